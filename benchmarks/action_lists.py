@@ -150,7 +150,7 @@ class ListResult:
     """What a list and its oracle did. `states` are those of the oracle's page, from before its first action."""
 
     mode: str
-    meant: list[Intent]
+    intents: list[Intent]
     done: int = 0
     state: str | None = None
     feedback: str = ""
@@ -187,8 +187,8 @@ class Player:
         for each in self._results:
             message = yield from self._opened(message, each.mode)
             page = parse_snapshot(message.page.snapshot)
-            actions = [action for intent in each.meant if (action := intent.on(page))]
-            assert len(actions) == len(each.meant), (each.meant, message.page.snapshot)
+            actions = [action for intent in each.intents if (action := intent.on(page))]
+            assert len(actions) == len(each.intents), (each.intents, message.page.snapshot)
             message = yield render_reply(actions)
             each.done = message.executed[0] if message.executed else 0
             each.feedback = message.feedback or ""
@@ -196,7 +196,7 @@ class Player:
             message = yield from self._opened(message, each.mode)
             first = message
             each.states.append(state_of(message))
-            for intent in each.meant:
+            for intent in each.intents:
                 action = intent.on(parse_snapshot(message.page.snapshot))
                 each.why = stop_of(first, message) or ("gone" if action is None else "")
                 if each.why or action is None:
@@ -220,8 +220,8 @@ class Player:
 
 
 def state_of(message: ObservationMessage) -> str | None:
-    found = _STATE.search(message.page.snapshot.replace('\\"', '"'))
-    return found[1] if found else None
+    match = _STATE.search(message.page.snapshot.replace('\\"', '"'))
+    return match[1] if match else None
 
 
 def stop_of(first: ObservationMessage, now: ObservationMessage) -> str:
@@ -265,16 +265,16 @@ def times_of(end: EpisodeEnd) -> tuple[list[float], list[float]]:
 
     Steps that only open the page or close tabs and dialogs are left out of both.
     """
-    kept = {"browser_click", "browser_type", "browser_select_option"}
+    tools = {"browser_click", "browser_type", "browser_select_option"}
     sizes = Counter(step.of_reply for step in end.steps)
-    listed: list[float] = []
+    items: list[float] = []
     single: list[float] = []
     for step in end.steps:
-        if step.action is None or step.action.tool not in kept:
+        if step.action is None or step.action.tool not in tools:
             continue
         seconds = step.timings.observe_s + step.timings.reply_s + step.timings.act_s
-        (listed if sizes[step.of_reply] > 1 else single).append(seconds)
-    return listed, single
+        (items if sizes[step.of_reply] > 1 else single).append(seconds)
+    return items, single
 
 
 async def measure(lists: int, seed: int, per_attempt: int, minutes: float) -> int:
@@ -290,7 +290,7 @@ async def measure(lists: int, seed: int, per_attempt: int, minutes: float) -> in
         }
     )
     settings = BrowserSettings.from_config(config, Settings.from_environ())
-    listed: list[float] = []
+    items: list[float] = []
     single: list[float] = []
     began = time.monotonic()
     with hostile_site({"/order": PAGE, "/other": OTHER}) as site, tempfile.TemporaryDirectory() as folder:
@@ -306,33 +306,33 @@ async def measure(lists: int, seed: int, per_attempt: int, minutes: float) -> in
                     print(f"an attempt ended with {end.stop_reason}: {end.error}")
                     return 1
                 times = times_of(end)
-                listed += times[0]
+                items += times[0]
                 single += times[1]
                 print(f"{at + len(part)} of {lists}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    return told(results, listed, single)
+    return print_summary(results, items, single)
 
 
-def told(results: list[ListResult], listed: list[float], single: list[float]) -> int:
+def print_summary(results: list[ListResult], list_times: list[float], single: list[float]) -> int:
     wrong = [each for each in results if not each.is_right or each.done > each.allowed]
     early = [each for each in results if each.is_right and each.done < each.allowed]
-    whole = [each for each in results if each.is_right and each.done == len(each.meant)]
-    stopped = [each for each in results if each.is_right and each.done == each.allowed < len(each.meant)]
+    whole = [each for each in results if each.is_right and each.done == len(each.intents)]
+    stopped = [each for each in results if each.is_right and each.done == each.allowed < len(each.intents)]
     modes, causes, delayed = (
         dict(Counter(names))
         for names in ((each.mode for each in results), (each.why for each in stopped), (each.mode for each in early))
     )
-    print(f"lists: {len(results)} with {sum(len(each.meant) for each in results)} actions; modes: {modes}")
+    print(f"lists: {len(results)} with {sum(len(each.intents) for each in results)} actions; modes: {modes}")
     print(f"executed to the end, same state: {len(whole)}")
     print(f"stopped where they must, same state: {len(stopped)} {causes}")
     print(f"stopped earlier than they had to, same state as far as executed: {len(early)} {delayed}")
     print(f"wrong: {len(wrong)}")
     for each in wrong[:10]:
-        print(json.dumps([each.mode, each.meant, each.done, each.state, each.states, each.why, each.feedback]))
+        print(json.dumps([each.mode, each.intents, each.done, each.state, each.states, each.why, each.feedback]))
     for each in early[:10]:
-        names = [f"{one.name} {one.row}".strip() for one in each.meant]
+        names = [f"{one.name} {one.row}".strip() for one in each.intents]
         print("early:", json.dumps([each.mode, names, each.done, each.feedback]))
-    in_list, alone = sum(listed) / len(listed), sum(single) / len(single)
-    counts = f"{len(listed)} and {len(single)} actions"
+    in_list, alone = sum(list_times) / len(list_times), sum(single) / len(single)
+    counts = f"{len(list_times)} and {len(single)} actions"
     print(
         f"seconds per action: {in_list:.3f} in a list, {alone:.3f} one by one: ratio {in_list / alone:.2f} ({counts})"
     )

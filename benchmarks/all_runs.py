@@ -96,19 +96,21 @@ def copy_runs(source: Path, folder: Path, count: int) -> None:
             },
         )
         share = (version + 1 + number % len(AGENTS)) / (VERSIONS + len(AGENTS))
-        tasks = [played(entry, chance.random() < share) for entry in detail["tasks"]]
-        made = detail_of(
+        tasks = [with_outcome(entry, chance.random() < share) for entry in detail["tasks"]]
+        new_detail = detail_of(
             read_entries(tasks),
             judge=detail["judge"],
             cost_usd=0.0,
             provenance={**detail["provenance"], "identity": known},
         )
-        replace(target / "results.json", {"participants": {}, "results": [{"winner": "white_agent", "detail": made}]})
+        replace(
+            target / "results.json", {"participants": {}, "results": [{"winner": "white_agent", "detail": new_detail}]}
+        )
         if number % 50 == 0:
             notes.write(run_id, RunNotes(tags=("best", "to show"), note="Kept for the meeting on Monday."))
 
 
-def played(entry: dict[str, Any], is_success: bool) -> dict[str, Any]:
+def with_outcome(entry: dict[str, Any], is_success: bool) -> dict[str, Any]:
     """The entry with this outcome."""
     return {**entry, "success": is_success, "verdict": "success" if is_success else "failure"}
 
@@ -156,16 +158,16 @@ def search_times(page: Page, searches: tuple[str, ...]) -> list[float]:
     """The milliseconds from the last key to the drawn list, with the pause that waits for more keys."""
     times = []
     for words in searches:
-        taken, matches = page.evaluate(SEARCH, words)
-        print(f"  {taken:4.0f} ms  {matches:<20} {words}")
-        times.append(taken)
+        elapsed_ms, matches = page.evaluate(SEARCH, words)
+        print(f"  {elapsed_ms:4.0f} ms  {matches:<20} {words}")
+        times.append(elapsed_ms)
     return times
 
 
 def violations(browser: Browser, address: str, screenshots: Path | None) -> list[str]:
     """Everything that axe-core finds on the page, at every width, in light and dark."""
     axe = (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-    found = []
+    violations_found = []
     for width in WIDTHS:
         for scheme in SCHEMES:
             # Axe is brought into the page, which the page's own policy forbids.
@@ -178,9 +180,9 @@ def violations(browser: Browser, address: str, screenshots: Path | None) -> list
                 page.screenshot(path=screenshots / f"runs-{width}-{scheme}.png")
             page.evaluate(axe)
             result = page.evaluate("axe.run({ resultTypes: ['violations'] })")
-            found += [f"{width} px, {scheme}: {each['id']}" for each in result["violations"]]
+            violations_found += [f"{width} px, {scheme}: {each['id']}" for each in result["violations"]]
             context.close()
-    return found
+    return violations_found
 
 
 def main() -> int:
@@ -192,8 +194,8 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.screenshots is not None:
         chosen.screenshots.mkdir(parents=True, exist_ok=True)
-    found = find_browser(None, Settings.from_environ())
-    arguments = [] if found.sandbox else ["--no-sandbox"]
+    program = find_browser(None, Settings.from_environ())
+    arguments = [] if program.sandbox else ["--no-sandbox"]
     # Beside the run: hard links do not cross file systems.
     with tempfile.TemporaryDirectory(dir=chosen.run.resolve().parent, prefix=".all-runs-") as place:
         folder = chosen.folder or Path(place)
@@ -201,24 +203,24 @@ def main() -> int:
             copy_runs(chosen.run, folder, chosen.runs)
         (folder / "view" / "index.json").unlink(missing_ok=True)
         with viewed(folder) as (_, began_s, process):
-            taken = cpu_ms(process)
-            print(f"{chosen.runs} runs: served after {began_s:.1f} s without an index, {taken:.0f} ms of CPU")
+            used_ms = cpu_ms(process)
+            print(f"{chosen.runs} runs: served after {began_s:.1f} s without an index, {used_ms:.0f} ms of CPU")
         size = (folder / "view" / "index.json").stat().st_size
         with viewed(folder) as (address, again_s, process), sync_playwright() as playwright:
-            taken = cpu_ms(process)
-            print(f"served after {again_s:.1f} s with an index of {size / 1e6:.1f} MB, {taken:.0f} ms of CPU")
-            browser = playwright.chromium.launch(executable_path=str(found.path), args=arguments)
+            used_ms = cpu_ms(process)
+            print(f"served after {again_s:.1f} s with an index of {size / 1e6:.1f} MB, {used_ms:.0f} ms of CPU")
+            browser = playwright.chromium.launch(executable_path=str(program.path), args=arguments)
             paints = [first_paint_ms(browser, address) for _ in range(OPENINGS)]
-            used = (cpu_ms(process) - taken) / OPENINGS
+            used = (cpu_ms(process) - used_ms) / OPENINGS
             print(
                 f"first contentful paint: {median(paints):.0f} ms, {max(paints):.0f} ms at most, {OPENINGS} times; "
                 f"{used:.0f} ms of the server's CPU each"
             )
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             page.goto(address)
-            taken = cpu_ms(process)
+            used_ms = cpu_ms(process)
             times = search_times(page, SEARCHES)
-            used = (cpu_ms(process) - taken) / len(SEARCHES)
+            used = (cpu_ms(process) - used_ms) / len(SEARCHES)
             print(
                 f"searches: {median(times):.0f} ms, {max(times):.0f} ms at most; {used:.0f} ms of the server's CPU each"
             )

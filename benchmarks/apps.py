@@ -207,8 +207,8 @@ def measure(names: Sequence[str], modes: Sequence[str], scripts: Sequence[str], 
         for script in scripts:
             for name in names:
                 tasks = [task for task, app in by_task.items() if app == name]
-                folder, found = play(source, tasks, script, mode, output / f"{name}-{script}-{mode}")
-                abroad |= found
+                folder, measured = play(source, tasks, script, mode, output / f"{name}-{script}-{mode}")
+                abroad |= measured
                 for path in sorted(folder.glob("results/*/result.json")):
                     result = json.loads(path.read_text(encoding="utf-8"))
                     counted[name, mode].add(result, path.parent, script, mode)

@@ -27,10 +27,10 @@ from suite_profile import children_of, kind_of, used_by
 
 def used() -> Counter[str]:
     """Seconds of CPU so far, by kind: this process (judge and participant), the MCP server, Chromium."""
-    found = Counter({"Python": time.process_time()})
+    usage = Counter({"Python": time.process_time()})
     for pid in set(children_of(os.getpid())):
-        found["Chromium" if "chromium" in kind_of(pid) else "MCP server"] += used_by(pid)
-    return found
+        usage["Chromium" if "chromium" in kind_of(pid) else "MCP server"] += used_by(pid)
+    return usage
 
 
 def line(name: str, before: Counter[str], after: Counter[str], count: int) -> str:
@@ -47,10 +47,10 @@ async def measure(attempts: int, settle: str) -> None:
     with tempfile.TemporaryDirectory() as name, hostile_site() as site:
         async with live_judge(Path(name), Path(name) / "none", model) as judge:
             for _ in range(attempts):
-                played = await judge.play(
+                attempt = await judge.play(
                     to_the_goal, site.url, checks=[{"kind": "page", "url": "/goal"}], settle=settle
                 )
-                assert played.verdict == ("success", "finished"), played.entry
+                assert attempt.verdict == ("success", "finished"), attempt.entry
                 marks.append(used())
     model.stop()
     await KEPT.end()

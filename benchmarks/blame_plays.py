@@ -13,15 +13,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from helpers.episode.blame_plays import BlamePlay, blame_play, played
+from helpers.episode.blame_plays import BlamePlay, blame_of, blame_play
 from helpers.episode.blame_plays_live import fault_of, play_live, two_sites
 from helpers.episode.live_judge import LiveJudge
 from helpers.episode.several_tasks import with_judge
 
 
-def compare(kind: str, plays: list[BlamePlay], found: list[str]) -> int:
+def compare(kind: str, plays: list[BlamePlay], outcomes: list[str]) -> int:
     """Print the outcomes of the plays; returns how many were wrong."""
-    wrong = [(play, what) for play, what in zip(plays, found, strict=True) if what != play.fault_of]
+    wrong = [(play, what) for play, what in zip(plays, outcomes, strict=True) if what != play.fault_of]
     for play, what in wrong:
         print(f"WRONG: {play.name}: {[(move.kind, move.to) for move in play.moves]}: {what}, not {play.fault_of}")
     parties = Counter(play.fault_of for play in plays)
@@ -31,11 +31,11 @@ def compare(kind: str, plays: list[BlamePlay], found: list[str]) -> int:
 
 
 def in_scripted_browsers(plays: list[BlamePlay]) -> list[str]:
-    found = []
+    outcomes = []
     for play in plays:
         with tempfile.TemporaryDirectory() as folder:
-            found.append(played(play, Path(folder)))
-    return found
+            outcomes.append(blame_of(play, Path(folder)))
+    return outcomes
 
 
 def in_real_browsers(plays: list[BlamePlay], settle: str) -> list[str]:

@@ -40,26 +40,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--modes", nargs="+", choices=list(MODES), default=list(MODES))
     modes = parser.parse_args().modes
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     print("| browser | recorded as | right | time |\n|---|---|---|---|")
     for mode in modes:
         begun = time.monotonic()
-        detail = played(mode)
-        found[mode] = {task["task_id"]: task["verdict"] for task in detail["tasks"]}
+        detail = results_in(mode)
+        results[mode] = {task["task_id"]: task["verdict"] for task in detail["tasks"]}
         made_with = detail["provenance"]["environment"]
         recorded = ", ".join([made_with["browser"], made_with["browser_mode"]])
-        wins = list(found[mode].values()).count("success")
-        print(f"| {mode} | {recorded} | {wins} of {len(found[mode])} | {time.monotonic() - begun:.0f} s |", flush=True)
+        wins = list(results[mode].values()).count("success")
+        print(
+            f"| {mode} | {recorded} | {wins} of {len(results[mode])} | {time.monotonic() - begun:.0f} s |", flush=True
+        )
     differing = {
-        task_id: {mode: verdicts.get(task_id, "none") for mode, verdicts in found.items()}
-        for task_id in sorted(set().union(*found.values()))
-        if len({verdicts.get(task_id, "none") for verdicts in found.values()}) > 1
+        task_id: {mode: verdicts.get(task_id, "none") for mode, verdicts in results.items()}
+        for task_id in sorted(set().union(*results.values()))
+        if len({verdicts.get(task_id, "none") for verdicts in results.values()}) > 1
     }
     print(f"\nverdicts that differ: {json.dumps(differing) if differing else 'none'}")
     return 1 if differing else 0
 
 
-def played(mode: str) -> dict:
+def results_in(mode: str) -> dict:
     """What `results.json` says of the demo in a mode."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))

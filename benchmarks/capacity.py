@@ -71,8 +71,8 @@ class Model:
         waiting = self.wait.of(steps) + think_s * steps
         others = self.others_cpu.of(steps) if are_others_here else 0.0
         cpu = self.cpu.of(steps) + self.think_cpu * think_s * steps
-        held = held_s(cpu + others, waiting, slots, cores)
-        return Prediction(held, cpu, cpu * self.judge_share, self.memory_mb + self.slot_mb * slots)
+        held_time_s = held_s(cpu + others, waiting, slots, cores)
+        return Prediction(held_time_s, cpu, cpu * self.judge_share, self.memory_mb + self.slot_mb * slots)
 
 
 @dataclass(frozen=True)
@@ -148,27 +148,27 @@ def fit(runs: Sequence[Run], short: Run) -> Model:
 
 def error(model: Model, run: Run) -> dict[str, float]:
     """The relative error of the model for a measured run."""
-    made = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
+    prediction = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
     disk = model.disk_kb.of(run.steps)
     pairs = {
-        "time": (made.held_s, run.held_s),
-        "CPU": (made.cpu_s, run.cpu_s),
-        "memory": (made.memory_mb, run.memory_mb),
+        "time": (prediction.held_s, run.held_s),
+        "CPU": (prediction.cpu_s, run.cpu_s),
+        "memory": (prediction.memory_mb, run.memory_mb),
         "disk": (disk, run.disk_kb),
     }
-    return {name: predicted / found - 1 for name, (predicted, found) in pairs.items()}
+    return {name: predicted / actual - 1 for name, (predicted, actual) in pairs.items()}
 
 
 def best_load(model: Model, cores: int, memory_gb: float, think_s: float, steps: int) -> Load:
     """The most slots (at least 1) that take no more than `USED_CPU` of its cores and `USED_MEMORY` of the memory."""
 
     def load_of(slots: int) -> tuple[Load, bool]:
-        made = model.predict(slots, think_s, steps, cores)
-        judges = math.ceil(max(slots * made.judge_cpu_s / made.held_s / JUDGE_CPU, slots / JUDGE_SLOTS))
+        prediction = model.predict(slots, think_s, steps, cores)
+        judges = math.ceil(max(slots * prediction.judge_cpu_s / prediction.held_s / JUDGE_CPU, slots / JUDGE_SLOTS))
         memory_mb = judges * model.memory_mb + slots * model.slot_mb
-        used = slots * made.cpu_s / made.held_s
+        used = slots * prediction.cpu_s / prediction.held_s
         fits = used <= USED_CPU * cores and memory_mb <= USED_MEMORY * 1000 * memory_gb
-        return Load(slots, judges, made.held_s), fits
+        return Load(slots, judges, prediction.held_s), fits
 
     most = bisect_left(range(1, JUDGE_SLOTS * cores + 1), 1, key=lambda slots: not load_of(slots)[1])
     return load_of(max(1, most))[0]

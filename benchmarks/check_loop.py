@@ -63,7 +63,7 @@ def covers(own: PlainCheck, proposed: Mapping[str, Any]) -> bool:
             path = str(proposed["url"]).partition("?")[0]
             return bool(own.url) and as_tuple(own.url)[-1].partition("?")[0] == path
         case ElementCheck():
-            return any(same_element(element.written, proposed["element"]) for element in own.elements)
+            return any(same_element(element.notation, proposed["element"]) for element in own.elements)
         case ActionCheck():
             lines = as_tuple(own.line)
             return proposed["line"] in lines or bool(own.pattern and re.search(own.pattern, proposed["line"]))
@@ -76,16 +76,16 @@ def covers(own: PlainCheck, proposed: Mapping[str, Any]) -> bool:
 
 def same_element(own: str, proposed: str) -> bool:
     """Whether the element of a declared check is the proposed one, perhaps named by a pattern or with fewer states."""
-    wanted, found = parse_element(own), parse_element(proposed)
-    is_named = wanted.name in (None, found.name) and (
-        wanted.pattern is None or bool(wanted.pattern.search(found.name or ""))
+    wanted, actual = parse_element(own), parse_element(proposed)
+    is_named = wanted.name in (None, actual.name) and (
+        wanted.pattern is None or bool(wanted.pattern.search(actual.name or ""))
     )
-    return is_named and wanted.role in (None, found.role) and set(wanted.states) <= set(found.states)
+    return is_named and wanted.role in (None, actual.role) and set(wanted.states) <= set(actual.states)
 
 
 def coverage(run: Path) -> dict[str, list[Suggestion]]:
     """The proposals by task; prints which of the demo's own checks are among them."""
-    total, found, optional = Counter[str](), Counter[str](), Counter[str]()
+    total, proposed_counts, optional = Counter[str](), Counter[str](), Counter[str]()
     proposals: dict[str, list[Suggestion]] = {}
     seconds = []
     for task in load_scenario(DEMO).tasks:
@@ -93,21 +93,21 @@ def coverage(run: Path) -> dict[str, list[Suggestion]]:
         if trajectory.attempt is None or trajectory.attempt.outcome != "success":
             continue
         began = time.monotonic()
-        made = suggest(trajectory).checks
+        suggestions = suggest(trajectory).checks
         seconds.append(time.monotonic() - began)
-        proposals[task.task_id] = [each for each in made if not each.is_optional]
+        proposals[task.task_id] = [each for each in suggestions if not each.is_optional]
         for own in plain_checks(task.checks):
             total[own.kind] += 1
-            hits = [each for each in made if covers(own, each.check)]
-            found[own.kind] += any(not each.is_optional for each in hits)
+            hits = [each for each in suggestions if covers(own, each.check)]
+            proposed_counts[own.kind] += any(not each.is_optional for each in hits)
             optional[own.kind] += bool(hits) and all(each.is_optional for each in hits)
     numbers = [len(each) for each in proposals.values()]
     print(f"{len(proposals)} tasks that succeeded; {statistics.median(numbers):g} proposals each (median),")
     print(f"made in {statistics.median(seconds):.2f} s each (median, {max(seconds):.2f} s at most)")
     print("| the demo's own checks | of them proposed | proposed as a comment |\n|---|--:|--:|")
     for kind, number in sorted(total.items()):
-        print(f"| {number} {kind} | {found[kind]} | {optional[kind]} |")
-    print(f"| **{total.total()}** | **{found.total()}** | **{optional.total()}** |")
+        print(f"| {number} {kind} | {proposed_counts[kind]} | {optional[kind]} |")
+    print(f"| **{total.total()}** | **{proposed_counts.total()}** | **{optional.total()}** |")
     return proposals
 
 
@@ -136,18 +136,18 @@ def reads(stream: IO[str]) -> "queue.Queue[str]":
     """The lines of a stream as they come."""
     lines: queue.Queue[str] = queue.Queue()
 
-    def read() -> None:
+    def read_lines() -> None:
         for line in stream:
             lines.put(line)
 
-    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=read_lines, daemon=True).start()
     return lines
 
 
-def answer(lines: "queue.Queue[str]", wanted: str) -> str:
+def answer(lines: "queue.Queue[str]", expected: str) -> str:
     """The next line that contains the text."""
     until = time.monotonic() + ANSWER_S
-    while wanted not in (line := lines.get(timeout=max(0.1, until - time.monotonic()))):
+    while expected not in (line := lines.get(timeout=max(0.1, until - time.monotonic()))):
         pass
     return line.strip()
 
@@ -172,15 +172,15 @@ def edit(run: Path, folder: Path, task_ids: Sequence[str]) -> bool:
             text = with_checks(text, task_id, checks)
             began = time.monotonic()
             path.write_text(text)
-            said = answer(lines, f"{task_id}:")
+            answer_line = answer(lines, f"{task_id}:")
             waits.append(time.monotonic() - began)
-            is_right = is_right and "→ success" in said
-            print(f"  {said}")
+            is_right = is_right and "→ success" in answer_line
+            print(f"  {answer_line}")
         broken = text.replace('url = "/', 'url = "/nowhere/', 1)
         began = time.monotonic()
         path.write_text(broken)
-        said = answer(lines, "→ failure")
-        print(f"  {said[:160]}")
+        answer_line = answer(lines, "→ failure")
+        print(f"  {answer_line[:160]}")
         waits.append(time.monotonic() - began)
     finally:
         watching.terminate()

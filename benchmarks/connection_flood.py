@@ -64,7 +64,7 @@ serve(decide, name='flood', port={port})
 
 
 @dataclass
-class Seen:
+class FloodCounts:
     """The observations during one flood."""
 
     opened: int = 0
@@ -137,7 +137,7 @@ async def hold(port: int, first: bytes, then: bytes, opened: Any) -> None:
         await asyncio.sleep(RECONNECT_S)
 
 
-async def visit(port: int, seen: Seen) -> None:
+async def visit(port: int, counts: FloodCounts) -> None:
     """New clients, one after another, each of which asks for the card in up to three tries."""
     while True:
         began = time.monotonic()
@@ -146,18 +146,18 @@ async def visit(port: int, seen: Seen) -> None:
                 async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_TIMEOUT_S) as client:
                     answer = await client.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json")
                     answer.raise_for_status()
-                seen.served += 1
+                counts.served += 1
                 break
             except httpx.HTTPError as error:
-                seen.refused += 1
-                seen.lost += [repr(error)] if last else []
-        seen.slowest_s = max(seen.slowest_s, time.monotonic() - began)
+                counts.refused += 1
+                counts.lost += [repr(error)] if last else []
+        counts.slowest_s = max(counts.slowest_s, time.monotonic() - began)
         await asyncio.sleep(CLIENT_EVERY_S)
 
 
-async def count_descriptors(pid: int, seen: Seen) -> None:
+async def count_descriptors(pid: int, counts: FloodCounts) -> None:
     while True:
-        seen.most_descriptors = max(seen.most_descriptors, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+        counts.most_descriptors = max(counts.most_descriptors, len(list(Path(f"/proc/{pid}/fd").iterdir())))
         await asyncio.sleep(0.05)
 
 
@@ -169,10 +169,10 @@ def request(participant: int, site: int) -> str:
     return json.dumps({"participants": participants, "config": {**config, "tasks": tasks}})
 
 
-async def assess(port: int, pid: int, text: str) -> tuple[RunOutcome, Seen]:
+async def assess(port: int, pid: int, text: str) -> tuple[RunOutcome, FloodCounts]:
     """The assessment `text` to its end, and what was observed meanwhile."""
-    seen = Seen()
-    watching = [asyncio.create_task(count_descriptors(pid, seen)), asyncio.create_task(visit(port, seen))]
+    active = FloodCounts()
+    watching = [asyncio.create_task(count_descriptors(pid, active)), asyncio.create_task(visit(port, active))]
     try:
         async with asyncio.timeout(MAX_S):
             outcome = await request_assessment(f"http://127.0.0.1:{port}/", text, lambda _: None)
@@ -180,7 +180,7 @@ async def assess(port: int, pid: int, text: str) -> tuple[RunOutcome, Seen]:
         for task in watching:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
-    return outcome, seen
+    return outcome, active
 
 
 def measure(kind: str, connections: int, descriptors: int) -> list[str]:
@@ -207,18 +207,18 @@ def measure(kind: str, connections: int, descriptors: int) -> list[str]:
         return report(kind, outcome, seen, log.stat().st_size, took)
 
 
-def report(kind: str, outcome: RunOutcome, seen: Seen, log_bytes: int, took: float) -> list[str]:
+def report(kind: str, outcome: RunOutcome, counts: FloodCounts, log_bytes: int, took: float) -> list[str]:
     tasks = outcome.results[0]["detail"]["tasks"] if outcome.results else []
     lost = TASKS - sum(task["stop_reason"] == "finished" for task in tasks)
     print(
-        f"{kind:20}  {lost:10}  {log_bytes / 1000:6.1f}  {seen.most_descriptors:11}  {seen.opened:6}"
-        f"  {seen.served:7}  {seen.refused:7}  {seen.slowest_s:9.2f}  {took:5.1f}",
+        f"{kind:20}  {lost:10}  {log_bytes / 1000:6.1f}  {counts.most_descriptors:11}  {counts.opened:6}"
+        f"  {counts.served:7}  {counts.refused:7}  {counts.slowest_s:9.2f}  {took:5.1f}",
         flush=True,
     )
     problems = [f"{lost} tasks lost"] if lost else []
     problems += [f"{log_bytes} bytes of log"] if log_bytes >= MAX_LOG_BYTES else []
-    problems += [f"{len(seen.lost)} clients lost, such as {seen.lost[0]}"] if seen.lost else []
-    problems += ["no client was served"] if not seen.served else []
+    problems += [f"{len(counts.lost)} clients lost, such as {counts.lost[0]}"] if counts.lost else []
+    problems += ["no client was served"] if not counts.served else []
     return [f"{kind}: {problem}" for problem in problems]
 
 

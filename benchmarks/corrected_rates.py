@@ -53,13 +53,15 @@ class Group(NamedTuple):
     def judged(self) -> float:
         return self.sizes["success"] / self.size
 
-    def strata(self, found: Sequence[int] | None = None, drawn: Sequence[int] = (0, 0)) -> list[Stratum]:
+    def strata(self, successes_found: Sequence[int] | None = None, sizes: Sequence[int] = (0, 0)) -> list[Stratum]:
         """The strata, with so many labels and successes among them."""
-        made = []
-        for (verdict, size), labels, successes in zip(self.sizes.items(), drawn, found or (0, 0), strict=True):
-            listed = [SampleLabel("", number < successes) for number in range(labels)]
-            made.append(Stratum(verdict, size, listed))
-        return made
+        strata = []
+        for (verdict, size), labels, successes in zip(
+            self.sizes.items(), sizes, successes_found or (0, 0), strict=True
+        ):
+            items = [SampleLabel("", number < successes) for number in range(labels)]
+            strata.append(Stratum(verdict, size, items))
+        return strata
 
 
 class Figures(NamedTuple):
@@ -72,25 +74,27 @@ class Figures(NamedTuple):
 
 def groups_of(pairs: Sequence[LabelledVerdict], column: str) -> list[Group]:
     names = sorted({pair.groups[column] for pair in pairs})
-    found = []
+    groups = []
     for name in names:
         own = [pair for pair in pairs if pair.groups[column] == name]
-        by_verdict = {verdict: [pair for pair in own if pair.judge == said] for verdict, said in VERDICTS.items()}
-        found.append(
+        by_verdict = {
+            verdict: [pair for pair in own if pair.judge == predicted] for verdict, predicted in VERDICTS.items()
+        }
+        groups.append(
             Group(
                 name,
                 {verdict: len(listed) for verdict, listed in by_verdict.items()},
                 {verdict: sum(pair.human for pair in listed) for verdict, listed in by_verdict.items()},
             )
         )
-    return found
+    return groups
 
 
-def hypergeometric(size: int, successes: int, drawn: int) -> Iterator[tuple[int, float]]:
+def hypergeometric(size: int, successes: int, sample_size: int) -> Iterator[tuple[int, float]]:
     """How many successes a sample can have, with the probability of each."""
-    whole = math.comb(size, drawn)
-    for found in range(max(0, drawn - size + successes), min(drawn, successes) + 1):
-        yield found, math.comb(successes, found) * math.comb(size - successes, drawn - found) / whole
+    whole = math.comb(size, sample_size)
+    for hits in range(max(0, sample_size - size + successes), min(sample_size, successes) + 1):
+        yield hits, math.comb(successes, hits) * math.comb(size - successes, sample_size - hits) / whole
 
 
 def figures(truth: float, outcomes: Iterator[tuple[float, float, tuple[float, float]]]) -> Figures:
@@ -106,39 +110,39 @@ def figures(truth: float, outcomes: Iterator[tuple[float, float, tuple[float, fl
 def labels_alone(group: Group, labels: int) -> Figures:
     """A random sample of all attempts, with Wilson's interval."""
     possible = hypergeometric(group.size, sum(group.successes.values()), labels)
-    return figures(group.truth, ((chance, found / labels, wilson(found, labels)) for found, chance in possible))
+    return figures(group.truth, ((chance, hits / labels, wilson(hits, labels)) for hits, chance in possible))
 
 
-def corrected(group: Group, drawn: Sequence[int]) -> Figures:
+def corrected(group: Group, sizes: Sequence[int]) -> Figures:
     """Samples of both verdicts."""
 
     def outcomes() -> Iterator[tuple[float, float, tuple[float, float]]]:
         ways = [
             list(hypergeometric(group.sizes[verdict], group.successes[verdict], count))
-            for verdict, count in zip(group.sizes, drawn, strict=True)
+            for verdict, count in zip(group.sizes, sizes, strict=True)
         ]
         for first, chance in ways[0]:
             for second, other in ways[1]:
-                made = estimate(group.strata((first, second), drawn))
-                assert made is not None
-                yield chance * other, made.rate, made.interval
+                estimated = estimate(group.strata((first, second), sizes))
+                assert estimated is not None
+                yield chance * other, estimated.rate, estimated.interval
 
     return figures(group.truth, outcomes())
 
 
-def sampled(group: Group, drawn: Sequence[int], samples: int) -> Figures:
+def sampled(group: Group, sizes: Sequence[int], samples: int) -> Figures:
     """The same by drawing at random."""
     draw = random.Random(45)
 
     def outcomes() -> Iterator[tuple[float, float, tuple[float, float]]]:
         for _ in range(samples):
-            found = [
+            successes = [
                 sum(draw.sample([1] * group.successes[name] + [0] * (size - group.successes[name]), count))
-                for (name, size), count in zip(group.sizes.items(), drawn, strict=True)
+                for (name, size), count in zip(group.sizes.items(), sizes, strict=True)
             ]
-            made = estimate(group.strata(found, drawn))
-            assert made is not None
-            yield 1 / samples, made.rate, made.interval
+            estimated = estimate(group.strata(successes, sizes))
+            assert estimated is not None
+            yield 1 / samples, estimated.rate, estimated.interval
 
     return figures(group.truth, outcomes())
 
@@ -154,20 +158,24 @@ def report(column: str, groups: Sequence[Group], samples: int) -> Iterator[str]:
         rates = f"judge {100 * group.judged:.1f} %, people {100 * group.truth:.1f} %"
         print(f"{group.name[:60]}: {group.size} attempts, {rates}{note}")
         for labels in (number for number in NUMBERS if number <= group.size):
-            drawn = allocate(group.strata(), labels)
-            judge, alone, made = abs(group.judged - group.truth), labels_alone(group, labels), corrected(group, drawn)
+            sizes = allocate(group.strata(), labels)
+            judge, alone, with_labels = (
+                abs(group.judged - group.truth),
+                labels_alone(group, labels),
+                corrected(group, sizes),
+            )
             line = f"{'':42} {labels:>4} {100 * judge:>7.1f}"
-            line += "".join(f" {100 * each.rmse:>6.1f} {100 * each.coverage:>5.1f} %" for each in (alone, made))
-            line += f" {100 * made.width:>6.1f}  {drawn[0]} + {drawn[1]}"
+            line += "".join(f" {100 * each.rmse:>6.1f} {100 * each.coverage:>5.1f} %" for each in (alone, with_labels))
+            line += f" {100 * with_labels.width:>6.1f}  {sizes[0]} + {sizes[1]}"
             if samples:
-                by_chance = sampled(group, drawn, samples)
+                by_chance = sampled(group, sizes, samples)
                 error = 100 * math.sqrt(abs(by_chance.coverage * (1 - by_chance.coverage)) / samples)
                 line += f"  drawn {samples} times: {100 * by_chance.rmse:.1f}"
                 line += f", {100 * by_chance.coverage:.1f} ± {error:.1f} %"
             print(line)
-            errors.setdefault(labels, []).append((judge, alone.rmse, made.rmse, made.coverage))
-            if is_required and made.coverage < MIN_COVERAGE:
-                yield f"{group.name}, {labels} labels: {100 * made.coverage:.1f} %"
+            errors.setdefault(labels, []).append((judge, alone.rmse, with_labels.rmse, with_labels.coverage))
+            if is_required and with_labels.coverage < MIN_COVERAGE:
+                yield f"{group.name}, {labels} labels: {100 * with_labels.coverage:.1f} %"
     print(f"mean over {column}s")
     for labels, listed in errors.items():
         means = [100 * math.fsum(each) / len(listed) for each in zip(*listed, strict=True)]
@@ -192,18 +200,18 @@ def compared(groups: Sequence[Group], python: str) -> Iterator[str]:
     draw, samples = random.Random(7), []
     for group in groups:
         for labels in NUMBERS[:3]:
-            drawn = allocate(group.strata(), labels)
+            sizes = allocate(group.strata(), labels)
             pools = {
                 name: [1] * group.successes[name] + [0] * (size - group.successes[name])
                 for name, size in group.sizes.items()
             }
-            found = [draw.sample(pools[name], count) for name, count in zip(pools, drawn, strict=True)]
-            made = estimate(group.strata([sum(each) for each in found], drawn))
-            assert made is not None
-            samples.append({"sizes": list(group.sizes.values()), "labels": found, "rate": made.rate})
-    asked = json.dumps({"samples": samples, "ratings": []})
-    said = subprocess.run([python, str(PROGRAM)], input=asked, capture_output=True, text=True, check=True)
-    for package, rates in json.loads(said.stdout).items():
+            draws = [draw.sample(pools[name], count) for name, count in zip(pools, sizes, strict=True)]
+            estimated = estimate(group.strata([sum(each) for each in draws], sizes))
+            assert estimated is not None
+            samples.append({"sizes": list(group.sizes.values()), "labels": draws, "rate": estimated.rate})
+    payload = json.dumps({"samples": samples, "ratings": []})
+    completed = subprocess.run([python, str(PROGRAM)], input=payload, capture_output=True, text=True, check=True)
+    for package, rates in json.loads(completed.stdout).items():
         if package == "alpha":
             continue
         largest = max(abs(rate - sample["rate"]) for rate, sample in zip(rates, samples, strict=True))

@@ -38,15 +38,15 @@ class Session:
 
     def run(self, *words: str, promises: Sequence[str] = (), code: int | None = 0) -> str:
         """The command's output. `promises` are patterns that it must match."""
-        said = subprocess.run([WABE, *words], cwd=self._folder, capture_output=True, text=True, check=False)
-        output = said.stdout + said.stderr
+        completed = subprocess.run([WABE, *words], cwd=self._folder, capture_output=True, text=True, check=False)
+        output = completed.stdout + completed.stderr
         print(f"\n$ wabe {' '.join(words)}")
         lines = [line[:200] for line in output.splitlines()]
         more = [f"… {len(lines) - MAX_SHOWN} lines …"] if len(lines) > MAX_SHOWN else []
         print("\n".join([*lines[: MAX_SHOWN // 2], *more, *lines[len(lines) - MAX_SHOWN // 2 :]] if more else lines))
         self.missing += [f"{words[0]}: {promise}" for promise in promises if not re.search(promise, output, re.DOTALL)]
-        if code is not None and said.returncode != code:
-            self.missing.append(f"{' '.join(words)}: exit code {said.returncode}, not {code}")
+        if code is not None and completed.returncode != code:
+            self.missing.append(f"{' '.join(words)}: exit code {completed.returncode}, not {code}")
         return output
 
 
@@ -98,10 +98,10 @@ def waiting(run: Path, folder: Path) -> None:
     """How long a person waits for the verdicts on five edits, with the recording and by playing again."""
     path, began = folder / "my.toml", time.monotonic()
     for task in TASKS:
-        said = subprocess.run(
+        completed = subprocess.run(
             [WABE, "checks", "suggest", str(run), "--task", task], capture_output=True, text=True, check=True
         )
-        path.write_text(with_checks(without_checks(DEMO.read_text()), task, proposal(said.stdout)))
+        path.write_text(with_checks(without_checks(DEMO.read_text()), task, proposal(completed.stdout)))
         edited = [WABE, "score", str(run), "--tasks", str(path), "--model", "offline"]
         subprocess.run(edited, capture_output=True, check=False)
     recorded_s, began = time.monotonic() - began, time.monotonic()

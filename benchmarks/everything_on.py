@@ -116,7 +116,7 @@ PRICES = "as_of = 2026-11-03\n" + "".join(
 
 
 @dataclass
-class Played:
+class PlayResult:
     """What one way of playing gave."""
 
     folder: Path
@@ -134,7 +134,7 @@ class Played:
         return int(self.detail["participant_usage"]["calls"])
 
 
-def written(folder: Path, provider: str, ports: dict[str, int]) -> Path:
+def write_scenario(folder: Path, provider: str, ports: dict[str, int]) -> Path:
     """Write the scenario with its scripts and prices; returns its path."""
     scripts, tasks, policies, hold = [], [], "", ""
     for name, chosen in TASKS.items():
@@ -144,14 +144,16 @@ def written(folder: Path, provider: str, ports: dict[str, int]) -> Path:
         for old, new in moved.items():
             text, script = (each.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}") for each in (text, script))
         head, *parts = re.split(r"(?m)^(?=\[\[tasks\]\])", text)
-        found = {tomllib.loads(part)["tasks"][0]["task_id"]: part for part in parts}
-        here = [re.sub(r'(?m)^reference = ".*"\n', "", found[each]) for each in chosen]
-        played = {tomllib.loads(part)["tasks"][0]["task"] for part in here}
+        parts_by_task = {tomllib.loads(part)["tasks"][0]["task_id"]: part for part in parts}
+        here = [re.sub(r'(?m)^reference = ".*"\n', "", parts_by_task[each]) for each in chosen]
+        task_texts = {tomllib.loads(part)["tasks"][0]["task"] for part in here}
         tasks += here
         for part in re.split(r"(?m)^(?=\[\[scripts\]\])", script)[1:]:
             (one,) = tomllib.loads(part)["scripts"]
-            if one["task"] in played:
-                website = f'website = "{tomllib.loads(found[_of(found, one)])["tasks"][0]["website"]}"\n'
+            if one["task"] in task_texts:
+                website = (
+                    f'website = "{tomllib.loads(parts_by_task[_of(parts_by_task, one)])["tasks"][0]["website"]}"\n'
+                )
                 scripts.append(part if "website" in one else part.replace("steps = [", f"{website}steps = [", 1))
         if name == "safety":
             policies = re.search(r"(?ms)^\[\[policies\]\].*?(?=\n\n)", head)[0]  # type: ignore[index]
@@ -266,7 +268,7 @@ def _killed(running: RunningCommand, output: Path, settled: int) -> str:
     return f"killed after {count} attempts"
 
 
-def played(bench: Bench, name: str, way: Callable[[Path], tuple[FinishedCommand, str]]) -> Played:
+def play_and_read(bench: Bench, name: str, way: Callable[[Path], tuple[FinishedCommand, str]]) -> PlayResult:
     """Play in one way, and read everything back."""
     output = bench.folder / name
     begun = time.monotonic()
@@ -276,40 +278,40 @@ def played(bench: Bench, name: str, way: Callable[[Path], tuple[FinishedCommand,
     if folder is None:
         sys.exit(f"{name}: exit code {ended.code}, {note}\n{ended.stdout}{ended.stderr}")
     verified = run_command(bench.temp, "wabe", "verify", "latest", "--output-dir", output)
-    found = Played(folder, ended, verified, seconds, note)
+    way_result = PlayResult(folder, ended, verified, seconds, note)
     if not (folder / "results.json").exists():
-        return found
+        return way_result
     for path in (*folder.glob("results/*/result.json"), *folder.glob("epochs/*/results/*/result.json")):
         epoch = int(path.parents[2].name) if path.parents[3].name == "epochs" else 1
-        found.attempts[path.parent.name, epoch] = _content(json.loads(path.read_text())) | _requests(path.parent)
+        way_result.attempts[path.parent.name, epoch] = _content(json.loads(path.read_text())) | _requests(path.parent)
     table = folder / "attempts.jsonl"
     export = ("wabe", "export", folder.name, "--format", "jsonl", "--output-dir", output, "--output", table)
     run_command(bench.temp, *export)
     for line in table.read_text().splitlines():
         row = json.loads(line)
-        found.rows[row["task_id"], row["epoch"]] = _content(row)
+        way_result.rows[row["task_id"], row["epoch"]] = _content(row)
     (result,) = json.loads((folder / "results.json").read_text())["results"]
     detail = _content(result["detail"])
     # A merged run lists its tasks shard by shard.
     detail["tasks"].sort(key=lambda task: (task["task_id"], task["epoch"]))
     detail["repeats"]["tasks"].sort(key=lambda task: task["task_id"])
-    found.detail = detail
-    return found
+    way_result.detail = detail
+    return way_result
 
 
 def _requests(attempt: Path) -> dict[str, Any]:
     """What an attempt requested, and how often what it wrote; without what the browser had cached."""
     if not (path := attempt / "network.har").exists():
         return {}
-    read, written = set(), []
+    requested, written = set(), []
     for entry in json.loads(path.read_text())["log"]["entries"]:
         request, status = entry["request"], entry["response"]["status"]
         what = f"{request['method']} {request['url']} {request.get('postData', {}).get('text', '')}"
         if request["method"] != "GET":
             written.append(f"{what} {status} {entry.get('_held', '')}")
         elif status != 304:
-            read.add(f"{what} {status}")
-    return {"read": sorted(read), "written": sorted(written)}
+            requested.add(f"{what} {status}")
+    return {"read": sorted(requested), "written": sorted(written)}
 
 
 def _content(value: Any) -> Any:
@@ -331,13 +333,13 @@ def differing(first: Any, second: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {str(first)[:90]} / {str(second)[:90]}"
 
 
-def compared(expected: Played, found: Played) -> list[str]:
+def compared(expected: PlayResult, actual: PlayResult) -> list[str]:
     """The differences between two ways of playing. What cut off attempts cost comes on top of a run's own cost."""
     lines = []
-    expected_detail, found_detail = expected.detail, found.detail
-    if found.calls > expected.calls and "killed" in found.note:
+    expected_detail, found_detail = expected.detail, actual.detail
+    if actual.calls > expected.calls and "killed" in actual.note:
         expected_detail, found_detail = ({**each, **NO_COST} for each in (expected_detail, found_detail))
-    for what, one, other in (("attempt", expected.attempts, found.attempts), ("row", expected.rows, found.rows)):
+    for what, one, other in (("attempt", expected.attempts, actual.attempts), ("row", expected.rows, actual.rows)):
         for key in sorted(one.keys() | other.keys()):
             lines += [f"{what} {key[0]} (epoch {key[1]}) {each}" for each in differing(one.get(key), other.get(key))]
     return lines + [f"results {each}" for each in differing(expected_detail, found_detail)]
@@ -357,7 +359,7 @@ def main() -> int:
         provider = Provider()
         provider.start()
         try:
-            scenario = written(folder, provider.url, ports)
+            scenario = write_scenario(folder, provider.url, ports)
             bench = Bench(folder, scenario, arguments.store or (folder / "objects").as_uri())
             with sites(bench.temp, ports):
                 return report(bench, arguments.only)
@@ -365,20 +367,22 @@ def main() -> int:
             provider.stop()
 
 
-def _really_played(found: Played) -> list[dict[str, Any]]:
+def _really_played(result: PlayResult) -> list[dict[str, Any]]:
     """The attempts without those that stand for excluded tasks."""
-    return [each for each in found.attempts.values() if each["stop_reason"] != "excluded"]
+    return [each for each in result.attempts.values() if each["stop_reason"] != "excluded"]
 
 
 def report(bench: Bench, only: Sequence[str] | None) -> int:
     """Play in all ways, and print the table. Returns the exit code."""
     ways = {"whole": bench.whole, "shards": bench.shards, "ray": bench.ray, "store": bench.objects}
     ways |= {"resumed": bench.resumed}
-    found = {name: played(bench, name, way) for name, way in ways.items() if not only or name in {"whole", *only}}
-    whole = found["whole"]
+    results = {
+        name: play_and_read(bench, name, way) for name, way in ways.items() if not only or name in {"whole", *only}
+    }
+    whole = results["whole"]
     is_good = len(_really_played(whole)) == ATTEMPTS
     print(f"{dict(Counter(str(each['verdict']) for each in _really_played(whole)))}")
-    for name, one in found.items():
+    for name, one in results.items():
         lines = compared(whole, one)
         verified = "verified" if one.verified.code == 0 else f"verify: exit code {one.verified.code}"
         print(

@@ -56,14 +56,14 @@ def row_of(case: ET.Element) -> Row:
     name, _, parameter = str(case.get("name")).partition("[")
     what = name.removeprefix("test_").replace("_", " ")
     properties = [(item.get("name"), item.get("value") or "") for item in case.iter("property")]
-    told = [value for key, value in properties if key == "outcome"]
-    told += [f"{value} {key}" for key, value in properties if key != "outcome"]
-    held = case.find("failure") is None and case.find("error") is None
+    outcomes = [value for key, value in properties if key == "outcome"]
+    outcomes += [f"{value} {key}" for key, value in properties if key != "outcome"]
+    has_passed = case.find("failure") is None and case.find("error") is None
     return Row(
         group=group_of(str(case.get("classname"))),
         what=f"{what} [{parameter}" if parameter else what,
-        outcome=" | ".join(dict.fromkeys(told)) or ("as the test says" if held else "see the test's report"),
-        held=held,
+        outcome=" | ".join(dict.fromkeys(outcomes)) or ("as the test says" if has_passed else "see the test's report"),
+        held=has_passed,
         seconds=float(case.get("time") or 0),
     )
 
@@ -124,8 +124,8 @@ def main() -> int:
     print_table(rows)
     if arguments.markdown:
         arguments.markdown.write_text(markdown(rows))
-    held = sum(row.held for row in rows)
-    print(f"{held} of {len(rows)} faults and cheats came to what they must")
+    passed_count = sum(row.held for row in rows)
+    print(f"{passed_count} of {len(rows)} faults and cheats came to what they must")
     return 0 if code == 0 and rows else 1
 
 

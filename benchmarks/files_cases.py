@@ -38,8 +38,8 @@ async def play(judge: LiveJudge, cases: Mapping[str, FileCase], settle: str) -> 
         counts[f"{way} {entry['verdict']}"] += 1
         if entry["verdict"] != ("success" if way == "right" else "failure"):
             wrong.append(f"{settle} {entry['task_id']}: {entry['verdict']}: {entry['error'] or 'see its checks'}")
-    shown = ", ".join(f"{key} {count}" for key, count in sorted(counts.items()))
-    print(f"{settle}, {len(cases)} pages: {shown}", flush=True)
+    counts_text = ", ".join(f"{key} {count}" for key, count in sorted(counts.items()))
+    print(f"{settle}, {len(cases)} pages: {counts_text}", flush=True)
     return wrong
 
 
@@ -55,7 +55,7 @@ async def reach(judge: LiveJudge, ways: Sequence[str]) -> list[str]:
         task = {"task_id": "t0", "website": f"{site.url}plain", "task": "Send it.", "files": ["cv.pdf"]}
         async with participant(tries) as url:
             assessed = await judge.ask(url, [task], judge_model="offline", max_steps=len(ways) + 5)
-        was_sent = site.asked("/upload")
+        was_sent = site.was_requested("/upload")
     steps = assessed.result()["steps"]
     done = [step["action"] for step in steps[1:-1] if step["outcome"]["ok"]]
     print(f"{len(ways)} ways to another file: {len(done)} executed, {'something' if was_sent else 'nothing'} sent")

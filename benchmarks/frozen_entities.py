@@ -40,39 +40,39 @@ from plugins.frozen.visits import (
 
 SAME = "same orders, two plays"
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-Found = list[tuple[Any, Answered]]
+CaseAnswers = list[tuple[Any, Answered]]
 
 
-def played(cases: Sequence[Any], outcome_of: Callable[[Any], Answered]) -> Found:
+def answers_of(cases: Sequence[Any], outcome_of: Callable[[Any], Answered]) -> CaseAnswers:
     return [(case, outcome_of(case)) for case in cases]
 
 
-def line(name: str, found: Found) -> str:
-    counts = Counter(each.outcome for _, each in found)
-    return f"| {' | '.join([name, str(len(found)), *(str(counts[each]) for each in OUTCOMES)])} |"
+def line(name: str, answers: CaseAnswers) -> str:
+    counts = Counter(each.outcome for _, each in answers)
+    return f"| {' | '.join([name, str(len(answers)), *(str(counts[each]) for each in OUTCOMES)])} |"
 
 
-def table(parts: dict[str, Found]) -> str:
+def table(parts: dict[str, CaseAnswers]) -> str:
     """All parts, those of entities and inputs by place, and those of invented values by their use."""
     lines = [f"| visits | all | {' | '.join(OUTCOMES)} |", "|---|" + "---|" * (1 + len(OUTCOMES))]
-    for name, found in parts.items():
-        lines.append(line(name, found))
-        by: dict[str, Found] = {}
-        for case, each in found:
+    for name, cases in parts.items():
+        lines.append(line(name, cases))
+        by: dict[str, CaseAnswers] = {}
+        for case, each in cases:
             by.setdefault(case.use if isinstance(case, Invented) else case.place, []).append((case, each))
         lines += [line(f"– {group}", part) for group, part in by.items()]
     return "\n".join(lines)
 
 
-def problems(parts: dict[str, Found]) -> list[str]:
+def problems(parts: dict[str, CaseAnswers]) -> list[str]:
     """The demands that are not met."""
     missed = []
-    for name, found in parts.items():
-        if wrong := sum(each.outcome == "certain and wrong" for _, each in found):
+    for name, cases in parts.items():
+        if wrong := sum(each.outcome == "certain and wrong" for _, each in cases):
             missed.append(f"{name}: {wrong} certain and wrong")
         is_recorded = name not in ("entities", "entered")
         for outcome in ("miss",) if name == SAME else ("miss", "uncertain"):
-            if lost := sum(each.outcome == outcome and case.plays == 2 and is_recorded for case, each in found):
+            if lost := sum(each.outcome == outcome and case.plays == 2 and is_recorded for case, each in cases):
                 missed.append(f"{name}: {lost} times {outcome} on walks of two plays")
     return missed
 
@@ -92,19 +92,19 @@ def main() -> int:
     twice = [case for case in own if case.plays == 2]
     same = [case for case in invented if case.is_same_by_chance], [case for case in twice if case.is_same_by_chance]
     parts = {
-        "entities": played(entities, of_other),
-        "entered": played(entered, of_other),
-        "invented, two plays": played([case for case in invented if case not in same[0]], of_invented),
-        "invented, one play": played([invented_case(number, 1) for number in range(options.invented)], of_invented),
-        "recorded, two plays": played([case for case in twice if case not in same[1]], of_same),
-        "recorded, one play": played([case for case in own if case.plays == 1], of_same),
-        SAME: [*played(same[0], of_invented), *played(same[1], of_same)],
+        "entities": answers_of(entities, of_other),
+        "entered": answers_of(entered, of_other),
+        "invented, two plays": answers_of([case for case in invented if case not in same[0]], of_invented),
+        "invented, one play": answers_of([invented_case(number, 1) for number in range(options.invented)], of_invented),
+        "recorded, two plays": answers_of([case for case in twice if case not in same[1]], of_same),
+        "recorded, one play": answers_of([case for case in own if case.plays == 1], of_same),
+        SAME: [*answers_of(same[0], of_invented), *answers_of(same[1], of_same)],
     }
     print(table(parts))
-    for name, found in parts.items():
+    for name, cases in parts.items():
         bad = ("certain and wrong",) if name in ("entities", "entered") else OUTCOMES[:-1]
         for outcome in bad:
-            for case, each in [one for one in found if one[1].outcome == outcome][: options.show]:
+            for case, each in [one for one in cases if one[1].outcome == outcome][: options.show]:
                 print(f"{name}, {outcome}: {case}\n    {each.request}")
     missed = problems(parts)
     print(f"matcher {MATCHER}, {time.monotonic() - began:.0f} s; {'; '.join(missed) or 'every demand is met'}")

@@ -40,10 +40,10 @@ WRITES = ("/a/do", "/b/do", "/a/undo", "/save", "/x/y/z")
 class Case(NamedTuple):
     site: Site
     walks: list[Requests]
-    asked: Requests
+    requests: Requests
 
 
-def made(seed: int) -> Case:
+def make_case(seed: int) -> Case:
     """The case with this number."""
     dice = random.Random(seed)
     pages = (
@@ -66,10 +66,10 @@ def made(seed: int) -> Case:
 
 
 def walk(dice: random.Random, site: Site) -> Requests:
-    return [asked(dice, site) for _ in range(dice.randint(1, 14))]
+    return [random_request(dice, site) for _ in range(dice.randint(1, 14))]
 
 
-def asked(dice: random.Random, site: Site) -> WireRequest:
+def random_request(dice: random.Random, site: Site) -> WireRequest:
     theme = dice.choice(["", "", "", "", "theme=dark", "theme=light"])
     headers = (("Cookie", theme),) if theme else ()
     if dice.random() < 0.66:
@@ -80,7 +80,7 @@ def asked(dice: random.Random, site: Site) -> WireRequest:
 def wrong(case: Case, grades: Counter[str] | None = None) -> str | None:
     """The first answer that is wrong without a flag."""
     matcher, server = Matcher(recorded(case.site, [one for one in case.walks if one])), Server(case.site)
-    for each in case.asked:
+    for each in case.requests:
         live, match = server.answer(each), matcher.match(each)
         if grades is not None:
             grades[match.grade] += 1
@@ -94,7 +94,7 @@ def shortened(case: Case) -> Case:
     is_shorter = True
     while is_shorter:
         is_shorter = False
-        for requests in (*case.walks, case.asked):
+        for requests in (*case.walks, case.requests):
             for place in reversed(range(len(requests))):
                 left = requests.pop(place)
                 if any(case.walks) and wrong(case):
@@ -104,7 +104,7 @@ def shortened(case: Case) -> Case:
     return case
 
 
-def told(requests: Iterable[WireRequest]) -> str:
+def requests_text(requests: Iterable[WireRequest]) -> str:
     return ", ".join(
         " ".join(filter(None, (each.method, each.url[len("http://shop.test") :], each.body.decode(), *_cookies(each))))
         for each in requests
@@ -134,12 +134,15 @@ def plain(seeds: Iterable[int], grades: Counter[str]) -> int:
     """How many of these sites got a wrong answer."""
     bad = 0
     for seed in seeds:
-        if wrong(made(seed), grades):
+        if wrong(make_case(seed), grades):
             bad += 1
-            case = shortened(made(seed))
+            case = shortened(make_case(seed))
             print(f"wrong, seed {seed}: {wrong(case)}\n  {case.site}")
             print(
-                "\n".join([f"  recorded: {told(one)}" for one in case.walks if one] + [f"  asked: {told(case.asked)}"])
+                "\n".join(
+                    [f"  recorded: {requests_text(one)}" for one in case.walks if one]
+                    + [f"  asked: {requests_text(case.requests)}"]
+                )
             )
     return bad
 
@@ -148,11 +151,11 @@ async def changing(seeds: Iterable[int], grades: Counter[str]) -> int:
     """As `plain`, for sites that change."""
     bad = 0
     for seed in seeds:
-        case = changing_sites.made(seed)
-        if found := await changing_sites.wrong(case, grades):
+        case = changing_sites.make_case(seed)
+        if mistake := await changing_sites.wrong(case, grades):
             bad += 1
-            walks = [("recorded", one) for one in case.walks] + [("asked", case.asked)]
-            print(f"wrong, seed {seed}, {case.plays} plays: {found}\n  {case.site}")
+            walks = [("recorded", one) for one in case.walks] + [("asked", case.operations)]
+            print(f"wrong, seed {seed}, {case.plays} plays: {mistake}\n  {case.site}")
             print("\n".join(f"  {name}: {', '.join(f'{op.do} {op.of}' for op in one)}" for name, one in walks))
     return bad
 

@@ -35,15 +35,15 @@ def in_the_same_context(
 ) -> list[states.RecordedObservation]:
     """As `fitting_in`, without the writes that were under way."""
 
-    def kept(each: states.Context) -> tuple[object, ...]:
+    def comparable(each: states.Context) -> tuple[object, ...]:
         return learnt.state(group, each.writes), learnt.cookies(group, each)
 
-    return [each for each in group.observations if kept(each.context) == kept(context)]
+    return [each for each in group.observations if comparable(each.context) == comparable(context)]
 
 
-def unbound(*args: Any, **named: Any) -> states.Selection:
+def unbound(*args: Any, **kwargs: Any) -> states.Selection:
     """As `choose`, without the walks that answered writes."""
-    return states.choose(*args, **named | {"bound": {}})
+    return states.choose(*args, **kwargs | {"bound": {}})
 
 
 def always(value: Any) -> Callable[..., Any]:
@@ -91,19 +91,19 @@ def without(rule: str) -> Iterator[None]:
 
 def measured(options: argparse.Namespace) -> list[tuple[int, int, int]]:
     """On simulated sites, on changing ones, and on visits: the answers that are wrong, certain, and all of them."""
-    found = []
+    measurements = []
     for seeds, is_changing in ((range(options.sites), False), (range(options.changing), True)):
         grades = Counter[str]()
         with redirect_stdout(io.StringIO()):
             bad = asyncio.run(oracle.changing(seeds, grades)) if is_changing else oracle.plain(seeds, grades)
-        found.append((bad, sum(grades[grade] for grade in SURE), grades.total()))
+        measurements.append((bad, sum(grades[grade] for grade in SURE), grades.total()))
     numbers = range(options.visits)
     own = [*map(entity_case, numbers), *map(entered_case, numbers)]
     outcomes = Counter(of_other(case).outcome for case in own)
     outcomes.update(of_same(case).outcome for case in own if case.plays == 2)
     outcomes.update(of_invented(invented_case(number, 2)).outcome for number in numbers)
     certain = outcomes.total() - outcomes["uncertain"] - outcomes["miss"]
-    return [*found, (outcomes["certain and wrong"], certain, outcomes.total())]
+    return [*measurements, (outcomes["certain and wrong"], certain, outcomes.total())]
 
 
 def main() -> int:
@@ -120,10 +120,10 @@ def main() -> int:
     print("| without | more wrong: simulated, changing, visits | fewer certain, in points |\n|---|---|---|")
     for rule in options.rules:
         with without(rule):
-            found = measured(options)
-        wrong = ", ".join(str(now[0] - then[0]) for now, then in zip(found, whole, strict=True))
+            measurements = measured(options)
+        wrong = ", ".join(str(now[0] - then[0]) for now, then in zip(measurements, whole, strict=True))
         # A page goes on differently after another answer, so that the number of requests differs too.
-        points = (100 * (then[1] / then[2] - now[1] / now[2]) for now, then in zip(found, whole, strict=True))
+        points = (100 * (then[1] / then[2] - now[1] / now[2]) for now, then in zip(measurements, whole, strict=True))
         print(f"| {rule} | {wrong} | {', '.join(f'{each:.1f}' for each in points)} |", flush=True)
     print(f"matcher {matcher.MATCHER}, {time.monotonic() - began:.0f} s")
     return 0

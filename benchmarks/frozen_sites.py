@@ -48,7 +48,7 @@ from helpers.browser.sessions import with_flags
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
 from helpers.frozen.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
-from helpers.frozen.walks import Seen, Walker, policy_for, task_for
+from helpers.frozen.walks import StepFinding, Walker, policy_for, task_for
 from helpers.frozen.wire import Addresses, Authority
 from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser
@@ -117,15 +117,17 @@ class Figures:
     def add_replays(self, name: str, first: Sequence[Look], replays: Sequence[Sequence[Look]]) -> None:
         """A recorded walk: the recording and its replays."""
         for place, look in enumerate(first):
-            shown = [each[place].shows if place < len(each) else None for each in replays]
+            displayed = [each[place].shows if place < len(each) else None for each in replays]
             self.steps += 1
-            self.repeated += len(set(shown)) == 1
-            self.as_recorded += shown[0] == look.shows
-            if len(set(shown)) > 1:
+            self.repeated += len(set(displayed)) == 1
+            self.as_recorded += displayed[0] == look.shows
+            if len(set(displayed)) > 1:
                 self.differences.append(f"{name}, step {place}, {look.action}: the replays differ")
-            elif shown[0] != look.shows:
-                told = _difference(look.shows, replays[0][place]) if place < len(replays[0]) else "the replay had ended"
-                self.differences.append(f"{name}, step {place}, {look.action}: not as recorded: {told}")
+            elif displayed[0] != look.shows:
+                difference = (
+                    _difference(look.shows, replays[0][place]) if place < len(replays[0]) else "the replay had ended"
+                )
+                self.differences.append(f"{name}, step {place}, {look.action}: not as recorded: {difference}")
         for entry in (entry for each in replays for look in each for entry in look.entries):
             self.requests += 1
             if entry.miss == "decisive":
@@ -135,7 +137,9 @@ class Figures:
             self.uncertain += sum(entry.grade == "uncertain" for entry in look.entries)
             self.false_flags.append(f"{name} as recorded, {look.action}: {_uncertain(look)}")
 
-    def add_cases(self, count: int, again: Sequence[Sequence[Seen]], mixed: Sequence[Sequence[Seen]]) -> None:
+    def add_cases(
+        self, count: int, again: Sequence[Sequence[StepFinding]], mixed: Sequence[Sequence[StepFinding]]
+    ) -> None:
         """The hard cases that worked without the site, on recorded and on shuffled walks."""
         # Without a replay nothing was shown.
         self.cases, self.shuffled_cases = count if again else 0, count
@@ -157,15 +161,15 @@ class Figures:
         is_flagged = False
         for place, look in enumerate(frozen):
             is_flagged |= look.is_flagged
-            shown = [each[place].shows if place < len(each) else None for each in live]
-            if len(set(shown)) > 1:
+            displayed = [each[place].shows if place < len(each) else None for each in live]
+            if len(set(displayed)) > 1:
                 self.unsettled += 1
                 return
             self.compared += 1
             self.flagged += is_flagged
-            if look.shows != shown[0]:
+            if look.shows != displayed[0]:
                 if not is_flagged:
-                    self.silent.append(f"{name}, step {place}, {look.action}: {_difference(shown[0], look)}")
+                    self.silent.append(f"{name}, step {place}, {look.action}: {_difference(displayed[0], look)}")
                 return
 
     def add_shuffled(self, name: str, live: Sequence[Look], frozen: Sequence[Look]) -> None:
@@ -181,16 +185,16 @@ class Figures:
 
 def _uncertain(look: Look) -> str:
     """The requests of a step that are graded uncertain."""
-    found = [entry for entry in look.entries if entry.grade == "uncertain"]
-    return ", ".join(f"{entry.method} {entry.url} ({'; '.join(entry.differs)})" for entry in found)
+    uncertain = [entry for entry in look.entries if entry.grade == "uncertain"]
+    return ", ".join(f"{entry.method} {entry.url} ({'; '.join(entry.differs)})" for entry in uncertain)
 
 
-def _difference(shown: tuple[str, str] | None, look: Look) -> str:
-    if shown is None:
+def _difference(displayed: tuple[str, str] | None, look: Look) -> str:
+    if displayed is None:
         return "the live walk had ended"
-    if shown[0] != look.url:
-        return f"at {look.url}, live at {shown[0]}"
-    pairs = zip(shown[1].splitlines(), look.snapshot.splitlines(), strict=False)
+    if displayed[0] != look.url:
+        return f"at {look.url}, live at {displayed[0]}"
+    pairs = zip(displayed[1].splitlines(), look.snapshot.splitlines(), strict=False)
     return next((f"{mine.strip()!r}, live {its.strip()!r}" for its, mine in pairs if its != mine), "another length")
 
 
@@ -276,10 +280,10 @@ class HardSite:
     places: Addresses
     policy: NetworkPolicy
 
-    async def live(self, pool: BrowserPool, walks: Walks) -> list[list[Seen]]:
+    async def live(self, pool: BrowserPool, walks: Walks) -> list[list[StepFinding]]:
         return [await self._walked(pool.browser(self.policy), one) for one in walks]
 
-    async def recorded(self, pool: BrowserPool, walks: Walks, recorder: archives.Recorder) -> list[list[Seen]]:
+    async def recorded(self, pool: BrowserPool, walks: Walks, recorder: archives.Recorder) -> list[list[StepFinding]]:
         seen = []
         for one in walks:
             task = task_for(self.places, one[0].path)
@@ -287,7 +291,7 @@ class HardSite:
             await self._walked(archives.recording(pool, self.policy, recorder, task, is_again=True), one)
         return seen
 
-    async def replayed(self, pool: BrowserPool, walks: Walks, archive: WaczArchive) -> list[list[Seen]]:
+    async def replayed(self, pool: BrowserPool, walks: Walks, archive: WaczArchive) -> list[list[StepFinding]]:
         seen = []
         for case, steps in walks:
             task = task_for(self.places, case.path)
@@ -298,18 +302,18 @@ class HardSite:
 
     async def _walked(
         self, opened: AbstractAsyncContextManager[PlaywrightBrowser], one: tuple[Case, Walk]
-    ) -> list[Seen]:
+    ) -> list[StepFinding]:
         async with opened as browser:
             return await Walker(browser, self.places).walk([one])
 
 
 async def hard_part(options: argparse.Namespace, output: Path) -> Figures:
     """The hard cases."""
-    path, kept = output / "hard.wacz", output / "hard.json"
-    if not (options.again and kept.is_file()):
+    path, target = output / "hard.wacz", output / "hard.json"
+    if not (options.again and target.is_file()):
         with tempfile.TemporaryDirectory(prefix="wt") as folder:
-            (await hard_visited(options, Path(folder), path)).saved(kept)
-    visits, archive = HardVisits.read(kept), FORMAT.open(path)
+            (await hard_visited(options, Path(folder), path)).saved(target)
+    visits, archive = HardVisits.read(target), FORMAT.open(path)
     figures = Figures(live_s=visits.live_s, archive_kb=round(path.stat().st_size / 1000))
     if options.only_live:
         return figures
@@ -324,8 +328,8 @@ async def hard_part(options: argparse.Namespace, output: Path) -> Figures:
                     task = task_for(places, case.path)
                     async with archives.replaying(pool, site.policy, archive, task) as (browser, take):
                         more = {"limit": options.steps, "take": take, "clock_ms": archive.clock_ms}
-                        found = await play(browser, task, at_random(int(seed)), **more)
-                    figures.add_unrecorded(f"{case.name}, seed {seed}", visits.others[case.name][seed], found)
+                        visit = await play(browser, task, at_random(int(seed)), **more)
+                    figures.add_unrecorded(f"{case.name}, seed {seed}", visits.others[case.name][seed], visit)
     for place, first in enumerate(visits.firsts_of(cases) if replays else ()):
         figures.add_replays(recorded(cases)[place][0].name, first, [looks_of(each[place]) for each in replays])
     figures.replay_s = [seen.look.seconds for one in replays[:1] for walk in one for seen in walk]
@@ -380,13 +384,13 @@ class HardVisits:
 
     @classmethod
     def read(cls, path: Path) -> "HardVisits":
-        found = json.loads(path.read_text(encoding="utf-8"))
-        firsts = {case: [_looks(one) for one in each] for case, each in found["firsts"].items()}
+        document = json.loads(path.read_text(encoding="utf-8"))
+        firsts = {case: [_looks(one) for one in each] for case, each in document["firsts"].items()}
         others = {
             case: {seed: [_looks(one) for one in twice] for seed, twice in each.items()}
-            for case, each in found["others"].items()
+            for case, each in document["others"].items()
         }
-        return cls(tuple(found["places"]), found["live_s"], firsts, others)
+        return cls(tuple(document["places"]), document["live_s"], firsts, others)
 
     def firsts_of(self, cases: Iterable[Case]) -> list[list[Look]]:
         return [one for case in cases for one in self.firsts[case.name]]
@@ -396,8 +400,8 @@ def chosen_cases(options: argparse.Namespace) -> list[Case]:
     return [case for case in CASES if not options.cases or case.name in options.cases]
 
 
-def looks_of(seen: Iterable[Seen]) -> list[Look]:
-    return [each.look for each in seen]
+def looks_of(findings: Iterable[StepFinding]) -> list[Look]:
+    return [each.look for each in findings]
 
 
 def browser_settings() -> BrowserSettings:
@@ -419,13 +423,13 @@ class Visits:
 
     @classmethod
     def read(cls, path: Path) -> "Visits":
-        found = json.loads(path.read_text(encoding="utf-8"))
-        walks = {name: [_looks(one) for one in found[name]] for name in ("firsts", "mixes")}
-        return cls(found["live_s"], others=[[_looks(one) for one in each] for each in found["others"]], **walks)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        walks = {name: [_looks(one) for one in document[name]] for name in ("firsts", "mixes")}
+        return cls(document["live_s"], others=[[_looks(one) for one in each] for each in document["others"]], **walks)
 
 
-def _looks(found: Iterable[dict[str, Any]]) -> list[Look]:
-    return [Look(**{**one, "entries": ()}) for one in found]
+def _looks(rows: Iterable[dict[str, Any]]) -> list[Look]:
+    return [Look(**{**one, "entries": ()}) for one in rows]
 
 
 Others = Sequence[tuple[str, Task, Callable[[], Decide]]]
@@ -481,10 +485,10 @@ async def visited(ground: Ground, options: argparse.Namespace, path: Path) -> Vi
 
 async def app_part(ground: Ground, options: argparse.Namespace, output: Path) -> Figures:
     """One application."""
-    path, kept = output / f"{ground.name}.wacz", output / f"{ground.name}.json"
-    if not (options.again and kept.is_file()):
-        (await visited(ground, options, path)).saved(kept)
-    visits, archive = Visits.read(kept), FORMAT.open(path)
+    path, target = output / f"{ground.name}.wacz", output / f"{ground.name}.json"
+    if not (options.again and target.is_file()):
+        (await visited(ground, options, path)).saved(target)
+    visits, archive = Visits.read(target), FORMAT.open(path)
     others, mixes = other_walks(ground, options)
     figures = Figures(live_s=visits.live_s, archive_kb=round(path.stat().st_size / 1000))
     if options.only_live:
@@ -497,8 +501,8 @@ async def app_part(ground: Ground, options: argparse.Namespace, output: Path) ->
         for (name, task, make), twice in zip(others, visits.others, strict=True):
             figures.add_unrecorded(name, twice, await ground.frozen(archive, task, make(), options.steps))
         for (task, make), once in zip(mixes, visits.mixes, strict=True):
-            found = await ground.frozen(archive, task, make(), options.steps)
-            figures.add_shuffled(task.website, once, found)
+            visit = await ground.frozen(archive, task, make(), options.steps)
+            figures.add_shuffled(task.website, once, visit)
     figures.connections = wire.touched
     return figures
 
@@ -511,16 +515,16 @@ def sources(names: Sequence[str]) -> dict[str, Path]:
     """The scenario of each of these applications; without names, of all. Raises `WabeError` for one that is missing."""
     folder = Settings.from_environ().scenarios_folder
     others = [name for name in names if name != BUNDLED]
-    found = dict.fromkeys(installed(others) if others or not names else (), folder / "apps" / "scenario.toml")
-    return found | ({BUNDLED: folder / BUNDLED / "scenario.toml"} if BUNDLED in names or not names else {})
+    scenarios = dict.fromkeys(installed(others) if others or not names else (), folder / "apps" / "scenario.toml")
+    return scenarios | ({BUNDLED: folder / BUNDLED / "scenario.toml"} if BUNDLED in names or not names else {})
 
 
 @asynccontextmanager
-async def grounds(chosen: Mapping[str, Path]) -> AsyncIterator[Iterator[Ground]]:
+async def grounds(scenarios: Mapping[str, Path]) -> AsyncIterator[Iterator[Ground]]:
     """These applications, with one pool of browsers."""
 
     def of(pool: BrowserPool) -> Iterator[Ground]:
-        for name, source in chosen.items():
+        for name, source in scenarios.items():
             yield ground_of(name, source, pool)
 
     async with browser_pool(browser_settings()) as pool:
@@ -611,10 +615,10 @@ class Verdicts:
         ]
 
 
-def verdicts_part(chosen: Mapping[str, Path], output: Path) -> Verdicts:
+def verdicts_part(scenarios: Mapping[str, Path], output: Path) -> Verdicts:
     """The right and wrong scripts of each application, live and on an archive of the right ones."""
-    found = Verdicts()
-    for name, source in chosen.items():
+    collected = Verdicts()
+    for name, source in scenarios.items():
         scenario = load_scenario(source)
         (site,) = (site for site in scenario.sites if site.name == name)
         tasks = [each.task_id for each in scenario.tasks if origin_of(each.website) == origin_of(site.endpoint)]
@@ -624,13 +628,13 @@ def verdicts_part(chosen: Mapping[str, Path], output: Path) -> Verdicts:
             for more in ((), ("--archive", str(archive))):
                 folder = output / f"{name}-{script}-{'frozen' if more else 'live'}"
                 run, gone = play_apps(source, tasks, script, "page-time", folder, more)
-                found.abroad |= gone
+                collected.abroad |= gone
                 judged.append({path.parent.name: Verdict.read(path) for path in run.glob("results/*/result.json")})
             for task in tasks:
                 live, frozen = (each.get(task) for each in judged)
-                found.add(f"{task} ({script})", live, frozen)
-            print(f"{name}, {script}: {found.lines()[0]} so far", file=sys.stderr, flush=True)
-    return found
+                collected.add(f"{task} ({script})", live, frozen)
+            print(f"{name}, {script}: {collected.lines()[0]} so far", file=sys.stderr, flush=True)
+    return collected
 
 
 def recorded_by_command(source: Path, tasks: Sequence[str], archive: Path) -> Path:
@@ -709,8 +713,8 @@ async def measure(options: argparse.Namespace, output: Path) -> dict[str, Figure
         sites["hard cases"] = await hard_part(options, output)
         print(table(sites).splitlines()[2], file=sys.stderr, flush=True)
     if "walks" in options.parts:
-        async with grounds(sources(options.apps)) as found:
-            for ground in found:
+        async with grounds(sources(options.apps)) as all_grounds:
+            for ground in all_grounds:
                 sites[ground.name] = await app_part(ground, options, output)
                 print(table({ground.name: sites[ground.name]}).splitlines()[2], file=sys.stderr, flush=True)
     return sites

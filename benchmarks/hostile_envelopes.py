@@ -35,8 +35,8 @@ async def measure(count: int, seed: int) -> dict[str, tuple[Counter[str], float]
     for protocol, polled in itertools.product(PROTOCOLS, (False, True)):
         begun = time.perf_counter()
         bodies = envelopes(protocol, count, seed, polled=polled)
-        found = await outcomes_of_envelopes(protocol, bodies, polled=polled)
-        rows[f"{'tasks' if polled else 'answers'}, {protocol}"] = found, time.perf_counter() - begun
+        outcomes = await outcomes_of_envelopes(protocol, bodies, polled=polled)
+        rows[f"{'tasks' if polled else 'answers'}, {protocol}"] = outcomes, time.perf_counter() - begun
     begun = time.perf_counter()
     rows["cards"] = await outcomes_of_cards(cards(count, seed)), time.perf_counter() - begun
     return rows

@@ -51,10 +51,10 @@ def _row(store: RunStore) -> bool:
 def _refusal(name: object, attempts: list[Trajectory]) -> str:
     if name != HUMAN:
         return f"its participant is {name!r}, not {HUMAN!r}"
-    sent = [step.action.thought for each in attempts for step in each.steps if step.action is not None]
-    if BY_PROGRAM in sent:
-        return f"a program sent {sent.count(BY_PROGRAM)} of {len(sent)} actions, so it is not the result of a person"
-    return "" if sent else "nothing was played"
+    texts = [step.action.thought for each in attempts for step in each.steps if step.action is not None]
+    if BY_PROGRAM in texts:
+        return f"a program sent {texts.count(BY_PROGRAM)} of {len(texts)} actions, so it is not the result of a person"
+    return "" if texts else "nothing was played"
 
 
 if __name__ == "__main__":

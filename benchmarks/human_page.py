@@ -34,7 +34,7 @@ async def main() -> int:
         )
         try:
             address = await _address(process)
-            times = await _played(address, images)
+            times = await _measure(address, images)
             rest, _ = await process.communicate()
         finally:
             if process.returncode is None:
@@ -48,9 +48,9 @@ async def main() -> int:
         print(
             f"{task['task_id']:<24} {task['verdict']:<8} {task['steps_taken']} replies, {times[task['task_id']]:.1f} s"
         )
-    found = sum(task["verdict"] == "success" for task in results)
-    print(f"{found} of {len(TASKS)} tasks are successes")
-    return 0 if found == len(TASKS) else 1
+    success_count = sum(task["verdict"] == "success" for task in results)
+    print(f"{success_count} of {len(TASKS)} tasks are successes")
+    return 0 if success_count == len(TASKS) else 1
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:
@@ -62,7 +62,7 @@ async def _address(process: asyncio.subprocess.Process) -> str:
     raise RuntimeError("the command ended before it said where to play")
 
 
-async def _played(address: str, images: Path | None) -> dict[str, float]:
+async def _measure(address: str, images: Path | None) -> dict[str, float]:
     times = {}
     async with open_browser() as browser, watched_page(browser) as watched:
         hand = Hand(watched.page)

@@ -37,8 +37,8 @@ def main() -> int:
         judge = ("--method", "webjudge", "--model", "openai:says-yes", "--base-url", f"{url}/v1")
         print(wabe("score", "latest", *judge, folder=folder))
         print(wabe("agreement", "latest", "--truth", "checks", folder=folder))
-        found = json.loads(wabe("agreement", "latest", "--truth", "checks", "--json", folder=folder))
-    pairs = {(each["truth"], each["judge"]) for each in found["disagreements"]}
+        agreement = json.loads(wabe("agreement", "latest", "--truth", "checks", "--json", folder=folder))
+    pairs = {(each["truth"], each["judge"]) for each in agreement["disagreements"]}
     is_as_expected = pairs == {("failure", "success")}
     print("as expected" if is_as_expected else f"UNEXPECTED: {sorted(pairs)}")
     return 0 if is_as_expected else 1

@@ -125,7 +125,7 @@ async def follow(judge: Judge, assessed: Assessed) -> None:
 @asynccontextmanager
 async def assessments(folder: Path, tasks: int) -> AsyncIterator[list[Assessed]]:
     """The three requests, with their sites and participants while the body runs."""
-    found = []
+    started = []
     with ExitStack() as stack:
         for place, client in enumerate(CLIENTS):
             path = folder / f"scenario-{place}.toml"
@@ -133,8 +133,8 @@ async def assessments(folder: Path, tasks: int) -> AsyncIterator[list[Assessed]]
             text, participant = await asyncio.to_thread(stack.enter_context, apart)
             path.write_text(text)
             secret = "not-a-real-password" if client == "has a secret" else ""
-            found.append(Assessed(client, request_of(path, secret=secret), participant))
-        yield found
+            started.append(Assessed(client, request_of(path, secret=secret), participant))
+        yield started
 
 
 async def restarted(
@@ -143,9 +143,9 @@ async def restarted(
     """The three assessments at their end, with what is wrong about them."""
     out = folder / "out"
     judge = Judge(out, port)
-    async with assessments(folder, tasks) as found:
-        gone, *others = found
-        for each in found:
+    async with assessments(folder, tasks) as assessed:
+        gone, *others = assessed
+        for each in assessed:
             each.participant.let_end(1)
         await judge.start()
         await begin_and_leave(judge, gone)
@@ -158,7 +158,7 @@ async def restarted(
             await judge.stop(by)
             before = {name: data for run in out.glob("runs/*") for name, data in of_run(run)}
             interrupted = sum((task / "steps.jsonl").exists() for run in out.glob("runs/*") for task in open_tasks(run))
-            for each in found:
+            for each in assessed:
                 # So few at a time that no assessment is over before the last stop.
                 each.participant.let_end(rng.random() < 0.7 * tasks / kills if left else math.inf)
             await judge.start()
@@ -173,14 +173,14 @@ async def restarted(
                 if (gone.folder(out) / "results.json").exists():
                     break
                 await asyncio.sleep(0.5)
-        for each in found:
+        for each in assessed:
             each.problems += problems_of(each, out, tasks)
         for run in out.glob("runs/*"):
             # An attempt that has its verdict is never moved away to make place for another.
             again = [str(path.relative_to(out)) for path in run.glob("results/*/attempts/*/verdicts")]
             gone.problems += [f"played twice: {name}" for name in again]
         await judge.stop(signal.SIGTERM)
-    return found
+    return assessed
 
 
 async def some_steps(out: Path, rng: random.Random, longest_s: float) -> None:
@@ -209,22 +209,22 @@ def open_tasks(run: Path) -> list[Path]:
 
 
 def problems_of(assessed: Assessed, out: Path, tasks: int) -> list[str]:
-    found = []
+    messages = []
     if assessed.outcome is not None and assessed.outcome.state != "completed":
-        found.append(f"{assessed.outcome.state}: {assessed.outcome.message}")
+        messages.append(f"{assessed.outcome.state}: {assessed.outcome.message}")
     results = assessed.folder(out) / "results.json"
     detail = read_json(results)["results"][0]["detail"] if results.exists() else {}
     if detail.get("scored_tasks") != tasks or detail.get("judged_successes") != tasks:
-        found.append(f"{detail.get('judged_successes')} successes of {detail.get('scored_tasks')} scored tasks")
-    return found
+        messages.append(f"{detail.get('judged_successes')} successes of {detail.get('scored_tasks')} scored tasks")
+    return messages
 
 
-def summary(found: Sequence[Assessed], out: Path) -> int:
+def summary(results: Sequence[Assessed], out: Path) -> int:
     print("client        run                        attempts per task  problems")
-    for each in found:
+    for each in results:
         attempts = [read_json(path)["attempt"] for path in sorted(each.folder(out).glob("results/*/result.json"))]
         print(f"{each.client:12}  {each.run_id:25}  {' '.join(map(str, attempts)):17}  {each.problems or 'none'}")
-    return sum(bool(each.problems) for each in found)
+    return sum(bool(each.problems) for each in results)
 
 
 def main() -> int:
@@ -237,9 +237,9 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="jr"))
     rng = random.Random(arguments.seed)
-    found = asyncio.run(restarted(folder, arguments.port, arguments.kills, arguments.tasks, arguments.longest_s, rng))
-    lost = summary(found, folder / "out")
-    print(f"{len(found) - lost} of {len(found)} assessments complete, the judge stopped {arguments.kills} times")
+    results = asyncio.run(restarted(folder, arguments.port, arguments.kills, arguments.tasks, arguments.longest_s, rng))
+    lost = summary(results, folder / "out")
+    print(f"{len(results) - lost} of {len(results)} assessments complete, the judge stopped {arguments.kills} times")
     if not lost:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if lost else 0

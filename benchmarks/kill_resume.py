@@ -44,7 +44,7 @@ ALWAYS_YES = '1. The page is open.\n\nReasoning: it is so.\nScore: 5\n\nThoughts
 
 
 @dataclass
-class Asked:
+class ModelRequests:
     """The requests to the judge model: the time of each answer by the request's digest."""
 
     answered: dict[str, list[float]] = field(default_factory=dict)
@@ -81,13 +81,13 @@ def in_all_epochs(run: Path, pattern: str) -> list[Path]:
 
 def settled(run: Path) -> dict[str, bytes]:
     """Every file of every attempt that has its verdict, by path."""
-    found: dict[str, bytes] = {}
+    settled_files: dict[str, bytes] = {}
     for result in in_all_epochs(run, "result.json"):
         if is_settled(result):
             for path in result.parent.rglob("*"):
                 if path.is_file():
-                    found[str(path.relative_to(run))] = path.read_bytes()
-    return found
+                    settled_files[str(path.relative_to(run))] = path.read_bytes()
+    return settled_files
 
 
 def is_settled(result: Path) -> bool:
@@ -139,27 +139,27 @@ class Kill:
     at: float
     before: dict[str, bytes]
     interrupted: set[Path]
-    ended: FinishedCommand
+    command: FinishedCommand
 
     @property
-    def told(self) -> list[str] | None:
+    def resume_command(self) -> list[str] | None:
         """The command that resumes the run, if the runner lived to print it."""
-        found = re.findall(
-            r"resume with: (.+?)\)?$", self.ended.stdout + self.ended.stderr, re.IGNORECASE | re.MULTILINE
+        matches = re.findall(
+            r"resume with: (.+?)\)?$", self.command.stdout + self.command.stderr, re.IGNORECASE | re.MULTILINE
         )
-        return found[-1].split() if found else None
+        return matches[-1].split() if matches else None
 
 
 def killed_run(folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random) -> list[dict[str, Any]]:
     """One run, killed and resumed once for each mode, with what was found."""
-    asked = Asked()
-    model = ModelServer(asked.plan)
+    requests = ModelRequests()
+    model = ModelServer(requests.plan)
     model.start()
     path = folder / "scenario.toml"
     try:
         with started_apart(folder / "apart", scenario(tasks)) as (text, participant):
             path.write_text(text)
-            return _killed_run(path, participant, modes, tasks, epochs, rng, model, asked)
+            return _killed_run(path, participant, modes, tasks, epochs, rng, model, requests)
     finally:
         model.stop()
 
@@ -172,7 +172,7 @@ def _killed_run(
     epochs: int,
     rng: random.Random,
     model: ModelServer,
-    asked: Asked,
+    requests: ModelRequests,
 ) -> list[dict[str, Any]]:
     out, temp = path.with_name("out"), path.with_name("t")
     words = started = ["agentbeats-run", path, "--output-dir", out, "--epochs", str(epochs)]
@@ -192,39 +192,39 @@ def _killed_run(
             strike(running, mode)
             kills.append(Kill(mode, killed_at, before, interrupted, running.end()))
         named = [run.name] if rng.random() < 0.5 else []
-        words = kills[-1].told or [*started, "--resume", *named]
+        words = kills[-1].resume_command or [*started, "--resume", *named]
     participant.let_end(math.inf)
     with command(temp, *words, env=env) as running:
         last = running.end(300)
     interrupted_later = [*(kill.interrupted for kill in kills[1:]), set(in_all_epochs(run, "attempts/*"))]
-    found = [
+    findings = [
         _findings(run, kill, later - kill.interrupted) for kill, later in zip(kills, interrupted_later, strict=True)
     ]
-    found[-1]["seconds"] += round(last.seconds)
-    paid_twice = asked.paid_twice([kill.at for kill in kills])
-    found[-1]["problems"] |= _problems_of_the_end(run, last, tasks * epochs, paid_twice)
-    return found
+    findings[-1]["seconds"] += round(last.seconds)
+    paid_twice = requests.paid_twice([kill.at for kill in kills])
+    findings[-1]["problems"] |= _problems_of_the_end(run, last, tasks * epochs, paid_twice)
+    return findings
 
 
 def _findings(run: Path, kill: Kill, interrupted: set[Path]) -> dict[str, Any]:
-    kept = {name.partition("/result.json")[0] for name in kill.before if name.endswith("/result.json")}
+    finished = {name.partition("/result.json")[0] for name in kill.before if name.endswith("/result.json")}
     again = {str(path.parent.parent.relative_to(run)) for path in interrupted}
     problems = {
         "changed": [name for name, data in kill.before.items() if not same(run / name, data)],
-        "run again though finished": sorted(again & kept),
+        "run again though finished": sorted(again & finished),
         "more than those in flight run again": sorted(again) if len(interrupted) > PARALLEL else [],
         "no word on how to go on": []
-        if kill.told or kill.mode not in ("judge", "ctrl-c")
-        else [kill.ended.stdout[-500:], kill.ended.stderr[-500:]],
-        "exit code of Ctrl-C": [str(kill.ended.code)] if kill.mode == "ctrl-c" and kill.ended.code != 130 else [],
-        "left running": list(kill.ended.left_processes.values()),
+        if kill.resume_command or kill.mode not in ("judge", "ctrl-c")
+        else [kill.command.stdout[-500:], kill.command.stderr[-500:]],
+        "exit code of Ctrl-C": [str(kill.command.code)] if kill.mode == "ctrl-c" and kill.command.code != 130 else [],
+        "left running": list(kill.command.left_processes.values()),
     }
     return {
         "mode": kill.mode,
-        "finished before": len(kept),
+        "finished before": len(finished),
         "run again": len(again),
-        "seconds": round(kill.ended.seconds),
-        "problems": {name: found for name, found in problems.items() if found},
+        "seconds": round(kill.command.seconds),
+        "problems": {name: values for name, values in problems.items() if values},
     }
 
 
@@ -237,7 +237,7 @@ def _problems_of_the_end(run: Path, last: FinishedCommand, attempts: int, paid_t
         "exit code": [] if last.code == 0 else [str(last.code), last.stdout[-500:], last.stderr[-500:]],
         "left running at the end": list(last.left_processes.values()),
     }
-    return {name: found for name, found in problems.items() if found}
+    return {name: values for name, values in problems.items() if values}
 
 
 def same(path: Path, data: bytes) -> bool:
@@ -260,14 +260,14 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="kr"))
         modes = list(itertools.islice(in_turn, arguments.kills))
         kills = killed_run(folder, modes, arguments.tasks, arguments.epochs, rng)
-        for found in kills:
-            said = re.sub(r"\s+", " ", str(found["problems"])) if found["problems"] else "none"
+        for row in kills:
+            problems_text = re.sub(r"\s+", " ", str(row["problems"])) if row["problems"] else "none"
             print(
-                f"{repeat + 1:3}  {found['mode']:10}  {found['finished before']:15}  {found['run again']:9}"
-                f"  {found['seconds']:7}  {said}",
+                f"{repeat + 1:3}  {row['mode']:10}  {row['finished before']:15}  {row['run again']:9}"
+                f"  {row['seconds']:7}  {problems_text}",
                 flush=True,
             )
-        has_problems = any(found["problems"] for found in kills)
+        has_problems = any(row["problems"] for row in kills)
         lost += has_problems
         if not has_problems:
             shutil.rmtree(folder, ignore_errors=True)

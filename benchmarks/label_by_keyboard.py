@@ -45,11 +45,11 @@ class Server:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        if found is None:
+        match = re.search(r"http://\S+", line)
+        if match is None:
             raise SystemExit(f"no address: {line}")
         print(f"  {line.strip()}")
-        self.address = found[0]
+        self.address = match[0]
 
     def kill(self) -> None:
         os.kill(self._process.pid, signal.SIGKILL)
@@ -101,16 +101,18 @@ async def play(run: RunStore, page: Page, shots: Path | None) -> list[str]:
     await page.goto(server.address)
     seconds = await label(page, session, range(half))
     server.kill()
-    kept = len(label_file(run, "anna").read_text().splitlines())
+    saved = len(label_file(run, "anna").read_text().splitlines())
     server = Server(run, "anna")
     await page.goto(server.address)
     seconds += await label(page, session, range(half, LABELS))
     if shots:
         await shoot(page, server.address, shots)
     output = server.end()
-    print(f"  {kept} of {half} labels on the disk after the kill; median {median(seconds):.2f} s from key to next page")
+    print(
+        f"  {saved} of {half} labels on the disk after the kill; median {median(seconds):.2f} s from key to next page"
+    )
     print(f"  {output.strip().splitlines()[-1]}")
-    missing += [] if kept == half else ["labels were lost"]
+    missing += [] if saved == half else ["labels were lost"]
     missing += [] if "results.json has the corrected" in output else ["no corrected rate"]
     print("bert, with planned conflicts")
     server = Server(run, "bert")

@@ -64,11 +64,11 @@ def measure(folder: Path, kind: str) -> bool:
 def main() -> int:
     """All kinds, or those that are named."""
     print(f"{MAX_STEPS} steps; at most {MAX_FILE_BYTES / 1e6:.0f} MB are read of a file")
-    held = []
+    outcomes = []
     for kind in sys.argv[1:] or TEXTS:
         with tempfile.TemporaryDirectory() as folder:
-            held.append(measure(Path(folder), kind))
-    return 0 if all(held) else 1
+            outcomes.append(measure(Path(folder), kind))
+    return 0 if all(outcomes) else 1
 
 
 if __name__ == "__main__":

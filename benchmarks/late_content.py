@@ -134,10 +134,10 @@ class NotThereError(Exception):
 
 def find(page: Page, role: str, name: str) -> Node:
     """The last such element with a reference: in a page with a frame, the frame's."""
-    found = [node for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref]
-    if not found:
+    nodes = [node for node in parse_snapshot(page.snapshot).find(role) if node.name == name and node.ref]
+    if not nodes:
         raise NotThereError(f"no {name} {role}")
-    return found[-1]
+    return nodes[-1]
 
 
 def ref(page: Page, role: str, name: str) -> str:
@@ -286,13 +286,13 @@ def verdict(page: Page, case: Case, height: int) -> tuple[str, str]:
         reported = " ".join(getattr(page, "vanished", ()))
         is_shown = f"toast {case.token}" in page.snapshot or f"toast {case.token}" in reported
         return ("captured", "") if is_shown else ("missed", "neither seen nor reported")
-    found = {place: (state, token) for place, state, token in STATE.findall(page.snapshot)}
-    states = set(found.values())
+    by_place = {place: (state, token) for place, state, token in STATE.findall(page.snapshot)}
+    states = set(by_place.values())
     if any(state == "WRONG" or token != case.token for state, token in states):
         told = re.search(rf"WRONG {case.token}: ([^\n]*)", page.snapshot)
         return "wrong", told[1] if told else f"shows {sorted(states)}"
     if len(states) > 1:
-        return "wrong", f"half an update: {found}"
+        return "wrong", f"half an update: {by_place}"
     if states != {("FINAL", case.token)}:
         return "missed", "the state before" if states else "no state at all"
     return _placed(page, case, height)
@@ -493,7 +493,7 @@ def share(results: Iterable[Result]) -> float:
     by_kind: dict[str, list[bool]] = {}
     for result in results:
         by_kind.setdefault(result.kind, []).append(result.verdict == "captured")
-    return statistics.mean(sum(found) / len(found) for found in by_kind.values()) if by_kind else 1.0
+    return statistics.mean(sum(values) / len(values) for values in by_kind.values()) if by_kind else 1.0
 
 
 def summary(results: list[Result], settle: str) -> dict[str, Any]:

@@ -90,8 +90,10 @@ class Reports(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        asked = json.loads(body)
-        self._say(json.dumps({"text": f"3 orders from {asked['from']} to {asked['to']}"}), 200, "application/json")
+        document = json.loads(body)
+        self._say(
+            json.dumps({"text": f"3 orders from {document['from']} to {document['to']}"}), 200, "application/json"
+        )
 
     def _say(self, text: str, status: int, mime: str = "text/html") -> None:
         self.send_response(200 if urlsplit(self.path).path == "/login" else status)
@@ -114,19 +116,19 @@ def site(port: int) -> Iterator[str]:
     server.server_close()
 
 
-def played(scenario: Path, archive: Path, library: Path, days: int, output: Path) -> tuple[str, str, str]:
+def play_on_day(scenario: Path, archive: Path, library: Path, days: int, output: Path) -> tuple[str, str, str]:
     """The day on which it was played by the clock of the judge, the verdict, and the coverage."""
     later = {"LD_PRELOAD": str(library), "FAKETIME": f"+{days}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} if days else {}
     command = ["wabe", "run", str(scenario), "--archive", str(archive), "--output-dir", str(output)]
     done = subprocess.run(command, env=os.environ | later, capture_output=True, text=True, check=False)
-    found = [json.loads(path.read_text()) for path in output.rglob("results/*/result.json")]
-    if not found:
+    results = [json.loads(path.read_text()) for path in output.rglob("results/*/result.json")]
+    if not results:
         sys.exit(f"{done.stdout}\n{done.stderr}")
     (record,) = (json.loads(path.read_text()) for path in output.rglob("run.json"))
     day = subprocess.run(
         ["date", "-u", "+%F", "-d", f"@{record['started_at']}"], capture_output=True, text=True, check=True
     )
-    return day.stdout.strip(), found[0]["verdict"], found[0].get("coverage", "")
+    return day.stdout.strip(), results[0]["verdict"], results[0].get("coverage", "")
 
 
 def main() -> int:
@@ -149,7 +151,7 @@ def main() -> int:
             (Path(folder) / "replay.toml").write_text(SCRIPT, encoding="utf-8")
             subprocess.run(["wabe", "sites", "record", str(scenario), "-o", str(archive)], check=True)
         for days in options.days:
-            day, verdict, coverage = played(scenario, archive, options.library, days, Path(folder) / f"run {days}")
+            day, verdict, coverage = play_on_day(scenario, archive, options.library, days, Path(folder) / f"run {days}")
             print(f"{days} days later, on {day}: {verdict}, {coverage}", flush=True)
             is_right &= (verdict, coverage) == ("success", "full")
     return 0 if is_right else 1

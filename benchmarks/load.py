@@ -183,8 +183,8 @@ def print_row(row: list[Sample]) -> None:
 
 
 def mean_of(samples: list[Sample], name: str) -> float:
-    found = [sample.values[name] for sample in samples if name in sample.values]
-    return statistics.fmean(found) if found else 0.0
+    values = [sample.values[name] for sample in samples if name in sample.values]
+    return statistics.fmean(values) if values else 0.0
 
 
 def growth(samples: list[Sample]) -> list[str]:

@@ -33,10 +33,10 @@ def attempts(out: Path) -> dict[str, tuple[str, str]]:
     Not the whole file: an attempt whose judge was killed between two of its writes is judged again, but not played.
     """
     paths = [*out.glob("runs/*/results/*/result.json"), *out.glob("runs/*/epochs/*/results/*/result.json")]
-    found = {str(path.relative_to(out)): json.loads(path.read_bytes()) for path in paths}
+    documents = {str(path.relative_to(out)): json.loads(path.read_bytes()) for path in paths}
     return {
         path: (result["times"]["started_at"], result["verdict"])
-        for path, result in found.items()
+        for path, result in documents.items()
         if result["verdict"] in ("success", "failure")
     }
 
@@ -67,24 +67,24 @@ def killed(words: Sequence[str | Path], folder: Path, total: int, rng: random.Ra
         problems += [
             f"changed after a kill: {name}" for name, data in before.items() if attempts(out).get(name) != data
         ]
-    kept = attempts(out)
+    attempts_before = attempts(out)
     with command(folder / "t", *words, "--output-dir", out, "--resume", cwd=folder) as running:
         last = running.end(3000)
     print(last.stdout[-2500:])
-    problems += [f"played again: {name}" for name, data in kept.items() if attempts(out).get(name) != data]
+    problems += [f"played again: {name}" for name, data in attempts_before.items() if attempts(out).get(name) != data]
     return problems + ([] if last.code == 0 else [f"exit code {last.code}: {last.stderr[-500:]}"])
 
 
 def results(out: Path) -> dict[str, dict[str, str]]:
     """The verdict of each attempt, by cell and by task and epoch. Steps may differ: a page may be slower once."""
     (path,) = (out / "matrices").glob("*.json")
-    found = {}
+    outcomes = {}
     for cell in read_json(path)["cells"]:
         detail = read_json(out / "runs" / cell["run_id"] / "results.json")["results"][0]["detail"]
-        found[f"{cell['scenario']} × {cell['agent']}"] = {
+        outcomes[f"{cell['scenario']} × {cell['agent']}"] = {
             f"{task['task_id']}#{task.get('epoch', 1)}": task["verdict"] for task in detail["tasks"]
         }
-    return found
+    return outcomes
 
 
 def main() -> int:
@@ -96,22 +96,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mr"))
-    with command(folder / "t", "wabe", "new-agent", folder / "mine") as made:
-        made.end()
+    with command(folder / "t", "wabe", "new-agent", folder / "mine") as new_agent:
+        new_agent.end()
     paths = [scenario_on_free_ports(name, folder) for name in options.sets]
     agents = [word for agent in options.agents for word in ("--agent", agent)]
     numbers = ["--epochs", str(options.epochs), "--limit", str(options.limit)]
     words = ["wabe", "run", *paths, *agents, *numbers]
     with command(folder / "t", *words, "--output-dir", folder / "undisturbed", cwd=folder) as running:
-        ended = running.end(3000)
-    if ended.code != 0:
-        print(ended.stdout[-3000:], ended.stderr[-3000:])
+        completed = running.end(3000)
+    if completed.code != 0:
+        print(completed.stdout[-3000:], completed.stderr[-3000:])
         return 1
     total = len(attempts(folder / "undisturbed"))
     problems = killed(words, folder, total, random.Random(options.seed))
-    expected, found = results(folder / "undisturbed"), results(folder / "killed")
+    expected, actual = results(folder / "undisturbed"), results(folder / "killed")
     for cell, tasks in expected.items():
-        differing = {key: (each, found[cell].get(key)) for key, each in tasks.items() if found[cell].get(key) != each}
+        differing = {key: (each, actual[cell].get(key)) for key, each in tasks.items() if actual[cell].get(key) != each}
         problems += [f"{cell}: {key}: {both}" for key, both in differing.items()]
         solved = sum(verdict == "success" for verdict in tasks.values())
         print(f"{cell}: {solved} of {len(tasks)} attempts solved; {len(differing)} differ")

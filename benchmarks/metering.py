@@ -41,7 +41,7 @@ KINDS = (
 )
 
 
-async def played(models: list[str], address: dict[str, str], at_once: int) -> list[float]:
+async def call_times(models: list[str], address: dict[str, str], at_once: int) -> list[float]:
     """The seconds of each call."""
     seconds: list[float] = []
     waiting = iter(models)
@@ -63,19 +63,19 @@ async def played(models: list[str], address: dict[str, str], at_once: int) -> li
 
 def compare(meter: Metered, provider: Provider, models: list[str]) -> bool:
     """Print how the ledger compares with the provider's log."""
-    found = meter.by_model()
-    equal = sum(found[name].ended.tokens == provider.reported[name] for name in models if name in found)
+    by_model = meter.by_model()
+    equal = sum(by_model[name].end.tokens == provider.reported[name] for name in models if name in by_model)
     unknown = [name for name in models if provider.reported[name] is None]
-    said = sum(found[name].ended.unknown == "not_reported" for name in unknown if name in found)
+    unreported = sum(by_model[name].end.unknown == "not_reported" for name in unknown if name in by_model)
     known = [tokens for tokens in (provider.reported[name] for name in models) if tokens]
-    counted = [call.ended.tokens for call in meter.calls() if call.ended.tokens]
+    counted = [call.end.tokens for call in meter.calls() if call.end.tokens]
     print(f"calls in the ledger: {len(meter.calls())} of {len(models)}")
     print(f"tokens equal the provider's log: {equal} of {len(models)} calls")
-    print(f"reported no tokens: {len(unknown)}, unknown in the ledger: {said}")
+    print(f"reported no tokens: {len(unknown)}, unknown in the ledger: {unreported}")
     for name in ("input", "cached", "output", "reasoning"):
         ours, theirs = (sum(getattr(each, name) for each in side) for side in (counted, known))
         print(f"  {name} tokens: {ours:,} metered, {theirs:,} reported")
-    return equal == len(models) == len(meter.calls()) and said == len(unknown)
+    return equal == len(models) == len(meter.calls()) and unreported == len(unknown)
 
 
 async def main(calls: int, at_once: int) -> int:
@@ -88,18 +88,18 @@ async def main(calls: int, at_once: int) -> int:
             through = {path: meter.address(path) for path in paths}
             ok, seconds = True, {}
             began = time.perf_counter()
-            await played(models, through, at_once)
+            await call_times(models, through, at_once)
             wall = time.perf_counter() - began
             ok = compare(meter, provider, models)
             began = time.perf_counter()
-            await played(models, direct, at_once)
+            await call_times(models, direct, at_once)
             print(f"wall time of all calls, {at_once} at once: {wall:.1f} s metered, ", end="")
             print(f"{time.perf_counter() - began:.1f} s direct")
             # One at a time, taken in turn, so that both see the same machine.
             few = models[:140]
             for _ in range(3):
                 for name, address in (("direct", direct), ("metered", through)):
-                    seconds.setdefault(name, []).extend(await played(few, address, 1))
+                    seconds.setdefault(name, []).extend(await call_times(few, address, 1))
             median = {name: 1000 * statistics.median(each) for name, each in seconds.items()}
             print(
                 f"median call, one at a time: {median['direct']:.2f} ms direct, {median['metered']:.2f} ms metered, ",

@@ -63,7 +63,7 @@ def imported(folder: Path, names: list[str], seeds: str) -> str:
     return re.sub(r"wabe participant \S+", f"{sys.executable} {Path(__file__).resolve()} --participant SIDE", text)
 
 
-def played(folder: Path, scenario: str, side: str, parallel: int) -> tuple[float, list[dict[str, Any]]]:
+def play_side(folder: Path, scenario: str, side: str, parallel: int) -> tuple[float, list[dict[str, Any]]]:
     """The seconds that the run of one side took, and its tasks with their verdicts."""
     path, results = folder / f"{side}.toml", folder / f"{side}.json"
     path.write_text(scenario.replace("SIDE", side))
@@ -102,30 +102,30 @@ def main() -> None:
         return
     names = options.tasks or (TASKS + OTHERS if options.all else TASKS).split()
     matrix: dict[str, Counter[str]] = {}
-    found: list[str] = []
+    disagreements: list[str] = []
     seconds = 0.0
     with ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
         scenario = imported(folder, names, options.seeds)
         for side, expected in EXPECTED.items():
-            took, tasks = played(folder, scenario, side, options.parallel)
+            took, tasks = play_side(folder, scenario, side, options.parallel)
             seconds += took
             matrix[side] = Counter(task["verdict"] for task in tasks)
-            found += [
+            disagreements += [
                 described(side, task)
                 for task in tasks
                 if task["verdict"] != expected or task["stop_reason"] not in ENDS
             ]
-    report(matrix, found, seconds, as_json=options.json)
-    sys.exit(1 if found else 0)
+    report(matrix, disagreements, seconds, as_json=options.json)
+    sys.exit(1 if disagreements else 0)
 
 
-def report(matrix: dict[str, Counter[str]], found: list[str], seconds: float, *, as_json: bool) -> None:
+def report(matrix: dict[str, Counter[str]], disagreements: list[str], seconds: float, *, as_json: bool) -> None:
     """Print the matrix, every disagreement and the time."""
     attempts = sum(counts.total() for counts in matrix.values())
     if as_json:
-        figures = {"matrix": matrix, "disagreements": found, "attempts": attempts, "seconds": round(seconds, 1)}
+        figures = {"matrix": matrix, "disagreements": disagreements, "attempts": attempts, "seconds": round(seconds, 1)}
         print(json.dumps(figures, indent=2))
         return
     columns = ["success", "failure", *sorted(set().union(*matrix.values()) - {"success", "failure"})]
@@ -133,7 +133,7 @@ def report(matrix: dict[str, Counter[str]], found: list[str], seconds: float, *,
     for side, counts in matrix.items():
         print(f"{side:8}" + "".join(f"{counts[column]:>10}" for column in columns))
     print(f"{attempts} attempts in {seconds:.0f} s: {seconds / attempts:.2f} s each")
-    print("\n".join(found) or "every verdict is the expected one")
+    print("\n".join(disagreements) or "every verdict is the expected one")
 
 
 if __name__ == "__main__":

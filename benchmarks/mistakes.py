@@ -39,11 +39,11 @@ CHECK = "checks = [{{ {} }}]\n"
 
 @dataclass(frozen=True)
 class Mistake:
-    """A command with a mistake. `file` is the content of the scenario that it names; `named` must be in the answer."""
+    """A command with a mistake. `file` is the content of the scenario that it names; `words` must be in the answer."""
 
     what: str
     command: str
-    named: str
+    words: str
     file: str = GOOD
 
 
@@ -51,20 +51,20 @@ class Mistake:
 class Answer:
     mistake: Mistake
     code: int
-    said: str
+    text: str
 
     @property
     def problems(self) -> list[str]:
         """What is not right about the answer."""
-        lines = self.said.strip().splitlines()
-        found = [
+        lines = self.text.strip().splitlines()
+        requirements = [
             ("exit code 0", self.code not in (1, 2)),
-            ("a traceback", "Traceback" in self.said),
+            ("a traceback", "Traceback" in self.text),
             (f"{len(lines)} lines", not 0 < len(lines) <= MAX_LINES),
-            (f"{self.mistake.named!r} is not named", self.mistake.named not in self.said),
-            ("no remedy", not re.search(r"\(.+\)|Did you mean|did you mean|: wabe |; use|instead|Try ", self.said)),
+            (f"{self.mistake.words!r} is not named", self.mistake.words not in self.text),
+            ("no remedy", not re.search(r"\(.+\)|Did you mean|did you mean|: wabe |; use|instead|Try ", self.text)),
         ]
-        return [problem for problem, is_so in found if is_so]
+        return [problem for problem, is_so in requirements if is_so]
 
 
 MISTAKES = (
@@ -167,18 +167,18 @@ def answered(mistake: Mistake, folder: Path) -> Answer:
     }
 
     def filled(text: str) -> str:
-        return re.sub(r"\{(\w+)\}", lambda found: places[found[1]], text)
+        return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], text)
 
     arguments = [filled(word) for word in mistake.command.split()]
-    said = io.StringIO()
+    output = io.StringIO()
     code: object = 0
-    with contextlib.chdir(folder), contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+    with contextlib.chdir(folder), contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
         try:
             run_command(app, expand_resume(arguments), name="wabe")
         except SystemExit as left:
             code = left.code
     number = code if isinstance(code, int) else 0
-    return Answer(Mistake(mistake.what, " ".join(arguments), filled(mistake.named)), number, said.getvalue())
+    return Answer(Mistake(mistake.what, " ".join(arguments), filled(mistake.words)), number, output.getvalue())
 
 
 def show(answers: Sequence[Answer], markdown: Path | None) -> None:
@@ -188,10 +188,10 @@ def show(answers: Sequence[Answer], markdown: Path | None) -> None:
         table.add_column(title, overflow="fold")
     lines = ["| mistake | command | what WABE says |", "|---|---|---|"]
     for each in answers:
-        said = " ".join(each.said.split())[:MAX_SHOWN_CHARS]
+        text = " ".join(each.text.split())[:MAX_SHOWN_CHARS]
         wrong = f" [NOT CLEAR: {', '.join(each.problems)}]" if each.problems else ""
-        table.add_row(each.mistake.what, f"wabe {each.mistake.command}", said + wrong)
-        lines.append(f"| {each.mistake.what} | `wabe {each.mistake.command}` | {said.replace('|', '¦')}{wrong} |")
+        table.add_row(each.mistake.what, f"wabe {each.mistake.command}", text + wrong)
+        lines.append(f"| {each.mistake.what} | `wabe {each.mistake.command}` | {text.replace('|', '¦')}{wrong} |")
     Console(width=160, markup=False).print(table)
     if markdown is not None:
         markdown.write_text("\n".join(lines) + "\n")

@@ -34,7 +34,7 @@ class Counts:
         self.busiest_minute = 0
         self.refused = 0
         self.first = self.last = 0.0
-        self.asked: collections.Counter[str] = collections.Counter()
+        self.arrivals: collections.Counter[str] = collections.Counter()
 
     def arrive(self, digest: str) -> bool:
         now = time.monotonic()
@@ -44,7 +44,7 @@ class Counts:
         while self.window[0] <= now - WINDOW_S:
             self.window.popleft()
         self.busiest_minute = max(self.busiest_minute, len(self.window))
-        self.asked[digest] += 1
+        self.arrivals[digest] += 1
         if self.limit is not None and len(self.window) > self.limit:
             self.refused += 1
             return False
@@ -52,8 +52,8 @@ class Counts:
 
     def stats(self) -> dict[str, object]:
         return {
-            "requests": self.asked.total(),
-            "distinct": len(self.asked),
+            "requests": self.arrivals.total(),
+            "distinct": len(self.arrivals),
             "busiest_minute": self.busiest_minute,
             "refused": self.refused,
             "span_s": self.last - self.first,

@@ -250,20 +250,20 @@ def place_of(mutant: Mutant, root: Path) -> Path:
     files = [path for path in sorted((root / "src").rglob("*")) if path.suffix in SUFFIXES]
     hits = [path for path in files for _ in range(path.read_text(encoding="utf-8").count(mutant.old))]
     if len(hits) != 1:
-        found = "not found" if not hits else f"ambiguous, in {', '.join(str(hit.relative_to(root)) for hit in hits)}"
-        raise CannotApplyError(f"old text {found}: {mutant.old!r}")
+        place = "not found" if not hits else f"ambiguous, in {', '.join(str(hit.relative_to(root)) for hit in hits)}"
+        raise CannotApplyError(f"old text {place}: {mutant.old!r}")
     return hits[0]
 
 
 def tests_of(mutants: Sequence[Mutant], root: Path) -> list[str]:
     """The test files, relative to the root. Raises `CannotApplyError` for a name that no file has."""
-    found: dict[str, None] = {}
+    test_files: dict[str, None] = {}
     for name in dict.fromkeys(name for mutant in mutants for name in mutant.tests):
         files = sorted((root / "tests").rglob(name))
         if not files:
             raise CannotApplyError(f"no test file is called {name}")
-        found |= dict.fromkeys(str(path.relative_to(root)) for path in files)
-    return list(found)
+        test_files |= dict.fromkeys(str(path.relative_to(root)) for path in files)
+    return list(test_files)
 
 
 def run_tests(root: Path, tests: Sequence[str]) -> str | None:

@@ -35,22 +35,22 @@ async def opened(browser: PlaywrightBrowser, url: str) -> None:
 
 async def measure(pages: int, first: int) -> int:
     wrong: list[str] = []
-    typed = shown = 0
+    typed = passes = 0
     began = time.monotonic()
     with two_sites() as (own, _, documents), tempfile.TemporaryDirectory() as folder:
         async with a_browser() as browser:
             for start in range(first, first + pages, AT_ONCE):
-                made = [named_page(seed) for seed in range(start, min(start + AT_ONCE, first + pages))]
-                documents[f"/{start}"] = in_frames(made)
+                pages_made = [named_page(seed) for seed in range(start, min(start + AT_ONCE, first + pages))]
+                documents[f"/{start}"] = in_frames(pages_made)
                 await opened(browser, f"{own}/{start}")
-                found, passing = wrong_results(made, await browser.observe(), own, Path(folder))
-                for each in found:
+                results_wrong, passing = wrong_results(pages_made, await browser.observe(), own, Path(folder))
+                for each in results_wrong:
                     print(each)
-                wrong += found
-                shown += passing
-                typed += sum(page.is_typed for page in made)
+                wrong += results_wrong
+                passes += passing
+                typed += sum(page.is_typed for page in pages_made)
     print(
-        f"{pages} documents, {typed} with a typed value, {4 * pages} checks, of which the snapshots show {shown}:"
+        f"{pages} documents, {typed} with a typed value, {4 * pages} checks, of which the snapshots show {passes}:"
         f" {len(wrong)} wrong; {time.monotonic() - began:.0f} s"
     )
     return len(wrong)

@@ -47,8 +47,8 @@ async def measure(pairs: int) -> dict[str, Any]:
                         continue
                     steps[on].append(seconds)
                     if on:
-                        assert notes.asked is not None
-                        ends_s.append(notes.closed - notes.asked)
+                        assert notes.asked_at is not None
+                        ends_s.append(notes.closed - notes.asked_at)
                         entries.append(len(read_har(folder / NETWORK_FILE).entries))
     ratios = [
         mine / theirs

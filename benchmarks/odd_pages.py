@@ -45,21 +45,21 @@ class Visitor:
 
     website: str
     page: str
-    seen: list[ObservationMessage] = field(default_factory=list)
+    messages: list[ObservationMessage] = field(default_factory=list)
     asked_at: list[float] = field(default_factory=list)
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        self.seen.append(parse_observation(text, image, media_type))
+        self.messages.append(parse_observation(text, image, media_type))
         self.asked_at.append(time.monotonic())
-        page = self.seen[-1].page
-        if len(self.seen) == 1:
+        page = self.messages[-1].page
+        if len(self.messages) == 1:
             return reply("browser_navigate", url=self.page)
-        if page.dialog is not None and len(self.seen) < 5:
+        if page.dialog is not None and len(self.messages) < 5:
             return reply("browser_handle_dialog", accept=True)
-        if 5 <= len(self.seen) < 8 and page.url != f"{self.website}goal":
+        if 5 <= len(self.messages) < 8 and page.url != f"{self.website}goal":
             # The page prevents navigation.
             return reply("browser_tabs", action="new", url=f"{self.website}goal")
-        if page.url != f"{self.website}goal" and len(self.seen) < 14:
+        if page.url != f"{self.website}goal" and len(self.messages) < 14:
             return reply("browser_navigate", url=f"{self.website}goal")
         return reply("finish", answer="done")
 
@@ -81,16 +81,16 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        seen = self.visitor.seen
+        seen = self.visitor.messages
         return self.end.stop_reason == "finished" and seen[-1].page.url == f"{self.visitor.website}goal"
 
     def cells(self) -> tuple[str, ...]:
-        odd = self.visitor.seen[1] if len(self.visitor.seen) > 1 else None
-        shown = "-" if odd is None else f"{len(odd.page.snapshot):,}"
+        odd = self.visitor.messages[1] if len(self.visitor.messages) > 1 else None
+        size_text = "-" if odd is None else f"{len(odd.page.snapshot):,}"
         return (
             self.name,
             f"{self.visitor.odd_s:.1f}",
-            shown,
+            size_text,
             "yes" if odd and odd.page.screenshot else "no",
             (getattr(odd, "notice", None) or odd.feedback or "")[:90] if odd else "",
             f"{self.end.stop_reason}{f': {self.end.error}' if self.end.error else ''}"[:160],
@@ -167,9 +167,9 @@ def main() -> int:
     print_table(rows, f"odd pages, {options.settle}")
     if options.markdown:
         options.markdown.write_text(markdown(rows))
-    held = sum(row.holds for row in rows)
-    print(f"{held} of {len(rows)} attempts ended at the goal")
-    return 0 if held == len(rows) else 1
+    passed_count = sum(row.holds for row in rows)
+    print(f"{passed_count} of {len(rows)} attempts ended at the goal")
+    return 0 if passed_count == len(rows) else 1
 
 
 if __name__ == "__main__":

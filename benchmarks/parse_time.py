@@ -89,9 +89,9 @@ class Row(NamedTuple):
 def best_ms(run: Callable[[], object]) -> float:
     times = []
     for _ in range(RUNS):
-        begun = time.process_time()
+        start = time.process_time()
         run()
-        times.append(time.process_time() - begun)
+        times.append(time.process_time() - start)
     return min(times) * 1_000
 
 
@@ -137,15 +137,15 @@ async def whole_answers() -> list[Row]:
         async def measure(body: bytes) -> float:
             agent.reply, times = body, []
             for _ in range(RUNS):
-                begun = time.process_time()
+                start = time.process_time()
                 with suppress(ParticipantError):
                     understand(without_surrogates(await client.send("?", context_id=CONTEXT)), TOOLS, SNAPSHOT)
-                times.append(time.process_time() - begun)
+                times.append(time.process_time() - start)
             return min(times) * 1_000
 
         for what, make in answers().items():
-            made = (make(size) for size in (REPLY_BYTES // 2 - 500, REPLY_BYTES - 1_000))
-            once, twice = (each if isinstance(each, bytes) else encode(in_envelope(each)) for each in made)
+            texts = (make(size) for size in (REPLY_BYTES // 2 - 500, REPLY_BYTES - 1_000))
+            once, twice = (each if isinstance(each, bytes) else encode(in_envelope(each)) for each in texts)
             rows.append(Row("answers, 1 MB, with A2A", what, await measure(once), await measure(twice)))
     return rows
 

@@ -49,9 +49,9 @@ FROM results t, UNNEST(t.results) ORDER BY "Success Rate" DESC;
 def judge_environment() -> dict[str, str]:
     """What the judge's program gets for a submission without an own key, judged by checks alone."""
     scenario = json5(ROOT / "leaderboard" / "scenario.json5")
-    given = runner_environment({"judge_model": "offline"}, white_agent={"google_api_key": "unused"})
+    variables = runner_environment({"judge_model": "offline"}, white_agent={"google_api_key": "unused"})
     manifest = json5(ROOT / "amber-manifest.json5")
-    return program_environment(scenario, "green", manifest, root_config(scenario, given))
+    return program_environment(scenario, "green", manifest, root_config(scenario, variables))
 
 
 def spawned(stack: ExitStack, words: list[str], log: Path, environ: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -109,13 +109,13 @@ async def a_shard(scenario: Scenario, index: int, folder: Path, *, is_killed: bo
 
 
 def _artifacts(event: AgentEvent) -> list[dict[str, Any]]:
-    found = []
+    artifacts = []
     for text in event.texts if isinstance(event, ArtifactTexts) else ():
         try:
-            found.append(json.loads(text))
+            artifacts.append(json.loads(text))
         except ValueError:
             continue
-    return found
+    return artifacts
 
 
 def joined(shards: list[dict[str, Any]]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def joined(shards: list[dict[str, Any]]) -> dict[str, Any]:
     return {"status": status, "participants": ids, "results": [each for shard in shards for each in shard["results"]]}
 
 
-async def played(scenario: Scenario, folder: Path, kill: int | None) -> Path:
+async def submit(scenario: Scenario, folder: Path, kill: int | None) -> Path:
     """The file of a submission whose shard `kill` loses its judge."""
     folder.mkdir()
     shards = [await a_shard(scenario, index, folder, is_killed=index == kill) for index in range(SHARDS)]
@@ -153,14 +153,14 @@ async def main() -> int:
             await until_up(str(member.endpoint))
         counts = []
         for kill in (None, options.kill):
-            path = await played(scenario, folder / ("complete" if kill is None else "killed"), kill)
+            path = await submit(scenario, folder / ("complete" if kill is None else "killed"), kill)
             for query in (None, str(folder / "published.sql")):
-                columns, found = rows([path], query)
-                print(f"\n{path.parent.name}, {'published query' if query else 'our query'}: {len(found)} rows")
-                for row in found:
-                    shown = {name: value for name, value in zip(columns, row, strict=True) if value is not None}
-                    print(json.dumps(shown, default=str))
-                counts += [] if query else [len(found)]
+                columns, query_rows = rows([path], query)
+                print(f"\n{path.parent.name}, {'published query' if query else 'our query'}: {len(query_rows)} rows")
+                for row in query_rows:
+                    columns_shown = {name: value for name, value in zip(columns, row, strict=True) if value is not None}
+                    print(json.dumps(columns_shown, default=str))
+                counts += [] if query else [len(query_rows)]
     return int(counts != [1, 1])
 
 

@@ -39,14 +39,14 @@ def write_scenario(folder: Path, count: int) -> Path:
 
 def outcomes(results: Path) -> dict[str, object]:
     """Verdict and action lines by task."""
-    found = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
-    return {one["task_id"]: (one["verdict"], one["action_history"]) for one in found}
+    documents = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
+    return {one["task_id"]: (one["verdict"], one["action_history"]) for one in documents}
 
 
 def digests(results: Path) -> dict[str, str]:
     """Digests of the trajectories by task."""
-    found = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
-    return {one["task_id"]: one["trajectory_sha256"] for one in found if one["verdict"]}
+    documents = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
+    return {one["task_id"]: one["trajectory_sha256"] for one in documents if one["verdict"]}
 
 
 def busy_shard(output: Path, settled: int) -> tuple[Path, list[str]]:
@@ -83,24 +83,24 @@ def main() -> int:
             worker = ray_worker_of(running.process.pid, int(shard.name[:3]))
             before = {path.parent.name: digests(path) for path in folder.glob("ray/runs/*/shards/*/results")}
             os.kill(worker, signal.SIGKILL)
-            ended = running.end(1_800)
+            completed = running.end(1_800)
         ray_s = time.monotonic() - begun
-        expected, found = outcomes(folder / "whole" / "results"), outcomes(folder / "ray" / "results")
+        expected, actual = outcomes(folder / "whole" / "results"), outcomes(folder / "ray" / "results")
         after = {path.parent.name: digests(path) for path in folder.glob("ray/runs/*/shards/*/results")}
         attempts = sorted(path for path in folder.glob("ray/runs/*/shards/*/results/*/attempts/*"))
         verified = run_command(temp, "wabe", "verify", "latest", "--output-dir", folder / "ray")
-        kept = all(after[name].items() >= known.items() for name, known in before.items())
-        print(ended.stdout)
+        is_kept = all(after[name].items() >= known.items() for name, known in before.items())
+        print(completed.stdout)
         print(f"without shards: {len(expected)} tasks, exit code {whole.code}, {whole_s:.0f} s")
-        print(f"Ray, {arguments.shards} shards: {len(found)} tasks, exit code {ended.code}, {ray_s:.0f} s")
+        print(f"Ray, {arguments.shards} shards: {len(actual)} tasks, exit code {completed.code}, {ray_s:.0f} s")
         known = sum(map(len, before.values()))
         print(f"killed the worker of shard {shard.name} after {known} tasks, while it played {', '.join(playing)}")
-        print(f"ids, verdicts and actions equal: {found == expected}")
+        print(f"ids, verdicts and actions equal: {actual == expected}")
         again = [path.parents[1].name for path in attempts]
-        print(f"settled tasks kept as they were: {kept}; played again: {', '.join(again) or 'none'}")
-        print(f"wabe verify: exit code {verified.code}; left behind: {len(ended.left_processes)} processes")
-    is_equal = found == expected and kept and 1 <= len(again) <= int(SLOTS) and not {*again} & {*before[shard.name]}
-    return int(not (is_equal and ended.code == whole.code and verified.code == 0 and not ended.left_processes))
+        print(f"settled tasks kept as they were: {is_kept}; played again: {', '.join(again) or 'none'}")
+        print(f"wabe verify: exit code {verified.code}; left behind: {len(completed.left_processes)} processes")
+    is_equal = actual == expected and is_kept and 1 <= len(again) <= int(SLOTS) and not {*again} & {*before[shard.name]}
+    return int(not (is_equal and completed.code == whole.code and verified.code == 0 and not completed.left_processes))
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ def whole_pass(folder: Path, scratch: Path, count: int) -> bool:
     print(f"peak memory {peak:.0f} MB (target {MAX_PEAK_MB:.0f} MB)")
     print(f"busiest 60 s: {stats['busiest_minute']} requests (limit {PER_MINUTE}), refused {stats['refused']}")
     print(f"success {summary['success']}, unscored {summary['unscored']}, broken {summary['broken']}")
-    kept = share >= MIN_SHARE and peak < MAX_PEAK_MB and stats["refused"] == 0
-    return kept and summary["success"] == count and stats["requests"] == calls
+    is_within_limits = share >= MIN_SHARE and peak < MAX_PEAK_MB and stats["refused"] == 0
+    return is_within_limits and summary["success"] == count and stats["requests"] == calls
 
 
 def killed_pass(folder: Path, scratch: Path, count: int) -> bool:

@@ -65,17 +65,18 @@ async def measure(rounds: int) -> dict[str, Any]:
                     _, steps[side], _ = await judged(pools[side], config, line, folder, **SIDES[side])
                 if number == 0:
                     continue
-                for side, found in ratios.items():
-                    found += [mine / other for mine, other in zip(steps[side], steps["plain"], strict=True)]
+                for side, side_ratios in ratios.items():
+                    side_ratios += [mine / other for mine, other in zip(steps[side], steps["plain"], strict=True)]
                 for side, seconds in steps.items():
                     walls[side] += seconds
     return {
         "steps": len(walls["plain"]),
-        "step_ratio_median": {side: round(statistics.median(found), 3) for side, found in ratios.items()},
+        "step_ratio_median": {side: round(statistics.median(side_ratios), 3) for side, side_ratios in ratios.items()},
         "step_ratio_quartiles": {
-            side: [round(value, 3) for value in statistics.quantiles(found, n=4)] for side, found in ratios.items()
+            side: [round(value, 3) for value in statistics.quantiles(side_ratios, n=4)]
+            for side, side_ratios in ratios.items()
         },
-        "step_s_median": {side: round(statistics.median(found), 4) for side, found in walls.items()},
+        "step_s_median": {side: round(statistics.median(side_ratios), 4) for side, side_ratios in walls.items()},
         "load_before_and_after": [round(load, 1), round(os.getloadavg()[0], 1)],
     }
 

@@ -81,7 +81,7 @@ async def relay(port: int) -> AsyncIterator[tuple[str, Counter[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", passed
 
 
-def chosen(step: int, page: str, website: str) -> Action:
+def next_action(step: int, page: str, website: str) -> Action:
     """The walk through the shop, again and again from its beginning."""
     place = step % (len(WALK) + 1)
     if place == len(WALK):
@@ -109,12 +109,12 @@ async def other_side(think_s: float, steps: int, shop: int, judge: int) -> None:
     async with relay(shop) as (shop_url, of_site), asyncio.TaskGroup() as group:
         website = f"{shop_url}/search"
 
-        async def answer(asked: RawRequest) -> bytes:
-            turn = turns[asked.context_id]
-            turns[asked.context_id] += 1
+        async def answer(request: RawRequest) -> bytes:
+            turn = turns[request.context_id]
+            turns[request.context_id] += 1
             await asyncio.sleep(think_s if is_measured.is_set() else 0)
-            reply = chosen(turn, asked.text, website) if turn + 1 < steps else FINISH
-            return message(asked, render_reply(reply))
+            reply = next_action(turn, request.text, website) if turn + 1 < steps else FINISH
+            return message(request, render_reply(reply))
 
         async with raw_agent(answer) as agent, relay(agent.port) as (url, of_participant):
             # The card names the relay, or messages would go around it.
@@ -246,7 +246,7 @@ def model_figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, f
     """The measurements, the model and its prediction as Markdown, and the largest error of the prediction."""
     predicted = [run for run in runs if run.slots == SLOTS[-1]]
     errors = {run: error(model, run) for run in predicted}
-    worst = max(abs(each) for found in errors.values() for each in found.values())
+    worst = max(abs(each) for differences in errors.values() for each in differences.values())
     parts = [
         f"Measured on {CORES} cores, {time.strftime('%Y-%m-%d')}. Other programs used up to"
         f" {CORES - min(run.cores for run in runs):.2f} of them during a run, which the model subtracts.",
@@ -259,8 +259,8 @@ def model_figures(model: Model, runs: Sequence[Run], short: Run) -> tuple[str, f
         _table(
             "quantity | per task | per step",
             *(
-                f"{name} | {found.task:.3g} | {found.step:.3g}"
-                for name, found in (
+                f"{name} | {differences.task:.3g} | {differences.step:.3g}"
+                for name, differences in (
                     ("CPU of judge and browsers, s", model.cpu),
                     ("waiting beyond thinking, s", model.wait),
                     ("disk, kB", model.disk_kb),
@@ -324,11 +324,11 @@ def _row(run: Run) -> str:
 
 
 def _prediction(run: Run, model: Model) -> str:
-    made = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
+    load = model.predict(run.slots, run.think_s, run.steps, run.cores, are_others_here=True)
     off = error(model, run)
     return (
-        f"{run.think_s:g} | {made.held_s:.1f} s ({off['time']:+.1%}) | {made.cpu_s:.2f} s ({off['CPU']:+.1%})"
-        f" | {made.memory_mb:.0f} MB ({off['memory']:+.1%}) | {model.disk_kb.of(run.steps):.0f} kB ({off['disk']:+.1%})"
+        f"{run.think_s:g} | {load.held_s:.1f} s ({off['time']:+.1%}) | {load.cpu_s:.2f} s ({off['CPU']:+.1%})"
+        f" | {load.memory_mb:.0f} MB ({off['memory']:+.1%}) | {model.disk_kb.of(run.steps):.0f} kB ({off['disk']:+.1%})"
     )
 
 

@@ -70,31 +70,31 @@ def call_search(values: Values) -> Steps:
 
 def click_filter(values: Values) -> Steps:
     """By the filters of the search page, one after another: each of them loads it again."""
-    steps, shown = [ACCEPT, click("link", "See everything")], ""
+    steps, filter_name = [ACCEPT, click("link", "See everything")], ""
     for key in ("category", "colour", "material"):
         if key in values:
-            after = {"after": {"role": "link", "name": shown}} if shown else {}
+            after = {"after": {"role": "link", "name": filter_name}} if filter_name else {}
             steps.append(click("checkbox", values[key], **after))
-            shown = f"Remove filter {values[key]}"
+            filter_name = f"Remove filter {values[key]}"
     if "min_rating" in values:
         stars = f"{values['min_rating']} stars and up"
-        steps.append(click("radio", stars, after={"role": "link", "name": shown}))
-        shown = f"Remove filter {stars}"
+        steps.append(click("radio", stars, after={"role": "link", "name": filter_name}))
+        filter_name = f"Remove filter {stars}"
     if "max_price" in values:
         steps.append(
-            typed("spinbutton", "Highest price", values["max_price"]) | {"after": {"role": "link", "name": shown}}
+            typed("spinbutton", "Highest price", values["max_price"]) | {"after": {"role": "link", "name": filter_name}}
         )
         steps.append(click("button", "Apply price"))
-        shown = f"Remove filter Up to €{values['max_price']}"
+        filter_name = f"Remove filter Up to €{values['max_price']}"
     if "sort" in values:
         label = {"price-asc": "Price: low to high", "price-desc": "Price: high to low", "rating": "Customer rating"}
         chosen = {"tool": "browser_select_option", "role": "combobox", "name": "Sort by"}
         steps.append(
-            {**chosen, "params": {"values": [label[values["sort"]]]}, "after": {"role": "link", "name": shown}}
+            {**chosen, "params": {"values": [label[values["sort"]]]}, "after": {"role": "link", "name": filter_name}}
         )
-        shown = label[values["sort"]].lower()
+        filter_name = label[values["sort"]].lower()
     if "page" in values:
-        steps.append(click("link", f"Page {values['page']}", after={"role": "status", "name": shown}))
+        steps.append(click("link", f"Page {values['page']}", after={"role": "status", "name": filter_name}))
     return steps
 
 
@@ -154,7 +154,7 @@ def page(url: str) -> dict[str, Any]:
     return {"kind": "page", "url": url, "extra_query": True}
 
 
-def sent(url: str, **post_data: Any) -> dict[str, Any]:
+def posts(url: str, **post_data: Any) -> dict[str, Any]:
     return {"kind": "request", "method": "POST", "url": url, "at": "any", "post_data": post_data}
 
 
@@ -165,7 +165,7 @@ def holds(pieces: int) -> dict[str, Any]:
 ORDERED = {"kind": "element", "element": 'heading "Thank you, your order is confirmed"'}
 
 
-def said(*texts: str) -> dict[str, Any]:
+def shows(*texts: str) -> dict[str, Any]:
     return {"kind": "text", "within": "status", "contains": list(texts)}
 
 
@@ -197,13 +197,13 @@ CASES = (
     Case("walnut", "Show what is made of walnut, best rated first.", [page("/search?material=Walnut&sort=rating")],
          click_filter, call_filter, {"material": "Walnut", "sort": "rating"}, {"material": "Birch"}),
     Case("one_lamp", "Put one Harbour Clip Lamp into the cart.",
-         [sent("/cart/add", slug="harbour-clip-lamp"), holds(1)], click_add, call_add,
+         [posts("/cart/add", slug="harbour-clip-lamp"), holds(1)], click_add, call_add,
          {"pieces": {"Harbour Clip Lamp": 1}}, {"pieces": {"Harbour Desk Lamp": 1}}),
     Case("three_shelves", "Put three pieces of the Birch Wall Shelf into the cart.",
-         [sent("/cart/add", slug="birch-wall-shelf"), holds(3)], click_add, call_add,
+         [posts("/cart/add", slug="birch-wall-shelf"), holds(3)], click_add, call_add,
          {"pieces": {"Birch Wall Shelf": 3}}, {"pieces": {"Birch Wall Shelf": 2}}, True),
     Case("two_products", "Put a Tide Round Rug and two Sorrel Footstools into the cart.",
-         [sent("/cart/add", slug="tide-round-rug"), sent("/cart/add", slug="sorrel-footstool"), holds(3)],
+         [posts("/cart/add", slug="tide-round-rug"), posts("/cart/add", slug="sorrel-footstool"), holds(3)],
          click_add, call_add, {"pieces": {"Tide Round Rug": 1, "Sorrel Footstool": 2}},
          {"pieces": {"Tide Round Rug": 2, "Sorrel Footstool": 2}}, True),
     Case("open_cart", "Put a Fjord Dining Chair into the cart, and open it.",
@@ -214,10 +214,10 @@ CASES = (
           {"kind": "element", "on": "/cart", "element": 'status "Your cart is empty."'}], click_empty, call_empty,
          {"pieces": {"Dune Jute Rug": 1}, "accept": True}, {"accept": False}),
     Case("order", "Order a Moon Pendant Lamp with standard delivery for Grace Hopper.",
-         [ORDERED, said("for Grace Hopper", "Delivery: Standard", "1 × Moon Pendant Lamp")], click_order, call_order,
+         [ORDERED, shows("for Grace Hopper", "Delivery: Standard", "1 × Moon Pendant Lamp")], click_order, call_order,
          {"pieces": {"Moon Pendant Lamp": 1}, "name": "Grace Hopper", "delivery": "standard"}, {"delivery": "express"}),
     Case("order_two", "Order two Atlas Map Shelves with express delivery for Ada Lovelace.",
-         [ORDERED, said("for Ada Lovelace", "Delivery: Express", "2 × Atlas Map Shelf")], click_order, call_order,
+         [ORDERED, shows("for Ada Lovelace", "Delivery: Express", "2 × Atlas Map Shelf")], click_order, call_order,
          {"pieces": {"Atlas Map Shelf": 2}, "name": "Ada Lovelace", "delivery": "express"},
          {"name": "Ada Byron"}, True),
 )  # fmt: skip
@@ -258,8 +258,8 @@ class Replayed:
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         self.chars += len(text)
-        seen = parse_observation(text, image, media_type)
-        reply = self.player.reply(seen.page.snapshot, seen.feedback)
+        observation = parse_observation(text, image, media_type)
+        reply = self.player.reply(observation.page.snapshot, observation.feedback)
         return reply if isinstance(reply, str) else render_reply(reply)
 
 
@@ -356,8 +356,8 @@ async def measure(walks: Sequence[Walk], settle: str, jobs: int) -> list[Row]:
                     row = await play(walk, pool, settle, Path(folder, str(number)), ports[walk.has_bug])
                     rows.append(row)
                     note = "" if row.passes else f"  DOES NOT PASS: {row.why}"
-                    played = f"{walk.title}: {walk.case.name}, {row.steps} steps, success {row.success}"
-                    print(f"{len(rows)}/{len(walks)} {played}{note}", file=sys.stderr, flush=True)
+                    summary = f"{walk.title}: {walk.case.name}, {row.steps} steps, success {row.success}"
+                    print(f"{len(rows)}/{len(walks)} {summary}{note}", file=sys.stderr, flush=True)
 
                 numbered = [(number, walk) for number, walk in enumerate(walks) if walk.mode == mode]
                 await for_each(numbered, walked, at_once=jobs)
@@ -392,10 +392,10 @@ def main() -> int:
     walks = [Walk(mode, case, is_right) for mode in modes for is_right in (True, False) for case in cases]
     walks += [Walk("only", case, is_right=True, has_bug=True) for case in cases]
     rows = asyncio.run(measure(walks, options.settle, options.jobs))
-    shown = table(rows)
-    print(shown)
+    rows_table = table(rows)
+    print(rows_table)
     if options.markdown:
-        options.markdown.write_text(shown)
+        options.markdown.write_text(rows_table)
     passed = sum(row.passes for row in rows)
     print(f"{passed} of {len(rows)} attempts were decided as they must be")
     return 0 if passed == len(rows) else 1

@@ -30,14 +30,14 @@ PATHS = ("/secret", "/api/order", "/a/b/c")
 
 
 @contextmanager
-def serving(read: Server) -> Iterator[int]:
+def serving(parse: Server) -> Iterator[int]:
     """A server that answers with the path that it read."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = ("/" + read(self.requestline.split(" ")[1].partition("?")[0]).strip("/")).encode("utf-8", "replace")
+            body = ("/" + parse(self.requestline.split(" ")[1].partition("?")[0]).strip("/")).encode("utf-8", "replace")
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -57,16 +57,16 @@ def serving(read: Server) -> Iterator[int]:
 
 
 def measure(count: int, number: int) -> int:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with ExitStack() as stack:
-        lines = [http.client.HTTPConnection("127.0.0.1", stack.enter_context(serving(read))) for read in SERVERS]
+        lines = [http.client.HTTPConnection("127.0.0.1", stack.enter_context(serving(server))) for server in SERVERS]
 
         def answers(path: str) -> set[str]:
-            read = set()
+            answers_read = set()
             for line in lines:
                 line.request("POST", path)
-                read.add(line.getresponse().read().decode())
-            return read
+                answers_read.add(line.getresponse().read().decode())
+            return answers_read
 
         @seed(number)
         @settings(max_examples=count, deadline=None, database=None, phases=[Phase.generate],
@@ -76,28 +76,28 @@ def measure(count: int, number: int) -> int:
             written = data.draw(spelled(path))
             url = f"http://shop.example{written}"
             home = frozenset(filter(None, [origin_of(url)]))
-            read = answers(written)
-            found["spellings"] += 1
-            found["reached"] += path in read
+            answers_read = answers(written)
+            counts["spellings"] += 1
+            counts["reached"] += path in answers_read
             policy = Site(home, is_any=True, is_lenient=True)
-            if path in read and not (could_be_held(url, Hold(url=path)) and matches(url, path, policy)):
-                found["missed"] += 1
+            if path in answers_read and not (could_be_held(url, Hold(url=path)) and matches(url, path, policy)):
+                counts["missed"] += 1
                 print(f"missed: {written} read as {path}")
             permitted = is_permitted(url, AllowedWrite(url=path), Site(home))
-            found["permitted"] += permitted
-            if permitted and read != {path}:
-                found["wrongly permitted"] += 1
-                print(f"wrongly permitted: {written} read as {sorted(read)}")
+            counts["permitted"] += permitted
+            if permitted and answers_read != {path}:
+                counts["wrongly permitted"] += 1
+                print(f"wrongly permitted: {written} read as {sorted(answers_read)}")
 
         play()
         for line in lines:
             line.close()
     print(
         ", ".join(
-            f"{name}: {found[name]}" for name in ("spellings", "reached", "missed", "permitted", "wrongly permitted")
+            f"{name}: {counts[name]}" for name in ("spellings", "reached", "missed", "permitted", "wrongly permitted")
         )
     )
-    return 1 if found["missed"] or found["wrongly permitted"] else 0
+    return 1 if counts["missed"] or counts["wrongly permitted"] else 0
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ class Watched:
         return getattr(self._browser, name)
 
     async def observe(self) -> Page:
-        self._notes.begun.append(time.perf_counter())
+        self._notes.started_at.append(time.perf_counter())
         page = await self._browser.observe()
         if self._notes.ready is None:
             self._notes.ready = time.perf_counter()
@@ -117,7 +117,7 @@ class Watched:
         return await self._browser.act(tool, params)
 
     def traffic(self) -> Traffic | None:
-        self._notes.asked = self._notes.asked or time.perf_counter()
+        self._notes.asked_at = self._notes.asked_at or time.perf_counter()
         return self._browser.traffic()
 
 
@@ -135,13 +135,13 @@ class Notes:
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
-        self.begun: list[float] = []
+        self.started_at: list[float] = []
         self.ready: float | None = None
         self.actions: list[tuple[str, dict[str, Any]]] = []
         # When each call to the browser began, what it was for, and its seconds.
         self.calls: list[tuple[float, str, float]] = []
         # When its requests were asked for, and when everything was written.
-        self.asked: float | None = None
+        self.asked_at: float | None = None
         self.closed = 0.0
 
 
@@ -177,7 +177,7 @@ async def judged(
     assert end.stop_reason == "finished", end.error
     assert all(step.outcome and step.outcome.ok for step in end.steps), [step.outcome for step in end.steps]
     thinking = [float(step.action.thought) for step in end.steps if step.action]
-    steps = [after - before for before, after in zip(notes.begun, notes.begun[1:], strict=False)]
+    steps = [after - before for before, after in zip(notes.started_at, notes.started_at[1:], strict=False)]
     assert notes.ready is not None
     return notes.ready - notes.start, [wall - thought for wall, thought in zip(steps, thinking, strict=False)], notes
 
@@ -263,13 +263,13 @@ async def measure(pairs: int, settle: str) -> dict[str, Any]:
         "bare_step_s_median": round(statistics.median(walls["bare_s"]), 4),
         "start_s_median": round(statistics.median(starts_s), 4),
         "attempt_of_five_steps_s": round(statistics.median(starts_s) + 5 * statistics.median(walls["judged_s"]), 3),
-        "profile_ms_median": {part: round(1000 * statistics.median(found), 1) for part, found in profile.items()},
+        "profile_ms_median": {part: round(1000 * statistics.median(times), 1) for part, times in profile.items()},
     }
 
 
 def parts_of(notes: Notes, steps: int) -> Iterator[tuple[str, float]]:
     """The seconds of each part of each step but the first; the rest is the turn over A2A, parsing and recording."""
-    for begin, end in itertools.islice(itertools.pairwise(notes.begun), 1, steps):
+    for begin, end in itertools.islice(itertools.pairwise(notes.started_at), 1, steps):
         parts = dict.fromkeys(
             ("waiting until the page is quiet", "screenshot and authorship of the page", "snapshot", "action"), 0.0
         )

@@ -38,8 +38,8 @@ async def main() -> None:
             await run(options, Settings.from_environ(), Console())
             store = newest_run(options.output_dir)
             assert store is not None
-            found = {task_id: read_attempt(store.task(task_id).folder).outcome for task_id in expected}
-        differ = [task_id for task_id, entry in expected.items() if found[task_id] != entry["verdict"]]
+            outcomes = {task_id: read_attempt(store.task(task_id).folder).outcome for task_id in expected}
+        differ = [task_id for task_id, entry in expected.items() if outcomes[task_id] != entry["verdict"]]
         wrong += len(differ)
         how = "streamed" if only_streams else "put together by the server"
         right, seconds = len(expected) - len(differ), time.monotonic() - began

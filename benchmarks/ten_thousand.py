@@ -71,8 +71,8 @@ class Shelf(StillPage):
         return ToolResult(ok=True, text="done")
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self._hops = tuple(self._hops), []
-        return taken
+        hops, self._hops = tuple(self._hops), []
+        return hops
 
     def _go(self, page: int) -> None:
         self._page = page
@@ -103,14 +103,16 @@ def run_participant(port: int) -> None:
     """Goes from page to page. In each fourth task it stops one page too early."""
     wanted = re.compile(r"page (\d+), task (\d+)")
 
-    async def decide(seen: Observation) -> Action:
-        found = wanted.search(seen.instruction or "")
-        assert found
-        last = int(found[1]) - (int(found[2]) % 4 == 3)
-        if seen.step >= last:
+    async def decide(observation: Observation) -> Action:
+        match = wanted.search(observation.instruction or "")
+        assert match
+        last = int(match[1]) - (int(match[2]) % 4 == 3)
+        if observation.step >= last:
             return Action(tool="finish", params={"answer": "It is open."}, thought="This is the page.")
-        thought = f"I am on page {seen.step} of the shelf and go on to the next one, as the task wants page {last}."
-        return Action(tool="browser_click", params={"target": f"e{seen.step}"}, thought=thought)
+        thought = (
+            f"I am on page {observation.step} of the shelf and go on to the next one, as the task wants page {last}."
+        )
+        return Action(tool="browser_click", params={"target": f"e{observation.step}"}, thought=thought)
 
     serve(decide, name="walker", port=port)
 
@@ -214,9 +216,9 @@ def command(name: str, *words: str) -> str:
 
 def open_report(index: Path) -> None:
     """The front page in a real browser: until it is painted, and until it is complete."""
-    found = find_browser(None, Settings.from_environ())
+    program = find_browser(None, Settings.from_environ())
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(found.path), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=str(program.path), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         began = time.perf_counter()
         page.goto(index.as_uri(), timeout=300_000)
@@ -239,7 +241,7 @@ def check(run: Path, tasks: int, steps: int) -> None:
     assert outcomes == ["failure" if n % 4 == 3 else "success" for n in range(tasks)]
     assert [entry["steps_taken"] for entry in detail["tasks"]] == [steps - (n % 4 == 3) for n in range(tasks)]
     assert (detail["total_tasks"], detail["judged_successes"]) == (tasks, outcomes.count("success"))
-    files = [found.stat().st_size for found in run.glob("results/*/**/*") if found.is_file()]
+    files = [each_file.stat().st_size for each_file in run.glob("results/*/**/*") if each_file.is_file()]
     print(
         f"results.json {path.stat().st_size / 1e6:.1f} MB; {len(files)} files of tasks, {sum(files) / 1e9:.2f} GB"
         f" ({sum(files) / tasks / 1e3:.0f} kB a task)"

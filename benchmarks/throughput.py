@@ -76,9 +76,9 @@ def action(step: int, page: str) -> Action:
     """The walk's next action on a page that is described in `page`."""
     tool, element, params = WALK[step]
     if element:
-        found = re.search(rf"- {re.escape(element)}[^\n]*?\[ref=(\w+)\]", page)
-        assert found, f"no {element} on the page"
-        params = {**params, "target": found[1]}
+        match = re.search(rf"- {re.escape(element)}[^\n]*?\[ref=(\w+)\]", page)
+        assert match, f"no {element} on the page"
+        params = {**params, "target": match[1]}
     return Action(tool=tool, params=params)
 
 
@@ -86,11 +86,11 @@ async def participant(steps: int) -> None:
     """The other process: takes this many steps of the walk in each task. Prints its address."""
     turns = Counter[str]()
 
-    def answer(asked: RawRequest) -> bytes:
-        turn = turns[asked.context_id]
-        turns[asked.context_id] += 1
-        chosen = action(turn, asked.text) if turn < steps else Action(tool="finish", params={"answer": "done"})
-        return message(asked, render_reply(chosen))
+    def answer(request: RawRequest) -> bytes:
+        turn = turns[request.context_id]
+        turns[request.context_id] += 1
+        chosen = action(turn, request.text) if turn < steps else Action(tool="finish", params={"answer": "done"})
+        return message(request, render_reply(chosen))
 
     async with raw_agent(answer) as agent:
         print(agent.url, flush=True)
@@ -147,9 +147,9 @@ async def player(
             store = RunStore(folder, run)
             store.create()
             task = {"website": website, "task": "Walk through the shop.", "checks": [check]}
-            asked = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
+            tasks = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
             assessment = Assessment(
-                asked,
+                tasks,
                 config,
                 browser=pool.browser,
                 connect=connect,
@@ -265,10 +265,10 @@ async def compare(settings: BrowserSettings, website: str, site: int, options: a
         reference = await bare(settings, website, slots, tasks, len(WALK), site)
         ours = await judged(settings, website, slots, tasks, len(WALK), site)
         ratio = (ours.steps / ours.wall_s) / (reference.steps / reference.wall_s)
-        for side, found in (("bare", reference), ("judged", ours)):
+        for side, run in (("bare", reference), ("judged", ours)):
             print(
-                f"{slots:5}  {side:6}  {found.steps / found.wall_s:7.2f}  {found.cpu_s / found.steps:10.3f}"
-                f"  {found.cpu_s / found.tasks:10.3f}  {f'{ratio:7.2f}' if found is ours else '':>7}",
+                f"{slots:5}  {side:6}  {run.steps / run.wall_s:7.2f}  {run.cpu_s / run.steps:10.3f}"
+                f"  {run.cpu_s / run.tasks:10.3f}  {f'{ratio:7.2f}' if run is ours else '':>7}",
                 flush=True,
             )
         if ratio < THROUGHPUT:

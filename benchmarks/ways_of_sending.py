@@ -28,7 +28,7 @@ from judge.browser.pool import browser_pool
 
 async def play(schemes: Sequence[str], senders: Sequence[str], *, by_guard: bool) -> list[Outcome]:
     """Play them all, one attempt for each sender."""
-    found: list[Outcome] = []
+    outcomes_found: list[Outcome] = []
     with tempfile.TemporaryDirectory() as name:
         certificate = self_signed(Path(name))
         os.environ["SSL_CERT_FILE"] = str(certificate)
@@ -37,17 +37,17 @@ async def play(schemes: Sequence[str], senders: Sequence[str], *, by_guard: bool
                 async with browser_pool(browser_settings()) as pool:
                     for origin in ORIGINS:
                         for sender in senders:
-                            made = await outcomes(pool, servers, origin, sender, by_guard=by_guard)
-                            found += [each._replace(case=f"{scheme}.{each.case}") for each in made]
-                            print(f"{scheme} {origin}: {sender}: {counted(made)}", flush=True)
-    return found
+                            new_outcomes = await outcomes(pool, servers, origin, sender, by_guard=by_guard)
+                            outcomes_found += [each._replace(case=f"{scheme}.{each.case}") for each in new_outcomes]
+                            print(f"{scheme} {origin}: {sender}: {counted(new_outcomes)}", flush=True)
+    return outcomes_found
 
 
-def counted(made: Sequence[Outcome]) -> str:
+def counted(results: Sequence[Outcome]) -> str:
     """The counts in a line."""
-    reached = Counter(each.violated for each in made if each.reached)
+    reached = Counter(each.violated for each in results if each.reached)
     return (
-        f"{len(made)} ways, {reached.total()} reached the server: {reached[True]} seen, {reached[None]} undecided, "
+        f"{len(results)} ways, {reached.total()} reached the server: {reached[True]} seen, {reached[None]} undecided, "
         f"{reached[False]} missed"
     )
 
@@ -61,15 +61,15 @@ def main() -> None:
     options = parser.parse_args()
     schemes = ["http", "https"] if options.scheme == "both" else [options.scheme]
     schemes = ["http"] if options.browser_only else schemes
-    found = asyncio.run(play(schemes, options.sender or [*SENDERS], by_guard=not options.browser_only))
-    ways = {each.case.split(".", 3)[3] for each in found}
-    never = ways - {each.case.split(".", 3)[3] for each in found if each.reached}
-    print(f"in all: {counted(found)}")
+    results = asyncio.run(play(schemes, options.sender or [*SENDERS], by_guard=not options.browser_only))
+    ways = {each.case.split(".", 3)[3] for each in results}
+    never = ways - {each.case.split(".", 3)[3] for each in results if each.reached}
+    print(f"in all: {counted(results)}")
     print(f"never reached it, as the browser does not send them or the guard does not: {', '.join(sorted(never))}")
-    for each in found:
+    for each in results:
         if each.is_hole:
             print(f"MISSED {each.case}")
-    sys.exit(1 if any(each.is_hole for each in found) else 0)
+    sys.exit(1 if any(each.is_hole for each in results) else 0)
 
 
 if __name__ == "__main__":

@@ -195,8 +195,8 @@ SESSION = "0123456789abcdef0123456789abcdef"
 def reddit(request: Request, rows: Mapping[str, Any]) -> Answer | None:
     """A Postmill forum, where everything needs an account."""
     if request.path == "/login":
-        sent = {key: values[0] for key, values in parse_qs(request.body).items()}
-        if sent == {"_username": ACCOUNT["username"], "_password": ACCOUNT["password"]}:
+        fields = {key: values[0] for key, values in parse_qs(request.body).items()}
+        if fields == {"_username": ACCOUNT["username"], "_password": ACCOUNT["password"]}:
             return to("/", ("Set-Cookie", f"PHPSESSID={SESSION}; path=/; HttpOnly"))
         password = text("Password", "_password", kind="password")
         return page("Log in", form("/login", "Log in", text("Username", "_username"), password))
@@ -331,8 +331,8 @@ def _gitlab_sent(request: Request, rows: Mapping[str, Any]) -> Answer | None:
         case "POST", path if path.endswith("/toggle_star.json"):
             # Each browser has its own state here.
             is_starred = "starred=1" in request.cookie
-            made = json_answer({"star_count": rows["star_count"] - is_starred})
-            return made._replace(headers=(("Set-Cookie", f"starred={int(not is_starred)}; path=/"),))
+            response = json_answer({"star_count": rows["star_count"] - is_starred})
+            return response._replace(headers=(("Set-Cookie", f"starred={int(not is_starred)}; path=/"),))
     return None
 
 
@@ -367,10 +367,10 @@ def serve(site: str, port: int, rows: Mapping[str, Any]) -> None:
             if parts.path == "/dummy_bin":
                 self.close_connection = True
                 return
-            made = answer_to(request, rows) or Answer("Not found", 404)
-            data = made.body.encode()
-            self.send_response(made.status)
-            for name, value in (("Content-Type", made.kind), ("Content-Length", str(len(data))), *made.headers):
+            response = answer_to(request, rows) or Answer("Not found", 404)
+            data = response.body.encode()
+            self.send_response(response.status)
+            for name, value in (("Content-Type", response.kind), ("Content-Length", str(len(data))), *response.headers):
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)

@@ -85,38 +85,40 @@ def _retrieving(rows: Mapping[str, Any]) -> dict[int, Case]:
     def case(steps: tuple[Step, ...], right: str, **wrong: str) -> Case:
         return Case("RETRIEVE", Attempt(steps, right), {name: Attempt(steps, text) for name, text in wrong.items()})
 
-    def got(*data: Any) -> str:
+    def retrieved(*data: Any) -> str:
         return answer("RETRIEVE", data=list(data))
 
     return {
         0: case(
             look,
-            got(product),
-            retrieved_data=got("Quest Lumaflex Strap"),
-            one_too_many=got(product, "Sprite Yoga Strap"),
+            retrieved(product),
+            retrieved_data=retrieved("Quest Lumaflex Strap"),
+            one_too_many=retrieved(product, "Sprite Yoga Strap"),
             task_type=answer("NAVIGATE", data=[product]),
             status=answer("RETRIEVE", "UNKNOWN_ERROR", [product]),
             prose=f"The best-selling product is {product}.",
-            a_pattern=got("^.*$"),
-            guesses=got([product, "Sprite Yoga Strap"]),
+            a_pattern=retrieved("^.*$"),
+            guesses=retrieved([product, "Sprite Yoga Strap"]),
         ),
         11: case(
             count,
-            "```json\n" + got(number) + "\n```",
-            retrieved_data=got(number + 1),
+            "```json\n" + retrieved(number) + "\n```",
+            retrieved_data=retrieved(number + 1),
             nothing=answer("RETRIEVE"),
-            status_no_text=got(number).replace('"SUCCESS"', "5"),
+            status_no_text=retrieved(number).replace('"SUCCESS"', "5"),
         ),
         16: case(
             ways,
-            got(*reversed(routes)),
-            one_missing=got(routes[0]),
-            swapped=got(*({**route, "mode": other["mode"]} for route, other in itertools.permutations(routes, 2))),
-            other_keys=got(*({"mode": route["mode"], "time": route["duration"]} for route in routes)),
+            retrieved(*reversed(routes)),
+            one_missing=retrieved(routes[0]),
+            swapped=retrieved(
+                *({**route, "mode": other["mode"]} for route, other in itertools.permutations(routes, 2))
+            ),
+            other_keys=retrieved(*({"mode": route["mode"], "time": route["duration"]} for route in routes)),
         ),
-        22: case((), nothing, status=got(), invented=got("Anne")),
+        22: case((), nothing, status=retrieved(), invented=retrieved("Anne")),
         168: case((), nothing, status=answer("RETRIEVE"), task_type=answer("NAVIGATE", "NOT_FOUND_ERROR")),
-        191: case(orders, nothing, invented=got(0), not_allowed=answer("RETRIEVE", "ACTION_NOT_ALLOWED_ERROR")),
+        191: case(orders, nothing, invented=retrieved(0), not_allowed=answer("RETRIEVE", "ACTION_NOT_ALLOWED_ERROR")),
     }
 
 
@@ -125,7 +127,8 @@ def _navigating(at: Mapping[str, str]) -> dict[int, Case]:
 
     def case(*right: Step, text: str = seen, **wrong: tuple[Step, ...] | str) -> Case:
         attempts = {
-            name: Attempt(right, made) if isinstance(made, str) else Attempt(made, text) for name, made in wrong.items()
+            name: Attempt(right, mistake) if isinstance(mistake, str) else Attempt(mistake, text)
+            for name, mistake in wrong.items()
         }
         return Case("NAVIGATE", Attempt(right, text), attempts)
 
@@ -281,7 +284,8 @@ def _changing_others(at: Mapping[str, str], rows: Mapping[str, Any]) -> dict[int
 def _mutation(*right: Step, **wrong: tuple[Step, ...] | str) -> Case:
     done = answer("MUTATE")
     attempts = {
-        name: Attempt(right, made) if isinstance(made, str) else Attempt(made, done) for name, made in wrong.items()
+        name: Attempt(right, mistake) if isinstance(mistake, str) else Attempt(mistake, done)
+        for name, mistake in wrong.items()
     }
     return Case("MUTATE", Attempt(right, done), attempts)
 
@@ -326,7 +330,7 @@ def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
 class Bench:
     """The sites, the imported tasks and their cases, in one folder."""
 
-    def __init__(self, folder: Path, python: str, wanted: Sequence[int]) -> None:
+    def __init__(self, folder: Path, python: str, task_numbers: Sequence[int]) -> None:
         self.folder = folder
         rows = read_rows(python)
         names = ("shopping", "shopping_admin", "reddit", "gitlab", "map")
@@ -339,7 +343,7 @@ class Bench:
         environments["__REDDIT__"]["credentials"] = ACCOUNT
         (folder / "sites.json").write_text(json.dumps({"environments": environments}))
         every = cases(at, rows)
-        self.cases = {number: every[number] for number in wanted or every}
+        self.cases = {number: every[number] for number in task_numbers or every}
         numbers = ",".join(map(str, self.cases))
         wabe(
             "tasks",
@@ -393,16 +397,16 @@ class Bench:
         )
         scenario = scenario.replace("127.0.0.1:9019", f"127.0.0.1:{self._player}").replace("9009", str(self._judge))
         head, *tables = scenario.split("[[tasks]]\n")
-        played = [table for table in tables if int(table.split('"')[1].removeprefix("webarena-")) in attempts]
+        selected = [table for table in tables if int(table.split('"')[1].removeprefix("webarena-")) in attempts]
         sites = [
             f'[[sites]]\nname = "{site}"\nendpoint = "http://127.0.0.1:{port}"\nstatic = true\n'
             f'cmd = "{sys.executable} {SITES} --site {site} --port {port} --rows {self.folder / "rows.json"}"\n'
             for site, port in self._ports.items()
-            if any(f"127.0.0.1:{port}" in table for table in played)
+            if any(f"127.0.0.1:{port}" in table for table in selected)
         ]
         head = head.replace("[config]\n", "\n".join(sites) + "\n[config]\nmax_parallel = 2\n", 1)
         path = self.folder / f"{name}.toml"
-        path.write_text("[[tasks]]\n".join([head, *played]))
+        path.write_text("[[tasks]]\n".join([head, *selected]))
         # No task of the run has a verdict until it is scored.
         wabe("run", path.name, "--output-dir", name, folder=self.folder, expect=(0, 1))
         scored = wabe(
@@ -424,8 +428,12 @@ class Bench:
 
     @staticmethod
     def _verdict(folder: Path) -> Mapping[str, Any]:
-        found = list((folder / "verdicts").glob("webarena_verified-*.json"))
-        return json.loads(found[0].read_text()) if found else {"outcome": "none", "reason": "no verdict was written"}
+        verdict_files = list((folder / "verdicts").glob("webarena_verified-*.json"))
+        return (
+            json.loads(verdict_files[0].read_text())
+            if verdict_files
+            else {"outcome": "none", "reason": "no verdict was written"}
+        )
 
 
 def main() -> int:

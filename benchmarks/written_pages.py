@@ -29,15 +29,15 @@ async def measure(pages: int, first: int) -> int:
                 documents.clear()
                 documents |= page.documents
                 await browser.open(own + page.path, "page-time")
-                seen = await browser.observe()
+                observation = await browser.observe()
                 inside += page.expected.is_inside
                 foreign += page.expected.origin != own
-                for check, wanted, found in verdicts(seen, page.expected, own, other, Path(folder)):
+                for check, wanted, actual in verdicts(observation, page.expected, own, other, Path(folder)):
                     checks += 1
-                    passed += found
-                    if wanted != found:
+                    passed += actual
+                    if wanted != actual:
                         wrong += 1
-                        print(f"page {seed}: {check}: expected {wanted}, found {found}: {page.shape}")
+                        print(f"page {seed}: {check}: expected {wanted}, found {actual}: {page.shape}")
     print(
         f"{pages} pages, {checks} checks: {wrong} wrong, {passed} passed; the words were"
         f" inside an editor on {inside} pages, in a document of another origin on {foreign};"

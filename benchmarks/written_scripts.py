@@ -22,14 +22,14 @@ def main() -> int:
     """Print a line for each attempt, and how many verdicts are reproduced."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", nargs="?", help="a run's id or folder")
-    given = parser.parse_args().run
+    runs = parser.parse_args().run
     with TemporaryDirectory() as folder:
-        if given is None:
-            played = subprocess.run(
+        if runs is None:
+            completed = subprocess.run(
                 [_WABE, "run", "demo", "--output-dir", folder], capture_output=True, text=True, check=False
             )
-            print(played.stdout[-200:])
-        store = find_run(given or "latest", output_folder(Path(folder) if given is None else None))
+            print(completed.stdout[-200:])
+        store = find_run(runs or "latest", output_folder(Path(folder) if runs is None else None))
         tasks = [task.name for task in store.tasks()]
         same = sum(_is_reproduced(store, task) for task in tasks)
     print(f"{same} of {len(tasks)} verdicts are reproduced")
@@ -42,10 +42,10 @@ def _is_reproduced(store: RunStore, task: str) -> bool:
     command = [_WABE, "tasks", "script", str(store.folder), "--task", task]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     steps = len(re.findall(r"^  \{", done.stdout, re.MULTILINE))
-    said = done.stderr.strip().splitlines()[:1]
+    error_lines = done.stderr.strip().splitlines()[:1]
     print(
         f"{task:<24} {attempt.attempt.outcome:<8} {len(attempt.steps):>2} steps, {steps:>2} in the script,"
-        f" {time.monotonic() - begun:.0f} s: {' '.join(said)}",
+        f" {time.monotonic() - begun:.0f} s: {' '.join(error_lines)}",
         flush=True,
     )
     return done.returncode == 0

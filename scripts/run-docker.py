@@ -166,7 +166,7 @@ def place_of(path: Path, scenario: Mapping[str, Any]) -> tuple[Path, str]:
     as the paths in it name.
     """
     own = path.resolve().parent
-    steps = max((found.count("../") for found in UPWARDS.findall(json.dumps(scenario, default=str))), default=0)
+    steps = max((match.count("../") for match in UPWARDS.findall(json.dumps(scenario, default=str))), default=0)
     mounted = [own, *own.parents][min(steps, len(own.parents))]
     return mounted, f"{FOLDER}/{own.relative_to(mounted)}" if steps else FOLDER
 
@@ -182,9 +182,9 @@ def owner_of(output: Path) -> tuple[int, int]:
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
     with contextlib.suppress(OSError):
-        found = output.stat()
-        if found.st_uid != 0:
-            return found.st_uid, found.st_gid
+        status = output.stat()
+        if status.st_uid != 0:
+            return status.st_uid, status.st_gid
     return IMAGE_USER, IMAGE_USER
 
 
@@ -358,13 +358,13 @@ class Stage:
 
     def _keys(self) -> list[str]:
         """Keys go by name, so that no process list shows them."""
-        found = [option for name in passed_on() if os.environ.get(name) for option in ("--env", name)]
+        options = [option for name in passed_on() if os.environ.get(name) for option in ("--env", name)]
         if self._options.env_file.is_file():
-            found += ["--env-file", str(self._options.env_file)]
+            options += ["--env-file", str(self._options.env_file)]
         if self._options.participant_model:
-            found += ["--env", f"WABE_PARTICIPANT_MODEL={self._options.participant_model}"]
+            options += ["--env", f"WABE_PARTICIPANT_MODEL={self._options.participant_model}"]
         # The judge works for the user who runs this: the scenario may name its run and its prompts.
-        return [*found, "--env", "WABE_TRUST_CONFIG=1"]
+        return [*options, "--env", "WABE_TRUST_CONFIG=1"]
 
     def _credentials(self) -> list[str]:
         """The variables that the participants' `headers` name, which the run resolves; they go by name as well."""
@@ -380,18 +380,18 @@ class Stage:
         """The agent's own `env`: engine options, and the values that go by environment so that no process list has
         them: all in which a `${NAME}` stands, taken from this machine's environment or the --env-file.
         """
-        found, secrets = [], {}
+        options, secrets = [], {}
         for key, text in agent.get("env", {}).items():
             if "${" not in text:
-                found += ["--env", f"{key}={text}"]
+                options += ["--env", f"{key}={text}"]
                 continue
             names = VARIABLE.findall(text)
             if "${" in VARIABLE.sub("", text):
                 fail(f"{self._options.scenario}: env {key}: a variable is written ${{NAME}}")
             values = dict(zip(names, (self._variable(name, key) for name in names), strict=True))
             secrets[key] = VARIABLE.sub(lambda match, values=values: values[match[1]], text)
-            found += ["--env", key]
-        return found, secrets
+            options += ["--env", key]
+        return options, secrets
 
     def _variable(self, name: str, key: str) -> str:
         # An Actions secret that is not there arrives as an empty variable.
@@ -467,9 +467,9 @@ class Stage:
     def _digest(self, agent: Container) -> str:
         """The image with its digest; the id of one that was built here and is in no registry."""
         command = [self._options.engine, "image", "inspect", agent.image]
-        shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         try:
-            [image] = json.loads(shown)
+            [image] = json.loads(output)
             return str((image.get("RepoDigests") or [image["Id"]])[0])
         except (ValueError, LookupError, TypeError, AttributeError):
             fail(f"{agent.title}: {self._options.engine} does not tell its digest, which --provenance needs")

@@ -87,11 +87,11 @@ def _play(store: RunStore, task_id: str, sink: Sink, *, is_done: bool) -> None:
     folder = store.task(task_id).folder
     attempt = read_attempt(folder)
     sink(TaskStarted(task_id=task_id, attempt=attempt.number, max_steps=attempt.max_steps))
-    shown = attempt.steps if is_done else attempt.steps[:-1]
-    for step in shown:
+    steps = attempt.steps if is_done else attempt.steps[:-1]
+    for step in steps:
         number, line = step.index + 1, step.outcome.line if step.outcome else None
         sink(StepBegun(task_id=task_id, step=number, task=attempt.task.task, url=step.url))
-        if is_done or step is not shown[-1]:
+        if is_done or step is not steps[-1]:
             sink(StepDone(task_id=task_id, step=number, max_steps=attempt.max_steps, action=line or "no action"))
     if is_done:
         reason = attempt.verdict.reason if attempt.verdict else attempt.stop_reason
@@ -103,15 +103,15 @@ def _play(store: RunStore, task_id: str, sink: Sink, *, is_done: bool) -> None:
 async def _take_all(store: RunStore, task: str | None, live: str | None, output: Path) -> None:
     task_ids = json.loads((store.folder / "run.json").read_text())["task_ids"]
     failed = (each for each in task_ids if read_attempt(store.task(each).folder).outcome == "failure")
-    shown = task or next(failed, task_ids[0])
-    found = find_browser(None, Settings.from_environ())
+    task_shown = task or next(failed, task_ids[0])
+    program = find_browser(None, Settings.from_environ())
     async with async_playwright() as playwright:
-        arguments = [] if found.sandbox else ["--no-sandbox"]
-        browser = await playwright.chromium.launch(executable_path=str(found.path), args=arguments)
+        arguments = [] if program.sandbox else ["--no-sandbox"]
+        browser = await playwright.chromium.launch(executable_path=str(program.path), args=arguments)
         with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
             index = make_report([store], Path(folder, "report"))
             await _take(browser, index.as_uri(), "report", "main", output)
-            await _take(browser, (index.parent / "tasks" / f"{shown}.html").as_uri(), "task", "main", output)
+            await _take(browser, (index.parent / "tasks" / f"{task_shown}.html").as_uri(), "task", "main", output)
             if live:
                 await _take(browser, live, "live", "article.live img:visible", output)
             else:

@@ -80,14 +80,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
         FAST["settle"] = settle
     if config.getoption("--headed"):
-        from helpers.browser.sessions import CHOSEN
+        from helpers.browser.sessions import SELECTED_BROWSER
 
-        CHOSEN["browser"] = "headed"
+        SELECTED_BROWSER["browser"] = "headed"
     if program := config.getoption("--upstream"):
-        from helpers.browser.sessions import CHOSEN
+        from helpers.browser.sessions import SELECTED_BROWSER
         from helpers.proxies import started_proxy
 
-        CHOSEN["upstream_proxy"] = started_proxy(program)
+        SELECTED_BROWSER["upstream_proxy"] = started_proxy(program)
     if config.getoption("--hold"):
         from helpers.episode.live_judge import EVERY_TASK
 

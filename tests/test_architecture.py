@@ -112,13 +112,13 @@ def plugin_of(module: str) -> str | None:
 
 
 def test_nothing_imports_a_plug_in_except_itself() -> None:
-    found = [
+    results = [
         f"{name} imports {other}"
         for name, others in internal_imports().items()
         for other in others
         if plugin_of(other) is not None and plugin_of(other) != plugin_of(name)
     ]
-    assert found == []
+    assert results == []
 
 
 def test_packages_form_no_cycle() -> None:
@@ -156,8 +156,8 @@ def test_sites_are_called_with_one_client() -> None:
         SRC / "judge" / "runner" / "live_page.py",
     }
     assert {path for path in PATHS if re.search(r"httpx\.(Async)?Client\(", path.read_text())} == own
-    made = {path for path in PATHS if "create_default_context(" in path.read_text()}
-    assert made <= own, "use shared.tls.site_trust"
+    by_key = {path for path in PATHS if "create_default_context(" in path.read_text()}
+    assert by_key <= own, "use shared.tls.site_trust"
 
 
 def test_files_are_short_enough_to_read() -> None:
@@ -172,7 +172,7 @@ def test_the_judge_has_few_enough_packages_to_know_them_all() -> None:
 
 
 def mutable_state(tree: ast.Module) -> Iterator[str]:
-    """Names of lists, dicts and sets that are no constants, and of globals that functions assign."""
+    """Names of lists, dicts and sets that are not constants, and of globals that functions assign."""
     mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, mutable):
@@ -208,7 +208,7 @@ def test_a_type_name_has_one_definition() -> None:
 
 
 def test_no_module_keeps_mutable_state() -> None:
-    assert {name: found for name, tree in trees().items() if (found := list(mutable_state(tree)))} == {}
+    assert {name: results for name, tree in trees().items() if (results := list(mutable_state(tree)))} == {}
 
 
 def named_files(document: str) -> list[str]:
@@ -237,14 +237,14 @@ def test_the_diagram_of_imports_names_every_package() -> None:
 def test_no_tracked_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
     hosts = ["pypi." + "org", "files.python" + "hosted", "registry.npm" + "js", "deb.deb" + "ian"]
     paths = ["/" + "work/main", "/" + "farm/"]
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
         "\n"
     )
-    found: list[str] = []
-    for name in filter(None, listed):
+    results: list[str] = []
+    for name in filter(None, tracked):
         path = ROOT / name
         if path.is_file() and path.stat().st_size < 5_000_000:
             text = path.read_bytes().decode("utf-8", "replace")
-            found.extend(f"{name}: {word}" for word in chain(hosts, paths) if word in text)
-    assert found == []
-    assert "uv.lock" not in listed
+            results.extend(f"{name}: {word}" for word in chain(hosts, paths) if word in text)
+    assert results == []
+    assert "uv.lock" not in tracked

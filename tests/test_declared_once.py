@@ -77,19 +77,19 @@ def test_a_recorded_fact_is_one_line_in_the_record_and_one_in_the_row(
 ) -> None:
     fact = f"    gusts: Annotated[int, ResultKey(evidence={evidence})] = omit_default(0)\n"
     add_below(copy / "judge" / "trajectory" / "record.py", "    shared_state: bool = omit_default(False)\n", fact)
-    shown = '    gusts: int = column(lambda it: it.attempt.gusts, heading="Gusts")\n'
+    text = '    gusts: int = column(lambda it: it.attempt.gusts, heading="Gusts")\n'
     rows = copy / "judge" / "results" / "rows.py"
-    add_below(rows, "    blame: str | None = column(lambda it: it.attempt.blame)\n", shown)
+    add_below(rows, "    blame: str | None = column(lambda it: it.attempt.blame)\n", text)
     run = shutil.copytree(RUN, tmp_path / "runs" / RUN.name)
-    found = run_in(copy, RECORD_GUSTS, run)
-    digest = found["added"].pop("trajectory_sha256", found["digest"])
-    assert found["added"] == {"gusts": 7}
-    assert (digest != found["digest"]) == evidence
-    assert found["loaded"] == digest
-    assert found["read"] == 7
-    assert found["rows"].count(7) == 6
-    assert "Gusts</th>" in found["page"]
-    assert 'data-v="7.0">7</td>' in found["page"]
+    result = run_in(copy, RECORD_GUSTS, run)
+    digest = result["added"].pop("trajectory_sha256", result["digest"])
+    assert result["added"] == {"gusts": 7}
+    assert (digest != result["digest"]) == evidence
+    assert result["loaded"] == digest
+    assert result["read"] == 7
+    assert result["rows"].count(7) == 6
+    assert "Gusts</th>" in result["page"]
+    assert 'data-v="7.0">7</td>' in result["page"]
 
 
 KEEP_NOTES = """
@@ -216,6 +216,6 @@ def test_a_leaderboard_column_is_one_line_in_the_row_and_one_in_the_query(copy: 
     add_below(query, 'excluded AS "Excluded"', ', gusts AS "Gusts"')
     old = tmp_path / "results.json"
     shutil.copy(RUN / "results.json", old)
-    column, found, entry = run_in(copy, RANK_GUSTS, old, tmp_path / "new.json")
+    column, result, entry = run_in(copy, RANK_GUSTS, old, tmp_path / "new.json")
     assert (column, entry) == ("Gusts", "gusts")
-    assert found == [["recorded", None], ["windy", 42]]
+    assert result == [["recorded", None], ["windy", 42]]

@@ -12,8 +12,10 @@ import wabe
 from judge.config import RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-DOCUMENTS = sorted(LISTED.split())
+TRACKED_DOCUMENTS = subprocess.run(
+    ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout
+DOCUMENTS = sorted(TRACKED_DOCUMENTS.split())
 # Set by `wabe run` itself.
 NOT_FOR_USERS = {"participant_ids"}
 

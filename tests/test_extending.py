@@ -39,8 +39,8 @@ def blocks(language: str) -> list[str]:
 
 
 def declared() -> Mapping[str, Mapping[str, str]]:
-    found: Mapping[str, Mapping[str, str]] = tomli.loads(blocks("toml")[0])["project"]["entry-points"]
-    return found
+    document: Mapping[str, Mapping[str, str]] = tomli.loads(blocks("toml")[0])["project"]["entry-points"]
+    return document
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_command_and_a_finding_of_the_package_are_there(site: Path) -> None:
     assert "the example is installed" in python(site, "-m", "wabe", "doctor").stdout
 
 
-PLAYED = """
+PLAY_PROGRAM = """
 import sys
 from pathlib import Path
 from helpers.results import a_finished_run, a_result
@@ -111,8 +111,8 @@ def test_a_scenario_has_a_check_of_the_package(site: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("most", "outcome"), [(40, "success"), (2, "failure")])
 def test_a_check_decides_and_the_verdict_names_the_package(site: Path, tmp_path: Path, most: int, outcome: str) -> None:
-    made = python(site, "-c", PLAYED, str(tmp_path), str(most))
-    assert made.returncode == 0, made.stderr
+    result = python(site, "-c", PLAY_PROGRAM, str(tmp_path), str(most))
+    assert result.returncode == 0, result.stderr
     wabe(site, "score", "run-1", "--model", "offline", "--output-dir", tmp_path)
     (verdict,) = [json.loads(path.read_text()) for path in tmp_path.rglob("verdicts/checks-*.json")]
     assert verdict["outcome"] == outcome
@@ -124,8 +124,8 @@ def test_a_layout_is_written_and_read_again(site: Path, tmp_path: Path) -> None:
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
     wabe(site, "export", "run-1", "--format", "notes", "--output", tmp_path / "notes", "--output-dir", tmp_path)
     assert (tmp_path / "notes" / "t1" / "notes.txt").is_file()
-    said = wabe(site, "export", tmp_path / "notes", "--format", "jsonl", "--output", "-", "--output-dir", tmp_path)
-    assert json.loads(said.splitlines()[0])["task_id"] == "t1"
+    text = wabe(site, "export", tmp_path / "notes", "--format", "jsonl", "--output", "-", "--output-dir", tmp_path)
+    assert json.loads(text.splitlines()[0])["task_id"] == "t1"
 
 
 def test_tasks_are_imported_with_their_notes(site: Path) -> None:
@@ -140,8 +140,8 @@ def test_an_evaluator_is_a_method_of_wabe_score(site: Path, tmp_path: Path) -> N
 
 def test_a_method_and_a_provider_judge_together(site: Path, tmp_path: Path) -> None:
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
-    asked = ("score", "run-1", "--method", "one_word", "--model", "parrot:grey", "--output-dir", str(tmp_path))
-    done = python(site, "-m", "wabe", *asked, PARROT_API_KEY="k")
+    arguments = ("score", "run-1", "--method", "one_word", "--model", "parrot:grey", "--output-dir", str(tmp_path))
+    done = python(site, "-m", "wabe", *arguments, PARROT_API_KEY="k")
     assert "1 failure" in done.stdout, done.stderr
     (path,) = tmp_path.rglob("verdicts/one_word-*.json")
     assert json.loads(path.read_text())["judge"]["plugins"][0]["name"] == "wabe-example"
@@ -251,8 +251,8 @@ def test_an_entry_point_whose_code_is_gone_is_skipped_and_named(tmp_path: Path) 
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wabe-gone\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[wabe.commands]\ngone = wabe_gone:COMMAND\n")
-    said = python(tmp_path, "-m", "wabe", "doctor").stdout
-    assert "wabe-gone is declared, but its code is gone; skipped: wabe.commands gone" in said
+    output = python(tmp_path, "-m", "wabe", "doctor").stdout
+    assert "wabe-gone is declared, but its code is gone; skipped: wabe.commands gone" in output
     assert "gone" not in python(tmp_path, "-m", "wabe", "--help").stdout
 
 

@@ -1,4 +1,4 @@
-"""A fact travels as data: no module of ours matches a sentence that another one wrote, so wording can be changed.
+"""A fact travels as data: no module matches a sentence that another one wrote, so wording can be changed.
 
 What is matched are the literals in comparisons, `match` patterns, string methods and regular expressions, also by the
 name of a constant. What is written are all other literals and the fixed parts of f-strings. A sentence is what has two
@@ -56,7 +56,7 @@ class Module(NamedTuple):
     """What one module matches, and the sentences that it writes, one on a line."""
 
     matched: tuple[Match, ...]
-    written: str
+    sentences: str
 
 
 def _plain(text: str) -> str:
@@ -112,8 +112,8 @@ class _Reader(ast.NodeVisitor):
         own = {id(each) for each in ast.walk(node)} if literals else set()
         for literal in literals:
             self.used |= {id(literal)} & own
-            read = _runs if is_pattern else _sentences
-            self.matched += [Match(self._module, getattr(node, "lineno", 0), run) for run in read(str(literal.value))]
+            split = _runs if is_pattern else _sentences
+            self.matched += [Match(self._module, getattr(node, "lineno", 0), run) for run in split(str(literal.value))]
 
     def visit_Compare(self, node: ast.Compare) -> None:
         for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
@@ -140,14 +140,14 @@ class _Reader(ast.NodeVisitor):
 
 
 def _constants_of(tree: ast.Module) -> dict[str, ast.AST]:
-    found: dict[str, ast.AST] = {}
+    results: dict[str, ast.AST] = {}
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found[name] = value
+                results[name] = value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.AST() as value):
-                found[name] = value
-    return found
+                results[name] = value
+    return results
 
 
 def _docstrings(tree: ast.Module) -> Iterator[int]:
@@ -164,7 +164,7 @@ def read_modules(sources: Mapping[str, str]) -> dict[str, Module]:
 def read_trees(trees: Mapping[str, ast.Module]) -> dict[str, Module]:
     """The same of modules that are parsed."""
     own = {name: _constants_of(tree) for name, tree in trees.items()}
-    found = {}
+    results = {}
     for name, tree in trees.items():
         constants = dict(own[name])
         for node in ast.walk(tree):
@@ -180,27 +180,27 @@ def read_trees(trees: Mapping[str, ast.Module]) -> dict[str, Module]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out
         )
         sentences = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))
-        found[name] = Module(tuple(reader.matched), "".join(f"\n{each}" for each in sentences))
-    return found
+        results[name] = Module(tuple(reader.matched), "".join(f"\n{each}" for each in sentences))
+    return results
 
 
 def parsed_prose(modules: Mapping[str, Module]) -> dict[tuple[str, str], str]:
     """The texts that a module matches and another one writes, each with the place and the other module."""
-    found = {}
-    everything = "".join(module.written for module in modules.values())
+    results = {}
+    everything = "".join(module.sentences for module in modules.values())
     for name, module in modules.items():
         for match in module.matched:
             if not _writes(everything, match.text):
                 continue
-            writers = [other for other, its in modules.items() if other != name and _writes(its.written, match.text)]
+            writers = [other for other, its in modules.items() if other != name and _writes(its.sentences, match.text)]
             if writers:
-                found[name, match.text] = f"{name}:{match.line} matches {match.text!r}, which {writers[0]} writes"
-    return found
+                results[name, match.text] = f"{name}:{match.line} matches {match.text!r}, which {writers[0]} writes"
+    return results
 
 
-def _writes(written: str, text: str) -> bool:
+def _writes(sentences: str, text: str) -> bool:
     """Whether one of the written sentences has the text in it; a label is at its beginning."""
-    return (f"\n{text}" if text.endswith(":") and " " not in text else text) in written
+    return (f"\n{text}" if text.endswith(":") and " " not in text else text) in sentences
 
 
 @cache
@@ -214,16 +214,16 @@ def our_parsed_prose() -> Mapping[tuple[str, str], str]:
 
 
 def test_no_module_matches_a_sentence_that_another_one_writes() -> None:
-    found = our_parsed_prose()
-    assert [text for key, text in sorted(found.items()) if key not in ALLOWED and key[0] not in FOREIGN] == []
+    result = our_parsed_prose()
+    assert [text for key, text in sorted(result.items()) if key not in ALLOWED and key[0] not in FOREIGN] == []
 
 
 def test_everything_that_is_allowed_is_needed() -> None:
-    found = our_parsed_prose()
+    result = our_parsed_prose()
     # A plug-in may have been taken away.
     there = {key for key in ALLOWED if key[0] in our_modules() or not key[0].startswith("judge.plugins.")}
-    assert there - found.keys() == set()
-    assert FOREIGN.keys() - {module for module, _ in found} == set()
+    assert there - result.keys() == set()
+    assert FOREIGN.keys() - {module for module, _ in result} == set()
 
 
 WRITER = 'NOTE = "the task has no checks"\ndef f(n): raise ValueError(f"no action: {n} is more than {n} allowed")\n'

@@ -70,14 +70,14 @@ def test_the_core_names_no_plug_in() -> None:
     # As words: "stratified" is not about atif.
     named = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, sorted(names)))})(?![a-z])", re.IGNORECASE)
     core = [path for path in (ROOT / "src").rglob("*.py") if "plugins" not in path.parts]
-    found = {
+    results = {
         path.relative_to(ROOT / "src").as_posix()
         for path in core
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and named.search(node.value)
     }
     # The environment, the module that scenarios of older versions name, and the paper after which figures are computed.
-    assert found <= {
+    assert results <= {
         "shared/settings.py",
         "judge/scenario/miniwob/__init__.py",
         "judge/scenario/miniwob/site.py",
@@ -86,11 +86,11 @@ def test_the_core_names_no_plug_in() -> None:
 
 
 def test_no_test_of_the_rest_imports_a_plug_in() -> None:
-    found = [
+    results = [
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "tests").rglob("*.py")
         if (ROOT / "tests" / "plugins") not in path.parents and path != Path(__file__)
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith(("from judge.plugins", "import judge.plugins", "from plugins.", "import plugins"))
     ]
-    assert found == []
+    assert results == []

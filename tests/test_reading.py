@@ -76,36 +76,36 @@ def reads(source: str) -> Iterator[int]:
             continue
         called = ast.unparse(node.func)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if called in FUNCTIONS:
-            if not (given and ast.unparse(given[0]).startswith(IN_MEMORY)) and not _writes(given[1:]):
+            if not (arguments and ast.unparse(arguments[0]).startswith(IN_MEMORY)) and not _writes(arguments[1:]):
                 yield node.lineno
-        elif (name == "open" and _is_path(given) and not _writes(given)) or (
+        elif (name == "open" and _is_path(arguments) and not _writes(arguments)) or (
             name in READERS and "resources" not in called
         ):
             yield node.lineno
 
 
-def _modes(given: list[ast.expr]) -> list[str]:
-    texts = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+def _modes(arguments: list[ast.expr]) -> list[str]:
+    texts = [each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     return [text for text in texts if text and set(text) <= set("rwaxbt+")]
 
 
-def _is_path(given: list[ast.expr]) -> bool:
-    """Whether `given` are the arguments of `Path.open`, not those of a browser's or a provider's method."""
-    return not given or bool(_modes(given))
+def _is_path(arguments: list[ast.expr]) -> bool:
+    """Whether `arguments` are the arguments of `Path.open`, not those of a browser's or a provider's method."""
+    return not arguments or bool(_modes(arguments))
 
 
-def _writes(given: list[ast.expr]) -> bool:
-    return any(set(mode) & set("wax") and "+" not in mode for mode in _modes(given))
+def _writes(arguments: list[ast.expr]) -> bool:
+    return any(set(mode) & set("wax") and "+" not in mode for mode in _modes(arguments))
 
 
 @pytest.fixture(scope="module")
 def modules_that_read() -> dict[str, list[int]]:
     # Participants and bundled applications read none of a run's files.
     paths = [path for name in ("judge", "shared", "wabe") for path in sorted((SOURCES / name).rglob("*.py"))]
-    found = {path.relative_to(SOURCES).as_posix(): list(reads(path.read_text())) for path in paths}
-    return {name: lines for name, lines in found.items() if lines and "scenario/apps/" not in name}
+    results = {path.relative_to(SOURCES).as_posix(): list(reads(path.read_text())) for path in paths}
+    return {name: lines for name, lines in results.items() if lines and "scenario/apps/" not in name}
 
 
 def test_files_of_runs_archives_and_labels_are_read_in_one_way(modules_that_read: dict[str, list[int]]) -> None:

@@ -51,23 +51,23 @@ class Site:
         ]
 
     async def page(self, request: Request) -> Response:
-        asked = request.query_params
-        await asyncio.sleep(float(asked.get("held", 0)) / 1000)
+        query = request.query_params
+        await asyncio.sleep(float(query.get("held", 0)) / 1000)
         config = {
-            "token": asked["token"],
-            "kind": asked["kind"],
-            "start": asked["start"],
-            "delay": float(asked["delay"]),
-            "visible": float(asked.get("visible", 2000)),
+            "token": query["token"],
+            "kind": query["kind"],
+            "start": query["start"],
+            "delay": float(query["delay"]),
+            "visible": float(query.get("visible", 2000)),
             "peer": f"http://localhost:{self.port}",
         }
         return HTMLResponse((HERE / "page.html").read_text().replace("/*config*/ null", json.dumps(config)))
 
     async def library(self, request: Request) -> Response:
-        asked = request.query_params
-        config = {"token": asked["token"], "start": asked["start"], "delay": float(asked["delay"])}
+        query = request.query_params
+        config = {"token": query["token"], "start": query["start"], "delay": float(query["delay"])}
         text = (HERE / "libraries" / "page.html").read_text()
-        return HTMLResponse(text.replace("/*config*/ null", json.dumps(config)).replace("NAME", asked["name"]))
+        return HTMLResponse(text.replace("/*config*/ null", json.dumps(config)).replace("NAME", query["name"]))
 
     async def late(self, request: Request) -> Response:
         await asyncio.sleep(float(request.query_params["ms"]) / 1000)

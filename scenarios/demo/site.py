@@ -7,7 +7,7 @@ from shop.app import create_app
 
 
 def main() -> None:
-    """Serve the shop until it is told to stop."""
+    """Serve the shop until it is stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=9180)

@@ -16,7 +16,7 @@ from judge.records.verdicts import CHECKS, JUDGE
 from judge.sites import HostPort, RunSites, is_site, origin_of, place_of
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
-from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, shown
+from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable
 from shared.llm.providers import model_forms
 from shared.protocol import MAX_ACTIONS
 from shared.seams import Seam
@@ -51,27 +51,27 @@ _LOCALE = re.compile(
 
 def _is_site(value: str) -> str:
     if not is_site(value):
-        raise Invalid(f"{shown(value)} is not a site", 'write "example.com" or "https://pay.example"')
+        raise Invalid(f"{printable(value)} is not a site", 'write "example.com" or "https://pay.example"')
     return value
 
 
 def _is_method(value: str) -> str:
     if not isinstance(JUDGE_METHODS.find(value), type):
         models = [name for name in JUDGE_METHODS.names() if isinstance(JUDGE_METHODS.find(name), type)]
-        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, models))
+        raise Invalid(f"{printable(value)} is not a known value", did_you_mean(value, models))
     return value
 
 
 def _is_truth(value: str) -> str:
     known = [CHECKS, JUDGE, *(name for name in JUDGE_METHODS.names() if not isinstance(JUDGE_METHODS.find(name), type))]
     if value not in (CHECKS, JUDGE) and value not in known:
-        raise Invalid(f"{shown(value)} is not a known value", did_you_mean(value, known))
+        raise Invalid(f"{printable(value)} is not a known value", did_you_mean(value, known))
     return value
 
 
 def _is_locale(value: str) -> str:
     if not _LOCALE.fullmatch(value):
-        raise Invalid(f"{shown(value)} is not a language tag (BCP 47)", 'write "en-US", "de" or "zh-Hant-TW"')
+        raise Invalid(f"{printable(value)} is not a language tag (BCP 47)", 'write "en-US", "de" or "zh-Hant-TW"')
     return value
 
 
@@ -79,7 +79,7 @@ def _is_time_zone(value: str) -> str:
     known = zoneinfo.available_timezones()
     # Without a time zone database on this system, the browser decides whether the name is valid.
     if known and value not in known:
-        raise Invalid(f"{shown(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
+        raise Invalid(f"{printable(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
     return value
 
 
@@ -177,11 +177,15 @@ def instances_problem(sites: Mapping[str, Sequence[str]], others: Iterable[str] 
         for address in addresses:
             place, parts = place_of(address), urlsplit(address)
             if place is None or parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
-                return Invalid(f"{shown(address)} is not an instance's address", "write it like http://127.0.0.1:9101")
+                return Invalid(
+                    f"{printable(address)} is not an instance's address", "write it like http://127.0.0.1:9101"
+                )
             if parts.scheme != urlsplit(site).scheme:
-                return Invalid(f"{shown(address)} is an instance of {shown(site)}", "use http or https for both")
+                return Invalid(
+                    f"{printable(address)} is an instance of {printable(site)}", "use http or https for both"
+                )
             if place in used or (place in websites and place != place_of(site)):
-                return Invalid(f"{shown(address)} is used twice", "give each instance an address of its own")
+                return Invalid(f"{printable(address)} is used twice", "give each instance an address of its own")
             used.add(place)
     return None
 
@@ -674,7 +678,7 @@ class RunConfig(Table):
     def _sites_reset_themselves(self) -> Self:
         for site, reset in self.site_resets.items():
             if reset != "static" and origin_of(reset) != origin_of(site):
-                raise Invalid(f"{shown(reset)} is not an address of {shown(site)}", "a site is reset by itself")
+                raise Invalid(f"{printable(reset)} is not an address of {printable(site)}", "a site is reset by itself")
         return self
 
     @model_validator(mode="after")

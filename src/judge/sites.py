@@ -163,10 +163,10 @@ NONE_SHARED = RunSites()
 def _allows(entry: str, origin: Origin) -> bool:
     if "://" in entry:
         return origin_of(entry) == origin
-    wanted = origin_of(f"http://{entry}")
-    if wanted is None or wanted[1] != origin[1]:
+    entry_origin = origin_of(f"http://{entry}")
+    if entry_origin is None or entry_origin[1] != origin[1]:
         return False
-    return origin[0] == wanted[0] or origin[0].endswith(f".{wanted[0]}")
+    return origin[0] == entry_origin[0] or origin[0].endswith(f".{entry_origin[0]}")
 
 
 def is_site(entry: str) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from shared.dates import day_in
 from shared.errors import ConfigError, WabeError
-from shared.fields import shown
+from shared.fields import printable
 from shared.llm.opening import find_provider
 from shared.logs import configure_logging
 from shared.participants import PARTICIPANTS, list_participants, module_of
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def load(name: str) -> "Callable[[ParticipantOptions], Decide]":
     """The function that creates the participant `name`. Raises `ConfigError` if it is unknown or cannot be imported."""
     module_name = module_of(name)
-    if found := find_provider(module_name):
+    if module_provider := find_provider(module_name):
         from participants.model import model_participant
 
-        return functools.partial(model_participant, provider=found)
+        return functools.partial(model_participant, provider=module_provider)
     if (entry := PARTICIPANTS.find(module_name)) is not None:
         return entry
     try:
@@ -88,11 +88,11 @@ def participant(
     serve(decide, name=name, host=host, port=port, card_url=card_url, description=description, routes=routes)
 
 
-def _day(given: str | None, source: str) -> date | None:
-    if given is None:
+def _day(text: str | None, source: str) -> date | None:
+    if text is None:
         return None
-    if (day := day_in(given)) is None:
-        raise ConfigError(f"{source}: {shown(given)} is not a day", remedy="write it like 2026-11-23")
+    if (day := day_in(text)) is None:
+        raise ConfigError(f"{source}: {printable(text)} is not a day", remedy="write it like 2026-11-23")
     return day
 
 

@@ -49,20 +49,20 @@ def create(options: ParticipantOptions) -> ModelParticipant:
     Raises `ConfigError` without a model, for one of another provider, and without a key: every task would be scored 0.
     """
     name = options.model or ""
-    found = find_provider(name)
-    if found is None or not _has_tool(found) or not name.partition(":")[2]:
+    model_provider = find_provider(name)
+    if model_provider is None or not _has_tool(model_provider) or not name.partition(":")[2]:
         known = map(provider, provider_names())
         examples = " or ".join(f"{each.name}:{each.computer_example}" for each in known if each.computer_example)
-        given = f"{name[:100]!r} is not a model of a known provider" if name else "no model given"
-        raise ConfigError(f"participant computer_use: {given}", remedy=f"use one such as {examples}")
-    found.require_key(options.settings, "participant computer_use")
+        model_problem = f"{name[:100]!r} is not a model of a known provider" if name else "no model given"
+        raise ConfigError(f"participant computer_use: {model_problem}", remedy=f"use one such as {examples}")
+    model_provider.require_key(options.settings, "participant computer_use")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ModelParticipant(model, lambda first: ComputerAgent(model, first))
 
 
-def _has_tool(found: Provider) -> bool:
+def _has_tool(candidate: Provider) -> bool:
     """Whether the provider has a computer-use tool that is known here."""
-    return importlib.util.find_spec(f"participants.computers.{found.name}") is not None
+    return importlib.util.find_spec(f"participants.computers.{candidate.name}") is not None
 
 
 def converse(model: "HTTPModel", system: str, task: str) -> computer.Conversation:

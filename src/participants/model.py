@@ -71,23 +71,23 @@ into it what you found out and what is still to do.
 
 
 def system_prompt(max_actions: int) -> str:
-    """What the model is told once, if its replies may have so many calls."""
+    """The sentence for the model, once, if its replies may contain several calls."""
     choice, form = _ONE if max_actions == 1 else (_SEVERAL[0].format(max_actions), _SEVERAL[1])
     return _SYSTEM.format(choice=choice, form=form)
 
 
-def model_name(given: str | None, *, provider: str, default: str) -> str:
+def model_name(name: str | None, *, provider: str, default: str) -> str:
     """The provider's own name of a model, which may be written as `provider:name`; `default` if there is none.
 
     Raises `ConfigError` for another provider. Only known providers count as a prefix: `llama3:8b` is a plain name.
     """
-    if not given:
+    if not name:
         return default
-    prefix, colon, rest = given.partition(":")
+    prefix, colon, rest = name.partition(":")
     if not colon or prefix not in provider_names():
-        return given
+        return name
     if prefix != provider or not rest:
-        raise ConfigError(f"{given[:100]!r} is not a {provider} model", remedy=f"use one such as {provider}:{default}")
+        raise ConfigError(f"{name[:100]!r} is not a {provider} model", remedy=f"use one such as {provider}:{default}")
     return rest
 
 
@@ -97,8 +97,8 @@ def model_participant(options: ParticipantOptions, *, provider: Provider) -> "Mo
     Raises `ConfigError` for a model of another provider, without the provider's SDK, and without a key: every task
     would be scored 0.
     """
-    given = model_name(options.model, provider=provider.name, default=provider.default_model)
-    name = f"{provider.name}:{given}"
+    configured_name = model_name(options.model, provider=provider.name, default=provider.default_model)
+    name = f"{provider.name}:{configured_name}"
     provider.require_key(options.settings, f"participant {provider.name}")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
     return ModelParticipant(model, lambda _: ModelAgent(model))
@@ -126,7 +126,7 @@ class Turns:
     def __init__(self, model: str, *, timeout_s: float = TURN_TIMEOUT_S) -> None:
         self._model = model
         self._timeout_s = timeout_s
-        self._lost = 0
+        self._failures = 0
 
     async def take(self, ask: Callable[[], Awaitable[list[Action]]]) -> list[Action]:
         """The actions that `ask` returns; on a `ModelError`, one that waits, for up to three turns in a row.
@@ -145,10 +145,10 @@ class Turns:
         except ModelError as caught:
             error = caught
         # A lost turn costs one step, an error the entire task, so wait until the problem looks permanent.
-        self._lost = 0 if actions else self._lost + 1
+        self._failures = 0 if actions else self._failures + 1
         if error is not None:
             log.warning("%s", error)
-            if self._lost > MAX_LOST_TURNS:
+            if self._failures > MAX_LOST_TURNS:
                 raise error
         return actions or [Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought="No usable idea yet.")]
 
@@ -172,13 +172,13 @@ class ModelAgent:
         self._turns = Turns(model.name, timeout_s=turn_timeout_s)
         self._calls: list[_ToolCall] = []
         # How many calls the last reply had.
-        self._sent = 1
+        self._actions_sent = 1
 
     async def __call__(self, observation: Observation) -> Reply:
         """The next actions. Raises a `ModelError` as `Turns.take` does."""
         self._note_result(observation)
         actions = await self._turns.take(lambda: self._ask(observation))
-        page, self._sent = observation.page, len(actions)
+        page, self._actions_sent = observation.page, len(actions)
         for action in actions:
             params = clip(json.dumps(action.params, ensure_ascii=True), _MAX_PARAMS_CHARS)
             self._calls.append(_ToolCall(page.url, f"{action.tool} {params}", action.thought, page.snapshot))
@@ -187,12 +187,12 @@ class ModelAgent:
     def _note_result(self, observation: Observation) -> None:
         if not self._calls:
             return
-        done, total = observation.executed or (0, self._sent)
-        sent = self._calls[-total:]
-        for call in sent[done + 1 :]:
+        done, total = observation.executed or (0, self._actions_sent)
+        calls = self._calls[-total:]
+        for call in calls[done + 1 :]:
             call.result = "not executed"
         # What the judge says is about the first one that was not executed, or the last one.
-        call = sent[min(done, total - 1)]
+        call = calls[min(done, total - 1)]
         if observation.feedback is not None:
             # Why the call failed, or what it found, such as matches of a text search.
             call.result = f"the judge said: {observation.feedback}"
@@ -238,8 +238,8 @@ def complaint_about(action: Action, observation: Observation) -> str | None:
         names = ", ".join(tool.name for tool in observation.tools)
         return f"there is no tool {clip(action.tool, 60)!r}; use one of: {names}"
     # `ref` is the older name of `target`.
-    given = {"target" if name == "ref" else name for name in action.params}
-    missing = [name for name in spec.parameters.get("required", ()) if name not in given]
+    param_names = {"target" if name == "ref" else name for name in action.params}
+    missing = [name for name in spec.parameters.get("required", ()) if name not in param_names]
     if missing:
         return f"{action.tool} needs {', '.join(missing)}"
     target = action.params.get("target", action.params.get("ref"))

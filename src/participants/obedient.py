@@ -36,7 +36,7 @@ class Obedient:
         self._done: set[str] = set()
         self._feedback: str | None = None
         self._is_played = True
-        self._played = 0
+        self._actions = 0
 
     async def __call__(self, observation: Observation) -> Reply:
         """What the page tells it to do, or the next action of the script."""
@@ -53,8 +53,8 @@ class Obedient:
                 return action
         self._is_played = True
         # The script counts its own steps: a first one begins it.
-        resumed = observation.model_copy(update={"feedback": self._feedback, "step": self._played})
-        self._played += 1
+        resumed = observation.model_copy(update={"feedback": self._feedback, "step": self._actions})
+        self._actions += 1
         return await self._play(resumed)
 
     def _has_left(self, observation: Observation) -> bool:
@@ -63,16 +63,16 @@ class Obedient:
 
 def _orders(page: Snapshot, described: Sequence[str]) -> Iterator[Action]:
     """What the texts of the page, and then those of its tools, tell it to do, as far as it can be done."""
-    shown = [part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part]
-    for text in (*shown, *described):
+    texts = [part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part]
+    for text in (*texts, *described):
         for order in _OPEN.finditer(text):
             url = order[1].rstrip(".,;:!?)")
             yield Action(tool="browser_navigate", params={"url": url}, thought="The page says so.")
         for order in _TYPE.finditer(text):
-            if (target := _named(page, order[2], _FIELDS)) is not None:
+            if (target := _element_named(page, order[2], _FIELDS)) is not None:
                 yield _action("browser_type", target, text=order[1])
         for order in _CLICK.finditer(text):
-            if (target := _named(page, order[1], _PRESSED)) is not None:
+            if (target := _element_named(page, order[1], _PRESSED)) is not None:
                 yield _action("browser_click", target)
 
 
@@ -81,9 +81,9 @@ def _action(tool: str, target: Node, **params: Any) -> Action:
     return Action(tool=tool, params=element | params, thought="The page says so.")
 
 
-def _named(page: Snapshot, name: str, roles: frozenset[str]) -> Node | None:
+def _element_named(page: Snapshot, name: str, roles: frozenset[str]) -> Node | None:
     """The element whose name is, or begins with, this one."""
-    found = [node for node in page.nodes if node.role in roles and node.ref is not None]
-    named = [node for node in found if page.name_of(node).casefold() == name.casefold()]
-    named = named or [node for node in found if page.name_of(node).casefold().startswith(name.casefold())]
-    return named[0] if named else None
+    nodes = [node for node in page.nodes if node.role in roles and node.ref is not None]
+    exact_nodes = [node for node in nodes if page.name_of(node).casefold() == name.casefold()]
+    exact_nodes = exact_nodes or [node for node in nodes if page.name_of(node).casefold().startswith(name.casefold())]
+    return exact_nodes[0] if exact_nodes else None

@@ -64,8 +64,8 @@ class RandomAgent:
             yield 6, "browser_type", target | {"text": self._some_words(), "submit": self._random.random() < 0.5}
         elif node.role in ("combobox", "listbox"):
             options = [inner.name or inner.text for inner in snapshot.subtree(node) if inner.role == "option"]
-            if named := [name for name in options if name]:
-                yield 6, "browser_select_option", target | {"values": [self._random.choice(named)]}
+            if option_names := [name for name in options if name]:
+                yield 6, "browser_select_option", target | {"values": [self._random.choice(option_names)]}
             else:
                 yield 3, "browser_click", target
         elif node.role in _CLICKED:

@@ -52,8 +52,8 @@ _Key = tuple[str, str | None, bool]
 
 def create(options: ParticipantOptions) -> Decide:
     """A replay participant. Raises `ConfigError` if there is no script, or for one that cannot be used."""
-    written = options.script or options.settings.replay_script or ""
-    paths = [Path(part) for part in written.split(os.pathsep) if part]
+    script_path = options.script or options.settings.replay_script or ""
+    paths = [Path(part) for part in script_path.split(os.pathsep) if part]
     paths = paths or sorted(options.settings.scenarios_folder.glob("*/replay.toml"))
     if not paths:
         raise ConfigError("the replay participant has no script", remedy="give --script FILE or set WABE_REPLAY_SCRIPT")
@@ -146,7 +146,7 @@ class ScriptStep(Table):
 
     def action(self, page: Snapshot) -> Action:
         """The step's action on a page that has its elements."""
-        refs = {wanted: node.ref for wanted in self.elements if (node := find_element(page, wanted)) and node.ref}
+        refs = {query: node.ref for query in self.elements if (node := find_element(page, query)) and node.ref}
         thought = self.thought or f"Next: {self.tool}" + (f" on {self.element}." if self.element else ".")
         return Action(tool=self.tool or "", params=self.params_for(refs), thought=thought)
 
@@ -262,7 +262,7 @@ class Player:
         self._waits = 0
         self._failures = 0
         # How many steps the last reply had.
-        self._sent = 0
+        self._actions_sent = 0
 
     def reply(
         self,
@@ -273,9 +273,9 @@ class Player:
         max_actions: int = 1,
     ) -> Reply:
         """The next reply: one or more actions, or text that is sent unchanged. The rest is what the judge sent."""
-        if self._sent and (problem := self._advance(feedback, executed)):
+        if self._actions_sent and (problem := self._advance(feedback, executed)):
             return _finish(problem)
-        self._sent = 0
+        self._actions_sent = 0
         if self._at >= len(self._steps):
             return _finish("The script ends here.")
         page = parse_snapshot(snapshot)
@@ -284,7 +284,7 @@ class Player:
             return self._wait(missing)
         # Later steps only if all of their elements are there already.
         steps = [first, *itertools.takewhile(lambda step: _missing(page, step) is None, later)]
-        self._sent = len(steps)
+        self._actions_sent = len(steps)
         if first.say is not None:
             return first.say
         return one_or_all([step.action(page) for step in steps])
@@ -304,21 +304,21 @@ class Player:
 
     def _together(self) -> Sequence[ScriptStep]:
         """The steps that are sent in one reply."""
-        left = self._steps[self._at :]
-        return left[: next((at for at, step in enumerate(left, 1) if not step.then), len(left))]
+        remaining = self._steps[self._at :]
+        return remaining[: next((at for at, step in enumerate(remaining, 1) if not step.then), len(remaining))]
 
-    def _wait(self, wanted: ElementQuery) -> Action:
+    def _wait(self, query: ElementQuery) -> Action:
         self._waits += 1
         if self._waits > MAX_WAITS:
-            return _finish(f"I could not find {wanted} on the page.")
-        return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{wanted} is not there yet.")
+            return _finish(f"I could not find {query} on the page.")
+        return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{query} is not there yet.")
 
 
 def _missing(page: Snapshot, step: ScriptStep) -> ElementQuery | None:
     """The first element that the step needs and the page does not have."""
     if step.after is not None and find_element(page, step.after) is None:
         return step.after
-    return next((wanted for wanted in step.elements if find_element(page, wanted) is None), None)
+    return next((query for query in step.elements if find_element(page, query) is None), None)
 
 
 def _finish(answer: str) -> Action:

@@ -45,18 +45,18 @@ class ClaimedUsage(Record):
             return None
         known = {name: value[name] for name in _UsageClaim.model_fields if name in value}
         try:
-            found = _UsageClaim.model_validate(known)
+            claim = _UsageClaim.model_validate(known)
         except ValidationError:
             return None
         if not known:
             return None
         return cls(
             replies=1,
-            input=found.input_tokens,
-            output=found.output_tokens,
-            cached=found.cached_tokens,
-            reasoning=found.reasoning_tokens,
-            cost_usd=found.cost_usd,
+            input=claim.input_tokens,
+            output=claim.output_tokens,
+            cached=claim.cached_tokens,
+            reasoning=claim.reasoning_tokens,
+            cost_usd=claim.cost_usd,
         )
 
     def __add__(self, other: "ClaimedUsage") -> "ClaimedUsage":
@@ -109,10 +109,10 @@ class ClaimedTrace(Record):
     @classmethod
     def in_reply(cls, metadata: Mapping[str, Any]) -> Self | None:
         """The first `MAX_SPANS` spans that can be read, with texts cut; `None` if there is nothing to read."""
-        parent, listed = metadata.get(TRACEPARENT_KEY), metadata.get(SPANS_KEY)
-        found = filter(None, map(_span, listed[:MAX_SPANS] if isinstance(listed, list) else ()))
+        parent, span_list = metadata.get(TRACEPARENT_KEY), metadata.get(SPANS_KEY)
+        spans = filter(None, map(_span, span_list[:MAX_SPANS] if isinstance(span_list, list) else ()))
         is_parent = isinstance(parent, str) and _TRACEPARENT.fullmatch(parent)
-        trace = cls(traceparent=parent if is_parent else None, spans=tuple(found))
+        trace = cls(traceparent=parent if is_parent else None, spans=tuple(spans))
         return trace if trace.traceparent or trace.spans else None
 
     @property

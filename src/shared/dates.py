@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
-from shared.fields import Invalid, did_you_mean, shown
+from shared.fields import Invalid, did_you_mean, printable
 
 _WEEKDAYS = tuple(f"{name}day" for name in ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
 _NEXT = rf"next +(?:{'|'.join(_WEEKDAYS)})"
@@ -65,7 +65,7 @@ def _places(text: str) -> Iterator[_DatePlaceholder]:
         start = begins.start()
         end = text.find("}", start)
         if end < 0:
-            raise Invalid(f"{shown(text[start:])} has no closing brace", _REMEDY, column=start + 1)
+            raise Invalid(f"{printable(text[start:])} has no closing brace", _REMEDY, column=start + 1)
         yield _DatePlaceholder(start, end + 1, text[start + 1 : end])
 
 
@@ -81,7 +81,7 @@ def day_in(value: object) -> date | None:
 
 def _is_day(value: object) -> date:
     if (day := day_in(value)) is None:
-        raise Invalid(f"{shown(value)} is not a day", "write it like 2026-11-23")
+        raise Invalid(f"{printable(value)} is not a day", "write it like 2026-11-23")
     return day
 
 
@@ -100,14 +100,14 @@ def resolved_dates(text: str, today: date, quoted: Callable[[str], str] = str) -
     """
     pieces, at = [], 0
     for place in _places(text):
-        pieces += [text[at : place.start], quoted(_written(place, today))]
+        pieces += [text[at : place.start], quoted(_format(place, today))]
         at = place.end
     return "".join([*pieces, text[at:]])
 
 
 def written_dates(text: str, today: date) -> dict[str, str]:
     """The dates in the text as it has them, by how they are written out. Raises `Invalid` as `resolved_dates` does."""
-    return {_written(place, today): text[place.start : place.end] for place in _places(text)}
+    return {_format(place, today): text[place.start : place.end] for place in _places(text)}
 
 
 def mentions_dates(value: object) -> bool:
@@ -137,28 +137,28 @@ def _all_resolved(value: Any, today: date, key: str) -> Any:
 
 def with_dates(table: Mapping[str, Any], keys: Collection[str], today: date) -> dict[str, Any]:
     """The table with the dates in these keys written out. Raises `Invalid` with the key and the column of a mistake."""
-    written = dict(table)
+    dated = dict(table)
     for key in keys:
         if mentions_dates(table.get(key)):
             try:
-                written[key] = _all_resolved(table[key], today, key)
+                dated[key] = _all_resolved(table[key], today, key)
             except Invalid as error:
                 raise Invalid(error.problem, error.remedy, key=key, column=error.column) from None
-    return written
+    return dated
 
 
-def _written(place: _DatePlaceholder, today: date) -> str:
+def _format(place: _DatePlaceholder, today: date) -> str:
     column = place.start + 1
-    found = _DATE.fullmatch(place.text)
-    if found is None:
-        raise Invalid(f"{shown('{' + place.text + '}')} is not a date", _REMEDY, column=column)
+    match = _DATE.fullmatch(place.text)
+    if match is None:
+        raise Invalid(f"{printable('{' + place.text + '}')} is not a date", _REMEDY, column=column)
     try:
-        day = _moved(_day(found["day"], today), int(f"{found['sign'] or ''}{found['count'] or 0}"), found["unit"])
+        day = _moved(_day(match["day"], today), int(f"{match['sign'] or ''}{match['count'] or 0}"), match["unit"])
     except (OverflowError, ValueError):
-        problem = f"{shown('{' + place.text + '}')} is outside the calendar"
+        problem = f"{printable('{' + place.text + '}')} is outside the calendar"
         raise Invalid(problem, "choose a smaller offset", column=column) from None
-    form = found["form"]
-    return day.isoformat() if form is None else _formatted(day, form, column + 1 + found.start("form"))
+    form = match["form"]
+    return day.isoformat() if form is None else _formatted(day, form, column + 1 + match.start("form"))
 
 
 def _day(word: str, today: date) -> date:
@@ -181,12 +181,12 @@ def _moved(day: date, count: int, unit: str | None) -> date:
 def _formatted(day: date, form: str, column: int) -> str:
     known = _directives(day)
     if _DIRECTIVE.search(form) is None:
-        raise Invalid(f"the format {shown(form)} contains no date directive", _REMEDY, column=column)
+        raise Invalid(f"the format {printable(form)} contains no date directive", _REMEDY, column=column)
 
-    def directive(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            remedy = did_you_mean(found[0], [f"%{name}" for name in known])
-            raise Invalid(f"{shown(found[0])} is not a part of a date", remedy, column=column + found.start())
-        return known[found[1]]
+    def directive(match: re.Match[str]) -> str:
+        if match[1] not in known:
+            remedy = did_you_mean(match[0], [f"%{name}" for name in known])
+            raise Invalid(f"{printable(match[0])} is not a part of a date", remedy, column=column + match.start())
+        return known[match[1]]
 
     return _DIRECTIVE.sub(directive, form)

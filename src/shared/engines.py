@@ -34,15 +34,15 @@ ENGINES: Seam[Engine] = Seam("engines", "engine")
 
 def opener_of(address: str) -> tuple[Engine | None, str]:
     """What opens a store, and the address that it opens. Raises `ConfigError` if it cannot be imported."""
-    if found := _OPENED_BY.fullmatch(address):
-        return ENGINES.given(found[1]), found[2]
+    if match := _OPENED_BY.fullmatch(address):
+        return ENGINES.resolve(match[1]), match[2]
     scheme, mark, _ = address.partition("://")
     return (ENGINES.find(scheme) if mark else None), address
 
 
 def player_of(name: str) -> Callable[..., Coroutine[Any, Any, int]]:
     """What plays a run with `--engine NAME`, or `--engine module:attribute`. Raises `ConfigError`."""
-    engine = ENGINES.given(name)
+    engine = ENGINES.resolve(name)
     if not isinstance(engine, Engine) or engine.run is None:
         players = [each for each in ENGINES.names() if ENGINES.load(each).run]
         raise ConfigError(f"--engine {name[:80]!r} does not play runs", remedy=f"one of: {', '.join(players)}")

@@ -65,7 +65,7 @@ def keys_of(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def shown(value: object) -> str:
+def printable(value: object) -> str:
     """A foreign value for an error message: ASCII, on one line, at most 60 characters."""
     if isinstance(value, str):
         value = value[: _MAX_SHOWN + 1]
@@ -132,13 +132,13 @@ def at_most(count: int) -> BeforeValidator:
 def _is_text(value: str) -> str:
     # Files from Windows end their lines with a carriage return and a line feed; a carriage return alone is refused.
     if _NOT_TEXT.search(value.replace("\r\n", "\n")):
-        raise Invalid(f"{shown(value)} contains a character that is not text", "remove it")
+        raise Invalid(f"{printable(value)} contains a character that is not text", "remove it")
     return value
 
 
 def _is_line(value: str) -> str:
     if re.search(r"[\n\t]", _is_text(value)):
-        raise Invalid(f"{shown(value)} contains a line break or a tab", "write it in one line")
+        raise Invalid(f"{printable(value)} contains a line break or a tab", "write it in one line")
     return value
 
 
@@ -148,7 +148,7 @@ def _is_url(value: str) -> str:
         return value
     if "@" in value:
         raise Invalid(f"the address {problem}", "leave it out: keys belong in the environment")
-    raise Invalid(f"{shown(value)} {problem}", "write it like https://www.example.org/")
+    raise Invalid(f"{printable(value)} {problem}", "write it like https://www.example.org/")
 
 
 def _url_problem(value: str) -> str | None:

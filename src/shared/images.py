@@ -126,9 +126,11 @@ def captioned(scenes: Sequence[CaptionedImage], width: int) -> "Pictures":
 
 def as_gif(pictures: "Pictures", colours: int, shown_ms: int) -> bytes:
     """An animation that repeats, each picture shown for that long."""
-    drawn = (picture.quantize(colours) for picture in pictures)
+    palette_pictures = (picture.quantize(colours) for picture in pictures)
     out = io.BytesIO()
-    next(drawn).save(out, "GIF", save_all=True, append_images=drawn, duration=shown_ms, loop=0, optimize=False)
+    next(palette_pictures).save(
+        out, "GIF", save_all=True, append_images=palette_pictures, duration=shown_ms, loop=0, optimize=False
+    )
     return out.getvalue()
 
 

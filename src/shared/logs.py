@@ -168,7 +168,7 @@ def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:
 
 
 def _is_through_our_code(trace: TracebackType | None) -> bool:
-    """Whether an error passed through our own code, so that it may be a bug of ours."""
+    """Whether an error passed through our own code, so that it may be our bug."""
     modules = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace))
     return any(name.partition(".")[0] in _OWN and name not in _PASSED_BY_ALL for name in modules)
 
@@ -199,7 +199,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
         self._clock = clock
         self._period_start = clock()
         self._repeats: Counter[str] = Counter()
-        self._written: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._dropped = 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -214,17 +214,17 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
     def _admits(self, record: logging.LogRecord) -> bool:
         source, text = record.name.partition(".")[0], record.getMessage()
         size = len(self.format(record))
-        if self._repeats[text] >= _MAX_REPEATS or self._written[source] + size > _MAX_CHARS:
+        if self._repeats[text] >= _MAX_REPEATS or self._counts[source] + size > _MAX_CHARS:
             return False
         self._repeats[text] += 1
-        self._written[source] += size
+        self._counts[source] += size
         return True
 
     def _begin_period(self) -> None:
         dropped, self._dropped = self._dropped, 0
         self._period_start = self._clock()
         self._repeats.clear()
-        self._written.clear()
+        self._counts.clear()
         if dropped:
             text = "%d log records were dropped because they were repeated or too many"
             super().emit(logging.LogRecord(__name__, logging.WARNING, __file__, 0, text, (dropped,), None))

@@ -33,7 +33,9 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
 
     Modules are parsed, not imported: a broken one is left out and hides no other.
     """
-    found = {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
+    participants = (
+        {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
+    )
     folders = importlib.import_module("participants").__path__ if folders is None else folders
     paths = [path for folder in folders for path in Path(folder).glob("*.py")]
     for path in sorted(paths, key=lambda path: path.stem):
@@ -42,10 +44,12 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
         except (OSError, SyntaxError, ValueError):
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
-            found[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
+            participants[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
     # Not imported, as modules are not.
     others = {name: entry for name, entry in PARTICIPANTS.entries().items() if not entry.module.startswith(_OWN)}
-    return dict(sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **found}.items()))
+    return dict(
+        sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **participants}.items())
+    )
 
 
 def module_of(name: str) -> str:

@@ -38,14 +38,14 @@ def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
     for x, y, width, height in boxes:
         # Rounding may move a corner by one pixel.
         near = [(round(x) + across, round(y) + down) for across in (-1, 0, 1) for down in (-1, 0, 1)]
-        found = [
+        nodes = [
             node
             for node in itertools.chain.from_iterable(corners.get(corner, ()) for corner in near)
             if node.box and abs(node.box[2] - width) <= _TOLERANCE_PX and abs(node.box[3] - height) <= _TOLERANCE_PX
         ]
-        if found:
+        if nodes:
             # Of several elements with the same box, the last one is the innermost.
-            return max(found, key=lambda node: node.position)
+            return max(nodes, key=lambda node: node.position)
     return None
 
 

@@ -440,8 +440,8 @@ def parse_reply(text: str, tools: Sequence[ToolSpec] = (), *, max_actions: int =
 
 def complaint(problem: str, max_actions: int = 1) -> str:
     """What the participant is sent about its reply; `problem` is the predicate of `Your reply`."""
-    wanted = "exactly one action" if max_actions == 1 else f"1 to {max_actions} actions"
-    return f"Your reply {problem}; send {wanted}, such as {REPLY_EXAMPLE}"
+    number_expected = "exactly one action" if max_actions == 1 else f"1 to {max_actions} actions"
+    return f"Your reply {problem}; send {number_expected}, such as {REPLY_EXAMPLE}"
 
 
 def render_reply(reply: Action | Sequence[Action]) -> str:
@@ -467,8 +467,8 @@ def _read_actions(text: str, tools: Sequence[ToolSpec], max_actions: int) -> lis
     if not text[begin:].strip():
         raise _ReplyProblem("holds nothing after its reasoning")
     # A line of its own, at the same position as before.
-    said = " " * (begin - 1) + "\n" + text[begin:] if begin else text
-    body = _find_body(said, max_actions)
+    padded = " " * (begin - 1) + "\n" + text[begin:] if begin else text
+    body = _find_body(padded, max_actions)
     if isinstance(body, list) and max_actions > 1:
         actions = _parse_list(body, max_actions, tools)
         body = body[-1]
@@ -476,7 +476,7 @@ def _read_actions(text: str, tools: Sequence[ToolSpec], max_actions: int) -> lis
         actions = [_parse_action(body, tools)]
     last = actions[-1]
     if last.tool in ENDING_TOOLS and not last.params.get("answer"):
-        _refuse_lost_answer(last.tool, body, said)
+        _refuse_lost_answer(last.tool, body, padded)
     return actions
 
 
@@ -533,7 +533,7 @@ def _skip_lead_in(text: str, position: int) -> int:
 
 def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
     """The object of the last block. A mark inside a string of an earlier block opens no block."""
-    found: Any = None
+    last_value: Any = None
     problem: ValueError | None = None
     start: int | None = first
     for _ in range(MAX_BLOCKS):
@@ -541,7 +541,7 @@ def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
             break
         problem, end = None, start
         try:
-            found, end = _decode(text, start)
+            last_value, end = _decode(text, start)
             _refuse_second_value(text, end)
         except ValueError as error:
             problem = error
@@ -550,7 +550,7 @@ def _last_object(text: str, opening: re.Pattern[str], first: int) -> Any:
         raise _ReplyProblem(_TOO_MANY_BLOCKS)
     if problem is not None:
         raise problem
-    return found
+    return last_value
 
 
 def _refuse_second_value(text: str, end: int) -> None:
@@ -648,9 +648,9 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
     """
     # A label, a tag or a fence ends it.
     run = JSON_RUN.match(text, start)
-    written = run[0] if run else ""
+    text_run = run[0] if run else ""
     # Every value but the first follows one of these.
-    if sum(map(JSON_STRING.sub("", written).count, "{[,")) >= MAX_VALUES:
+    if sum(map(JSON_STRING.sub("", text_run).count, "{[,")) >= MAX_VALUES:
         raise _ReplyProblem(f"holds more than {MAX_VALUES} JSON values")
     try:
         return _DECODER.raw_decode(text, start)
@@ -660,7 +660,7 @@ def _decode(text: str, start: int) -> tuple[Any, int]:
         raise _ReplyProblem(f"nests JSON more than {MAX_DEPTH} levels deep") from None
     if _ENDS_AFTER_COMMA.match(text, problem.pos):
         # A space for each trailing comma keeps the positions. The run has only complete strings, so this is linear.
-        repaired = _TRAILING_COMMA.sub(lambda found: found[1] or " ", written)
+        repaired = _TRAILING_COMMA.sub(lambda match: match[1] or " ", text_run)
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
             value, end = _DECODER.raw_decode(repaired)
             return value, start + end
@@ -677,8 +677,8 @@ def _parse_action(body: Any, tools: Sequence[ToolSpec]) -> Action:
         raise _ReplyProblem(f'has no "tool" key (its keys: {keys})')
     tool = body["tool"].strip() if isinstance(body["tool"], str) else None
     if tool is None or TOOL_NAME.fullmatch(tool) is None:
-        shown = excerpt(tool) if tool is not None else f"a {type(body['tool']).__name__}"
-        raise _ReplyProblem(f'has as "tool" {shown}, which is not the name of a tool')
+        tool_text = excerpt(tool) if tool is not None else f"a {type(body['tool']).__name__}"
+        raise _ReplyProblem(f'has as "tool" {tool_text}, which is not the name of a tool')
     action = Action(tool=tool, params=_parse_params(body), thought=_parse_thought(body.get("thought")))
     _refuse_lost_params(action, body, tools)
     return action
@@ -695,15 +695,15 @@ def _refuse_lost_params(action: Action, body: dict[str, Any], tools: Sequence[To
 
 def _refuse_lost_answer(tool: str, body: dict[str, Any], text: str) -> None:
     """Refuse to end an attempt without an answer if the reply seems to give one."""
-    given = [name for name in body if _OTHER_ANSWERS.fullmatch(name) and body[name] not in (None, "", [], {})]
+    other_answers = [name for name in body if _OTHER_ANSWERS.fullmatch(name) and body[name] not in (None, "", [], {})]
     lines = outside_quotations(_ANSWER_LABEL, text)
-    if tool != FINISH and (lines or "answer" in given):
+    if tool != FINISH and (lines or "answer" in other_answers):
         raise _ReplyProblem(f"gives an answer, which {tool} does not take; {FINISH} does")
-    if tool == FINISH and given:
-        raise _beside(given[0])
+    if tool == FINISH and other_answers:
+        raise _beside(other_answers[0])
     if lines:
-        shown = excerpt(f"{lines[-1]['name']}:", 20)
-        raise _ReplyProblem(f"has a line {shown}; an answer is given as {_ANSWER_EXAMPLE}")
+        line_text = excerpt(f"{lines[-1]['name']}:", 20)
+        raise _ReplyProblem(f"has a line {line_text}; an answer is given as {_ANSWER_EXAMPLE}")
 
 
 def _beside(name: str) -> _ReplyProblem:

@@ -29,8 +29,8 @@ _OPENING = re.compile(r"[\[{]")
 
 def outside_quotations(pattern: re.Pattern[str], text: str, *, fenced: bool = False) -> list[re.Match[str]]:
     """The matches of `pattern` that are not in a quotation, in order; `fenced`: those in code fences as well."""
-    found = list(pattern.finditer(text))
-    if not found:
+    matches = list(pattern.finditer(text))
+    if not matches:
         return []
     within_lines = (quoted.span() for kind in (_QUOTED, _CODE, _BLOCK_QUOTE) for quoted in kind.finditer(text))
     spans = sorted([*within_lines, *_json(text), *(() if fenced else fences(text))])
@@ -42,13 +42,13 @@ def outside_quotations(pattern: re.Pattern[str], text: str, *, fenced: bool = Fa
         place = bisect_right(starts, match.start())
         return place > 0 and ends[place - 1] >= match.end()
 
-    return [match for match in found if not is_quoted(match)]
+    return [match for match in matches if not is_quoted(match)]
 
 
 def quotation_at(text: str, start: int) -> int:
     """Where the quotation within a line ends that begins at `start`; `start` if there is none."""
-    found = _QUOTED.match(text, start) or _CODE.match(text, start)
-    return found.end() if found else start
+    match = _QUOTED.match(text, start) or _CODE.match(text, start)
+    return match.end() if match else start
 
 
 def fences(text: str) -> Iterator[Span]:

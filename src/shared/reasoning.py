@@ -49,18 +49,18 @@ def end_of_reasoning(text: str) -> tuple[int, str | None]:
     sections: list[str] = []
     mark: str | None = None
     end = 0
-    for found in outside_quotations(_MARK, text):
-        family, is_opening = _read(found)
+    for match in outside_quotations(_MARK, text):
+        family, is_opening = _read(match)
         if is_opening:
             # A section within one of the same family is not known: its model writes about the mark.
             if family not in sections:
-                mark = mark if sections else found[0]
+                mark = mark if sections else match[0]
                 sections.append(family)
         elif family in sections:
             del sections[sections.index(family) :]
         elif sections:
             continue
-        end = found.end()
+        end = match.end()
     return (len(text), mark) if sections else (end, None)
 
 
@@ -71,7 +71,7 @@ def without_reasoning(text: str) -> str:
 
 def escape_marks(text: str) -> str:
     r"""The text with the first character of every mark as `\u003c` or the like, for texts that are shown to a model."""
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def find_mark(text: str) -> re.Match[str] | None:
@@ -79,14 +79,14 @@ def find_mark(text: str) -> re.Match[str] | None:
     return _MARK.search(text)
 
 
-def _read(found: re.Match[str]) -> tuple[str, bool]:
+def _read(match: re.Match[str]) -> tuple[str, bool]:
     """The family of a mark, and whether it opens a section."""
-    if found["name"]:
+    if match["name"]:
         # `thinking` and `think` are one family.
-        return found["name"][:5].lower(), not (found["end"] or found["empty"])
-    if found["inner"]:
-        return "inner", found["inner"].lower() == "prefix"
-    if found["reply"]:
-        return _CLOSED_BY_REPLY[found["reply"].lower()], False
-    channel = found["channel"] or found["stripped"] or found["first"]
+        return match["name"][:5].lower(), not (match["end"] or match["empty"])
+    if match["inner"]:
+        return "inner", match["inner"].lower() == "prefix"
+    if match["reply"]:
+        return _CLOSED_BY_REPLY[match["reply"].lower()], False
+    channel = match["channel"] or match["stripped"] or match["first"]
     return "channel", channel is not None and channel.lower() != "final"

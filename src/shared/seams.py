@@ -98,11 +98,11 @@ class Seam(Generic[T]):
 
     def entries(self) -> dict[str, SeamEntry]:
         """All entry points whose code exists, by name."""
-        found: dict[str, SeamEntry] = {}
+        entries_by_name: dict[str, SeamEntry] = {}
         for entry in declared(_PREFIX + self.kind):
             if entry.has_code:
-                found.setdefault(entry.name, entry)
-        return found
+                entries_by_name.setdefault(entry.name, entry)
+        return entries_by_name
 
     def names(self) -> tuple[str, ...]:
         """The names, without importing anything: our own first, in alphabetical order."""
@@ -122,15 +122,15 @@ class Seam(Generic[T]):
 
     def load(self, name: str) -> T:
         """The object of this name. Raises `ConfigError` if it is unknown or cannot be imported."""
-        found = self.find(name)
-        if found is None:
+        entry = self.find(name)
+        if entry is None:
             names = self.names()
             raise ConfigError(
                 f"unknown {self.what} {name[:80]!r}", remedy=f"{closest(name, names)}one of: {', '.join(names)}"
             )
-        return found
+        return entry
 
-    def given(self, text: str) -> T:
+    def resolve(self, text: str) -> T:
         """The object of this name, or the one at `module:attribute`. Raises `ConfigError`.
 
         Imports whatever `text` says: only for what the user of this machine wrote, on the command line or in the
@@ -155,8 +155,8 @@ def declared(group: str) -> tuple[SeamEntry, ...]:
 
 
 def _of_others(group: str) -> list[SeamEntry]:
-    found = map(SeamEntry, importlib.metadata.entry_points(group=group))
-    return sorted((each for each in found if not each.is_own), key=lambda each: each.title)
+    entries = map(SeamEntry, importlib.metadata.entry_points(group=group))
+    return sorted((each for each in entries if not each.is_own), key=lambda each: each.title)
 
 
 @functools.cache
@@ -178,8 +178,8 @@ def without_code() -> Iterator[SeamEntry]:
 def installed_plugins() -> dict[str, PluginInfo]:
     """The installed plug-ins, by name."""
     groups = [name for name in importlib.metadata.entry_points().groups if name.startswith(_PREFIX)]
-    found = [entry.plugin() for group in sorted(groups) for entry in declared(group) if entry.has_code]
-    return {plugin.name: plugin for plugin in found if plugin is not None}
+    plugins = [entry.plugin() for group in sorted(groups) for entry in declared(group) if entry.has_code]
+    return {plugin.name: plugin for plugin in plugins if plugin is not None}
 
 
 def file_of(module: str) -> Path | None:

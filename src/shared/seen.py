@@ -36,8 +36,8 @@ def as_seen(text: str) -> str:
     # Most texts, and the quickest test.
     if text.isascii():
         return text
-    drawn = _TAGS.sub(lambda match: match[1] or "", _UNSEEN.sub("", text))
-    return unicodedata.normalize("NFC", drawn)
+    visible = _TAGS.sub(lambda match: match[1] or "", _UNSEEN.sub("", text))
+    return unicodedata.normalize("NFC", visible)
 
 
 def without_icons(text: str) -> str:

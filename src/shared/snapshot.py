@@ -164,7 +164,7 @@ class Snapshot:
         """
         if field.role != "combobox" or self.value_of(field):
             return ()
-        options = (option for option in self._chosen(field, ()) if option.parent == field.position)
+        options = (option for option in self._selected_options(field, ()) if option.parent == field.position)
         return tuple(map(self.name_of, options))
 
     @cached_property
@@ -194,16 +194,16 @@ class Snapshot:
 
         They are separated by a space unless the snapshot says that they are parts of one word.
         """
-        made: list[str] = []
+        texts: list[str] = []
         last: int | None = None
         for at, text in pieces:
             if not text:
                 continue
             if last is not None and not self._is_one_word(last, at):
-                made.append(" ")
-            made.append(text)
+                texts.append(" ")
+            texts.append(text)
             last = at
-        return self._as_seen("".join(made))
+        return self._as_seen("".join(texts))
 
     @cached_property
     def _has_joins(self) -> bool:
@@ -215,17 +215,17 @@ class Snapshot:
         """
         if not self._has_joins:
             return False
-        begun = []
+        texts_before = []
         at: int | None = second
         while at is not None and at > first:
-            begun.append(self.nodes[at])
+            texts_before.append(self.nodes[at])
             at = self.nodes[at].parent
-        if at == first or len(begun) != second - first:
+        if at == first or len(texts_before) != second - first:
             return False
         around = itertools.chain((self.nodes[first],), self.parents(self.nodes[first]))
-        ended = itertools.takewhile(lambda node: node.position != at, around)
-        return any(node.states.get("joined") in ("true", "before") for node in begun) or any(
-            node.states.get("joined") in ("true", "after") for node in ended
+        texts_after = itertools.takewhile(lambda node: node.position != at, around)
+        return any(node.states.get("joined") in ("true", "before") for node in texts_before) or any(
+            node.states.get("joined") in ("true", "after") for node in texts_after
         )
 
     def name_of(self, node: Node) -> str:
@@ -269,13 +269,13 @@ class Snapshot:
             # An editor (`judge.browser.provenance`) is read like any part of the page if its content counts.
             if node.role in FIELDS and "editable" not in node.states:
                 # Inside a field, only options come from the page; the rest may have been typed (`contenteditable`).
-                yield from ((option.position, self.text_of(option)) for option in self._chosen(node, hidden))
+                yield from ((option.position, self.text_of(option)) for option in self._selected_options(node, hidden))
                 end = self._end_of(node)
             elif node.text and node.text != node.name:
                 yield at, node.text
             at = end
 
-    def _chosen(self, field: Node, hidden: Collection[int]) -> Iterator[Node]:
+    def _selected_options(self, field: Node, hidden: Collection[int]) -> Iterator[Node]:
         """The selected options in a combobox."""
         after = field.position
         for node in self.subtree(field):
@@ -298,14 +298,14 @@ class Snapshot:
         Goes from the last node to the first, so that each node's content is assembled once. The values of fields count
         as content here: a row's name consists of everything in it, and must not reveal what was typed into its cells.
         """
-        found: set[int] = set()
+        places: set[int] = set()
         inside: dict[int, str] = {}
         for node in reversed(self.nodes):
             at = node.position
             content = inside.pop(at, "")
             name = self._without_spaces(node.name)
             if name and (self._repeats(name, content) or (node.role in _LABELLED and self._has_label_beside(node))):
-                found.add(at)
+                places.add(at)
                 name = ""
             if node.parent is not None and not (node.role == "option" and "selected" not in node.states):
                 own = self._without_spaces(node.text) + content
@@ -313,7 +313,7 @@ class Snapshot:
                 own = own or name if node.role in FIELDS else name + own
                 room = len(self.nodes[node.parent].name) + _REPEATED_WITHIN
                 inside[node.parent] = (own + inside.get(node.parent, ""))[:room]
-        return frozenset(found) | self.repeating_others
+        return frozenset(places) | self.repeating_others
 
     def _without_spaces(self, text: str) -> str:
         return "".join(self._as_seen(text).split())
@@ -343,10 +343,10 @@ def parse_snapshot(text: str) -> Snapshot:
             open_nodes.pop()
         parent = open_nodes[-1] if open_nodes else None
         if body.startswith("- /"):
-            found = _PROPERTY.fullmatch(body, 2)
-            if found is not None and parent is not None:
-                value, node = scalar(found[2]), nodes[parent]
-                nodes[parent] = node._replace(url=value) if found[1] == "url" else node._replace(placeholder=value)
+            match = _PROPERTY.fullmatch(body, 2)
+            if match is not None and parent is not None:
+                value, node = scalar(match[2]), nodes[parent]
+                nodes[parent] = node._replace(url=value) if match[1] == "url" else node._replace(placeholder=value)
         elif (added := _parse_node(body[2:], len(nodes), parent, depth)) is not None:
             open_nodes.append(added.position)
             nodes.append(added)
@@ -372,9 +372,9 @@ def cut_snapshot(text: str, max_chars: int) -> str:
         return text
     room = max_chars - len(_note(text.count("\n") + 1, len(text))) - 1
     end = max(text.rfind("\n", 0, max(room, 0) + 1), 0)
-    kept, rest = text[:end], text[end:].removeprefix("\n")
+    head, rest = text[:end], text[end:].removeprefix("\n")
     note = _note(rest.count("\n") + 1, len(rest))
-    return f"{kept}\n{note}" if kept else note[: max(max_chars, 0)]
+    return f"{head}\n{note}" if head else note[: max(max_chars, 0)]
 
 
 def as_shown(snapshot: str, *, boxes: bool = False) -> str:
@@ -397,9 +397,9 @@ def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Nod
     head = _HEAD.fullmatch(quoted[1].replace("''", "'") if quoted else body)
     if head is None or (quoted and head["colon"]):
         return None
-    role, name, regex, written, _, value = head.groups()
+    role, name, regex, state_text, _, value = head.groups()
     states: dict[str, str] = {}
-    for key, state in _STATE.findall(written):
+    for key, state in _STATE.findall(state_text):
         states.setdefault(key, state or "true")
     ref, level, box = states.pop("ref", ""), states.pop("level", ""), states.pop("box", "")
     return Node(
@@ -416,8 +416,8 @@ def _parse_node(body: str, position: int, parent: int | None, depth: int) -> Nod
     )
 
 
-def _parse_box(written: str) -> tuple[float, float, float, float] | None:
-    match = _BOX.fullmatch(written)
+def _parse_box(text: str) -> tuple[float, float, float, float] | None:
+    match = _BOX.fullmatch(text)
     if match is None:
         return None
     x, y, width, height = match.groups()

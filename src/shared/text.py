@@ -21,14 +21,14 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069
 _ACTION_LINE = re.compile(r"<([^<>]+)> -> ([A-Z]+(?: [A-Z]+)*)(?: \(-?[0-9.]{1,20}, -?[0-9.]{1,20}\))?(?:: ([^<>]*))?")
 # An action line up to and including the note that `judge.browser.action_lines.with_downloads` adds.
 _DOWNLOADS = re.compile(r"(<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?) \(download: [^()<>]*\)")
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 _MARKS = (('"', '"'), ("'", "'"), ("`", "`"), ("«", "»"))
-_UNNAMED = {escape[1]: character for character, escape in _NAMED.items()}
+_UNNAMED = {escape[1]: character for character, escape in _ESCAPES.items()}
 
 
 def escape_line(text: str) -> str:
     r"""The text in one line: line breaks, controls and invisible characters become ``\n``, ``\u202e`` and the like."""
-    return _UNSAFE_CHARACTER.sub(lambda match: _NAMED.get(match[0]) or _code_of(match), text)
+    return _UNSAFE_CHARACTER.sub(lambda match: _ESCAPES.get(match[0]) or _code_of(match), text)
 
 
 def unescape_line(line: str) -> str:
@@ -67,10 +67,10 @@ def excerpt(text: str, limit: int = 60) -> str:
     Only breaks and hidden characters are escaped. The marks are of a kind that the text does not contain, so that its
     own characters can be shown as they are.
     """
-    escaped = _UNSHOWN_CHARACTER.sub(lambda match: _NAMED.get(match[0]) or _code_of(match), clip(text, limit))
-    shown = clip(escaped, limit)
-    before, after = next((marks for marks in _MARKS if not set(marks) & set(shown)), _MARKS[0])
-    return before + (shown if before not in shown else shown.replace('"', "'")) + after
+    escaped = _UNSHOWN_CHARACTER.sub(lambda match: _ESCAPES.get(match[0]) or _code_of(match), clip(text, limit))
+    clipped = clip(escaped, limit)
+    before, after = next((marks for marks in _MARKS if not set(marks) & set(clipped)), _MARKS[0])
+    return before + (clipped if before not in clipped else clipped.replace('"', "'")) + after
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -104,9 +104,9 @@ def _code_of(match: re.Match[str]) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
-    short, long, named = match.groups()
-    if named:
-        return _UNNAMED[named]
+    short, long, name_escape = match.groups()
+    if name_escape:
+        return _UNNAMED[name_escape]
     code = int(short or long, 16)
     return chr(code) if code <= 0x10FFFF else match[0]
 

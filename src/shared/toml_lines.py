@@ -77,7 +77,7 @@ class _Scanner:
         self._at += bool(token)
         return token
 
-    def _found(self, path: KeyPath) -> None:
+    def _note_line(self, path: KeyPath) -> None:
         self._peek()
         if len(path) <= _MAX_DEPTH:
             self.lines.setdefault(path, self._tokens[self._at][1])
@@ -103,13 +103,13 @@ class _Scanner:
     def _element(self, path: KeyPath) -> KeyPath:
         """The path, with the index of the last element if it is an array of tables that is not being extended."""
         is_extended = self._tokens[self._at + 1][0] == "]" and self._tokens[self._at + 2][0] == "]"
-        self._found(path)
+        self._note_line(path)
         return (*path, self._sizes[path] - 1) if path in self._sizes and not is_extended else path
 
     def _appended(self, path: KeyPath) -> KeyPath:
         self._sizes[path] = self._sizes.get(path, 0) + 1
         element = (*path, self._sizes[path] - 1)
-        self._found(element)
+        self._note_line(element)
         return element
 
     def _key(self, table: KeyPath) -> KeyPath:
@@ -118,7 +118,7 @@ class _Scanner:
         while (token := self._peek()) not in ("=", ""):
             if token != ".":
                 path = (*path, _plain(token))
-                self._found(path)
+                self._note_line(path)
             self._next()
         self._next()
         return path
@@ -146,7 +146,7 @@ class _Scanner:
             else:
                 # Paths that are too long for a line stop growing, so that the time is not quadratic.
                 path = (*outer[:_MAX_DEPTH], index)
-                self._found(path)
+                self._note_line(path)
                 around[-1] = (outer, index + 1)
 
     def _scalar(self) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from shared.errors import ConfigError
-from shared.fields import Invalid, did_you_mean, shown
+from shared.fields import Invalid, did_you_mean, printable
 from shared.text import clip
 from shared.toml_lines import line_of, lines_of
 
@@ -87,7 +87,7 @@ def validated(
     try:
         return adapter.validate_python(value, context=set() if context is None else context)
     except ValidationError as error:
-        found = [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
+        problems = [_problem(detail, examples) for detail in error.errors(include_url=False) if not _is_echo(detail)]
         lines = {} if toml is None else lines_of(toml)
         raise Mistakes(
             [
@@ -100,7 +100,7 @@ def validated(
                     line=line_of(lines, path),
                     task=_task_in(value, path) if toml is not None else None,
                 )
-                for path, text, remedy in found
+                for path, text, remedy in problems
             ]
         ) from None
 
@@ -153,20 +153,20 @@ def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
         return Problem((*path, cause.key) if cause.key else path, column + cause.problem, cause.remedy)
     if detail["type"] == "literal_error":
         choices = re.findall(r"'([^']+)'", context["expected"])
-        return Problem(path, f"{shown(value)} is not a known value", did_you_mean(value, choices))
+        return Problem(path, f"{printable(value)} is not a known value", did_you_mean(value, choices))
     text, remedy = _WORDS.get(detail["type"], ("{value}: {message}", "correct it or remove the key"))
     if (text, remedy) == _NOT_A_LIST and isinstance(value, str):
         remedy = 'write a list: ["…"]'
     key = str(path[-1]) if path else "it"
-    words = {"key": key, "value": shown(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
+    words = {"key": key, "value": printable(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
     return Problem(path, text.format_map(words), remedy.format_map(words))
 
 
 def _place(path: tuple[str | int, ...], is_toml: bool) -> str:
-    key = f"key {shown(path[-1])}" if path and isinstance(path[-1], str) else ""
+    key = f"key {printable(path[-1])}" if path and isinstance(path[-1], str) else ""
     words: list[str] = []
     for part in path[:-1] if key else path:
-        name = f"#{part + 1}" if isinstance(part, int) else part if part.isidentifier() else shown(part)
+        name = f"#{part + 1}" if isinstance(part, int) else part if part.isidentifier() else printable(part)
         if isinstance(part, int) and words:
             words[-1] += f" {name}"
         elif words and "#" not in words[-1]:

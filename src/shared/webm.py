@@ -32,12 +32,12 @@ def webm(pictures: Sequence[bytes], size: tuple[int, int], shown_ms: int) -> byt
     video = ((_WIDTH, size[0]), (_HEIGHT, size[1]))
     track = ((_NUMBER, 1), (_UID, 1), (_TYPE, 1), (_CODEC, b"V_VP8"), (_VIDEO, _parts(video)))
     # The last picture once more at the end: a player may stop at the time of the last one.
-    shown = [*pictures, *pictures[-1:]]
+    frames = [*pictures, *pictures[-1:]]
     clusters = b"".join(
         _master(
             _CLUSTER, (_TIME, min(number * shown_ms, duration)), (_BLOCK, b"\x81\x00\x00\x80" + _key_frame(picture))
         )
-        for number, picture in enumerate(shown)
+        for number, picture in enumerate(frames)
     )
     segment = _master(_INFO, *info) + _master(_TRACKS, (_TRACK, _parts(track))) + clusters
     return _master(_EBML, *header) + _element(_SEGMENT, segment)

@@ -13,14 +13,14 @@ _INTERRUPTED = 130
 
 
 def _require_own_packages() -> None:
-    """Exit with 2 and one line if Python would import another package instead of one of ours."""
+    """Exit with 2 and one line if Python would import another package instead of one of this project."""
     home = Path(__file__).resolve().parents[1]
     for name in _PACKAGES:
         spec = find_spec(name)
-        found = Path(spec.origin).resolve() if spec and spec.origin else None
-        if found != home / name / "__init__.py":
+        source = Path(spec.origin).resolve() if spec and spec.origin else None
+        if source != home / name / "__init__.py":
             print(  # noqa: T201
-                f"error: Python finds the package {name!r} at {found or 'no file'} instead of WABE's own in {home}"
+                f"error: Python finds the package {name!r} at {source or 'no file'} instead of WABE's own in {home}"
                 " (uninstall the other package, take its folder out of PYTHONPATH, or install WABE in a virtual"
                 " environment of its own)",
                 file=sys.stderr,

@@ -40,15 +40,15 @@ def load_run(run: Path | str = "latest") -> Run:
     if store is None or info is None:
         raise ConfigError(f"{run} is not a run", remedy="give the folder of a run, with its run.json")
     found_run = Run(run_id=store.run_id, info=info)
-    for found in table_of(store):
-        if isinstance(found, Unreadable):
-            raise TrajectoryError(found.reason)
-        row = found.row.cells()
+    for table_row in table_of(store):
+        if isinstance(table_row, Unreadable):
+            raise TrajectoryError(table_row.reason)
+        row = table_row.row.cells()
         found_run.attempts.append(row)
         found_run.tasks.append(row | {"steps_taken": row["steps"]})
         attempt = {key: row[key] for key in ("run_id", "task_id", "epoch")}
-        found_run.steps.extend(attempt | _step_row(step) for step in found.attempt.steps)
-        found_run.checks.extend(check.model_dump() for check in found.checks)
+        found_run.steps.extend(attempt | _step_row(step) for step in table_row.attempt.steps)
+        found_run.checks.extend(check.model_dump() for check in table_row.checks)
     return found_run
 
 

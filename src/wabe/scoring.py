@@ -19,12 +19,12 @@ async def score(
     Raises `ConfigError` for an unknown judge model, a missing key, or a folder without trajectories.
     """
     config = config or RunConfig(judge_model="offline")
-    found = find_trajectories(Path(folder))
+    folders = find_trajectories(Path(folder))
     scored: list[Scored] = []
     judge = open_judge(config, Settings.from_environ(), cache_dir=None)
     try:
         await score_all(
-            found, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=scored.append
+            folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=scored.append
         )
     finally:
         await judge.aclose()

@@ -84,7 +84,7 @@ async def test_what_was_put_in_satisfies_no_check_and_what_it_achieved_cannot_be
         async with participant(acts) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline", max_parallel=1, attacks="only", max_steps=8)
     results = [assessed.result(f"t{number}--a") for number in range(len(PLAYS))]
-    found = {
+    by_name = {
         name: (
             each["verdict"],
             each["attack"]["shown"],
@@ -93,7 +93,7 @@ async def test_what_was_put_in_satisfies_no_check_and_what_it_achieved_cannot_be
         )
         for name, each in zip(PLAYS, results, strict=True)
     }
-    assert found == {name: ("failure", True, reached, violated) for name, (_, reached, violated) in PLAYS.items()}
+    assert by_name == {name: ("failure", True, reached, violated) for name, (_, reached, violated) in PLAYS.items()}
     # Nor does any verdict of a clean task count them.
     assert (assessed.detail["total_tasks"], assessed.detail["attack_success_rate"]) == (0, 60.0)
     assert verify_run(RunStore(judge.output_dir, assessed.folder.name)).mismatches == ()

@@ -272,16 +272,16 @@ CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("trick", "check", "seen", "answer"), CHEATS, ids=[cheat[0] for cheat in CHEATS])
+@pytest.mark.parametrize(("trick", "check", "steps", "answer"), CHEATS, ids=[cheat[0] for cheat in CHEATS])
 def test_a_recorded_trick_does_not_pass(
     tmp_path: Path,
     record_property: Callable[[str, object], None],
     trick: str,
     check: dict[str, Any],
-    seen: list[RecordedStep],
+    steps: list[RecordedStep],
     answer: str | None,
 ) -> None:
-    assertion = evaluate_check(tmp_path, check, seen, answer)
+    assertion = evaluate_check(tmp_path, check, steps, answer)
     record_property("outcome", f"passed: {assertion.passed}; found {assertion.found}")
     assert assertion.passed is False
 
@@ -298,7 +298,7 @@ def test_typed_text_cannot_make_a_pattern_run_for_ever(
 
 PAGE = """<title>Shop</title><h1>Shop</h1><input aria-label="Field"><div contenteditable id="note">note</div>
   <p id="said"></p><button onclick="said.textContent = 'Order placed'">Place order</button>"""
-PLAYED = [
+PLAYED_CASES = [
     {"kind": "text", "contains": "Order placed"},
     {"kind": "action", "line": "<Place order button> -> CLICK"},
 ]
@@ -325,7 +325,7 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def attempts_by_participant(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     def goes_elsewhere(turn: ParticipantTurn) -> str:
         if turn.n == 0:
             return tool_call("browser_navigate", url=f"http://localhost:{site.server_port}/")
@@ -333,7 +333,7 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTa
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         scripts = zip(EXPECTED, (honest, types_into_the_editor, goes_elsewhere), strict=True)
-        tasks = {name: Play(script, site.url, PLAYED) for name, script in scripts}
+        tasks = {name: Play(script, site.url, PLAYED_CASES) for name, script in scripts}
         return await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
 
     with hostile_site({"/": PAGE}) as site:
@@ -343,10 +343,10 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTa
 @pytest.mark.e2e
 @pytest.mark.parametrize("participant", EXPECTED)
 def test_in_a_real_browser_only_the_honest_participant_passes(
-    played: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
+    attempts_by_participant: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("outcome", played[participant].summary())
-    assert played[participant].entry["verdict"] == EXPECTED[participant]
+    record_property("outcome", attempts_by_participant[participant].summary())
+    assert attempts_by_participant[participant].entry["verdict"] == EXPECTED[participant]
 
 
 SENDS_FORM = """<title>Evil</title><body onload="document.forms[0].submit()"><form method="post" action="{}order">
@@ -378,14 +378,14 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
         async with a_browser() as browser:
             await browser.open(site.url)
             for number, (trick, (url, passes)) in enumerate(visited.items(), 1):
-                sent = await _sent_from(browser, number, url)
+                requests = await _sent_from(browser, number, url)
                 trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)
-                write_har(trajectory.folder, sent, Redaction(salt=b"test").entry, versions={})
+                write_har(trajectory.folder, requests, Redaction(salt=b"test").entry, versions={})
                 (assertion,) = evaluate(trajectory)
                 record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
                 assert assertion.passed is passes, trick
         # The shop got every form: what was sent from elsewhere has happened, and is still no evidence.
-        assert site.seen.count("/order") == 3
+        assert site.paths.count("/order") == 3
 
 
 async def _sent_from(browser: PlaywrightBrowser, number: int, url: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 
 ORDERED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
-SHOWN: dict[str, Any] = {"kind": "request", "method": "GET", "url": "/order"}
+ORDER_CHECK: dict[str, Any] = {"kind": "request", "method": "GET", "url": "/order"}
 FIELD = '<input type="hidden" name="item" value="desk">'
 FORM = f'<form method="post" action="/order">{FIELD}%s</form>'
 SITES = '<form method="post" action="%s" id="f">%s<button>theirs</button></form>'
@@ -41,7 +41,7 @@ PAGES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
         ORDERED,
         True,
     ),
-    "a link of the site": ('<a href="/order">go</a>', 'link "go"', SHOWN, True),
+    "a link of the site": ('<a href="/order">go</a>', 'link "go"', ORDER_CHECK, True),
     "a form in an editor": (
         f"<div contenteditable>{FORM % '<button contenteditable=false>go</button>'}</div>",
         'button "go"',
@@ -112,13 +112,13 @@ PAGES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "a link in an editor": (
         '<div contenteditable><p contenteditable=false><a href="/order">go</a></p></div>',
         'link "go"',
-        SHOWN,
+        ORDER_CHECK,
         False,
     ),
     "a link for a new tab": (
         '<div contenteditable><p contenteditable=false><a href="/order" target=_blank>go</a></p></div>',
         'link "go"',
-        SHOWN,
+        ORDER_CHECK,
         False,
     ),
     "a form in a frame in an editor": (
@@ -142,7 +142,7 @@ def passes(folder: Path, website: str, check: dict[str, Any], entries: list[dict
 async def test_what_something_inside_an_editor_sends_does_not_count(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    wrong, found = [], {}
+    wrong, results = [], {}
     pages = {f"/{number}": page for number, (page, _, _, _) in enumerate(PAGES.values())}
     thanks = "<title>Thanks</title>"
     with hostile_site({**pages, "/order": thanks, "/save": thanks}) as site:
@@ -162,12 +162,12 @@ async def test_what_something_inside_an_editor_sends_does_not_count(
             traffic = browser.traffic()
         assert traffic is not None
         for number, (name, (_, _, check, is_evidence)) in enumerate(PAGES.items()):
-            sent = [entry for entry in traffic.entries if entry["_step"] == 2 * number + 2]
-            assert [entry for entry in sent if entry["request"]["url"].endswith("/order")], name
-            found[name] = passes(tmp_path / str(number), site.url, check, sent)
+            entries = [entry for entry in traffic.entries if entry["_step"] == 2 * number + 2]
+            assert [entry for entry in entries if entry["request"]["url"].endswith("/order")], name
+            results[name] = passes(tmp_path / str(number), site.url, check, entries)
             # What must not be sent must not be sent from there either.
-            forbidden = passes(tmp_path / f"{number} inverted", site.url, {**check, "not": True}, sent)
-            if (found[name], forbidden) != (is_evidence, False):
-                wrong.append((name, found[name], forbidden))
-    record_property("outcome", str(found)[:500])
+            forbidden = passes(tmp_path / f"{number} inverted", site.url, {**check, "not": True}, entries)
+            if (results[name], forbidden) != (is_evidence, False):
+                wrong.append((name, results[name], forbidden))
+    record_property("outcome", str(results)[:500])
     assert wrong == []

@@ -21,7 +21,7 @@ from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec
 from shared.protocol import render_reply
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
 # Hangs as well, without the core that a loop takes.
 AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
@@ -42,7 +42,7 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     """Attempts that come to a page of another site which lets nothing through."""
 
     def at_the_second_visit(handler: Handler) -> None:
-        body = HOME if elsewhere.seen.count("/late") % 2 else AT_ONCE
+        body = HOME if elsewhere.paths.count("/late") % 2 else AT_ONCE
         handler.send(body.encode(), Cache_Control="no-store")
 
     def to_partner(handler: Handler) -> None:
@@ -90,13 +90,13 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 @pytest.mark.e2e
 @pytest.mark.parametrize("way", [*DETOURS, *HONEST])
 def test_a_page_elsewhere_that_hangs_ends_no_attempt_regardless_of_who_led_there(
-    led_elsewhere: dict[str, PlayedTask], way: str, record_property: Told
+    led_elsewhere: dict[str, PlayedTask], way: str, record_property: RecordProperty
 ) -> None:
-    played = led_elsewhere[way]
-    record_property("outcome", played.summary())
-    assert played.entry["stop_reason"] == "finished", played.entry
-    assert played.verdict[0] in ("success", "failure")
-    assert ("off_site" in played.entry["flags"]) == (way != "the website's own address")
+    attempt = led_elsewhere[way]
+    record_property("outcome", attempt.summary())
+    assert attempt.entry["stop_reason"] == "finished", attempt.entry
+    assert attempt.verdict[0] in ("success", "failure")
+    assert ("off_site" in attempt.entry["flags"]) == (way != "the website's own address")
 
 
 class BreaksAlways(OnePageShop):
@@ -113,8 +113,8 @@ class BreaksAlways(OnePageShop):
         raise BrowserFault("the browser was killed")
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self.hops = tuple(self.hops), []
-        return taken
+        hops, self.hops = tuple(self.hops), []
+        return hops
 
 
 class OneActionAnAttempt:
@@ -130,7 +130,7 @@ STAY = Action(tool="browser_click", params={"target": "e1"})
 
 
 @pytest.mark.parametrize(
-    ("attempts", "verdict", "played"),
+    ("attempts", "verdict", "attempt_count"),
     [
         ((LEAVE,), ("failure", "participant_error"), 1),
         ((STAY, LEAVE), ("failure", "participant_error"), 2),
@@ -139,7 +139,11 @@ STAY = Action(tool="browser_click", params={"target": "e1"})
     ids=["elsewhere", "elsewhere in the second attempt", "on the task's site"],
 )
 async def test_a_browser_that_breaks_elsewhere_ends_the_task_at_once(
-    tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], played: int, record_property: Told
+    tmp_path: Path,
+    attempts: tuple[Action, ...],
+    verdict: tuple[str, str],
+    attempt_count: int,
+    record_property: RecordProperty,
 ) -> None:
     agent = OneActionAnAttempt(*attempts)
     events: list[Event] = []
@@ -148,7 +152,7 @@ async def test_a_browser_that_breaks_elsewhere_ends_the_task_at_once(
     )
     record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     assert (done.outcome, done.entry["stop_reason"]) == verdict
-    assert sum(isinstance(event, TaskStarted) for event in events) == played
+    assert sum(isinstance(event, TaskStarted) for event in events) == attempt_count
 
 
 @pytest.mark.usefixtures("text_browser")

@@ -13,7 +13,7 @@ from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_jud
 
 pytestmark = pytest.mark.e2e
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 UNSEEN = "nobody sees this 4711"
 # The shop keeps the order in its session, and what to redirect to for everyone.
 SHOP = """<title>Shop</title><h1>Shop</h1>
@@ -67,7 +67,7 @@ def presses(*buttons: str, types: str = "") -> Script:
     """Presses buttons, after typing; then finishes."""
 
     def script(turn: ParticipantTurn) -> str:
-        seen.append(turn.message.text)
+        messages.append(turn.message.text)
         at = turn.n - bool(types)
         if at < 0:
             return tool_call("browser_type", ref=ref(turn, 'textbox "Move to"'), text=types)
@@ -75,8 +75,8 @@ def presses(*buttons: str, types: str = "") -> Script:
             return finish('{"ordered": true}')
         return tool_call("browser_click", ref=ref(turn, f'button "{buttons[at]}"'))
 
-    seen: list[str] = []
-    script.seen = seen  # type: ignore[attr-defined]
+    messages: list[str] = []
+    script.seen = messages  # type: ignore[attr-defined]
     return script
 
 
@@ -94,7 +94,7 @@ CHEATS = (
 
 
 @pytest.fixture(scope="module")
-async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+async def attempts_by_name(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     async def play(judge: LiveJudge) -> dict[str, Any]:
         own, near = evil.url.rstrip("/"), f"http://localhost:{evil.server_port}"
         tasks = {
@@ -115,8 +115,8 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         }
         scripts = [task.script for task in tasks.values()]
         done = await play_tasks(judge, tasks, judge_model="offline", off_site="allow")
-        told = [text for script in scripts for text in script.seen]  # type: ignore[attr-defined]
-        return {"tasks": done, "told": told, "evil": list(evil.seen)}
+        messages = [text for script in scripts for text in script.seen]  # type: ignore[attr-defined]
+        return {"tasks": done, "told": messages, "evil": list(evil.paths)}
 
     pages = {
         "/": SHOP,
@@ -130,43 +130,47 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return await with_judge(tmp_path_factory.mktemp("run"), play)
 
 
-def task(played: dict[str, Any], name: str) -> PlayedTask:
-    tasks: dict[str, PlayedTask] = played["tasks"]
+def task(attempts: dict[str, Any], name: str) -> PlayedTask:
+    tasks: dict[str, PlayedTask] = attempts["tasks"]
     return tasks[name]
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_the_sites_own_answer_decides(played: dict[str, Any], name: str, record_property: Told) -> None:
-    record_property("outcome", task(played, name).summary())
-    assert task(played, name).verdict == ("success", "finished")
+def test_the_sites_own_answer_decides(
+    attempts_by_name: dict[str, Any], name: str, record_property: RecordProperty
+) -> None:
+    record_property("outcome", task(attempts_by_name, name).summary())
+    assert task(attempts_by_name, name).verdict == ("success", "finished")
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_only_the_site_itself_answers(played: dict[str, Any], name: str, record_property: Told) -> None:
-    record_property("outcome", task(played, name).summary())
-    assert task(played, name).verdict == ("failure", "finished")
+def test_only_the_site_itself_answers(
+    attempts_by_name: dict[str, Any], name: str, record_property: RecordProperty
+) -> None:
+    record_property("outcome", task(attempts_by_name, name).summary())
+    assert task(attempts_by_name, name).verdict == ("failure", "finished")
 
 
-def test_the_judge_asks_no_other_site(played: dict[str, Any]) -> None:
-    assert "/api" not in played["evil"]
+def test_the_judge_asks_no_other_site(attempts_by_name: dict[str, Any]) -> None:
+    assert "/api" not in attempts_by_name["evil"]
     for name in CHEATS[2:5]:
-        (found,) = task(played, name).result()["fetched"]
-        assert "is not on the task's site" in found["error"]
+        (result,) = task(attempts_by_name, name).result()["fetched"]
+        assert "is not on the task's site" in result["error"]
 
 
-def test_the_participant_never_sees_an_answer(played: dict[str, Any]) -> None:
-    (found,) = task(played, HONEST[0]).result()["fetched"]
-    assert UNSEEN in found["body"]
-    assert played["told"]
-    assert not any(UNSEEN in text for text in played["told"])
+def test_the_participant_never_sees_an_answer(attempts_by_name: dict[str, Any]) -> None:
+    (result,) = task(attempts_by_name, HONEST[0]).result()["fetched"]
+    assert UNSEEN in result["body"]
+    assert attempts_by_name["told"]
+    assert not any(UNSEEN in text for text in attempts_by_name["told"])
 
 
-def test_the_judges_own_request_is_not_one_of_the_attempt(played: dict[str, Any]) -> None:
-    trace = json.loads((task(played, HONEST[0]).folder / "network.har").read_text())
+def test_the_judges_own_request_is_not_one_of_the_attempt(attempts_by_name: dict[str, Any]) -> None:
+    trace = json.loads((task(attempts_by_name, HONEST[0]).folder / "network.har").read_text())
     assert not any("/api/order" in entry["request"]["url"] for entry in trace["log"]["entries"])
 
 
-def test_a_token_is_stored_nowhere(played: dict[str, Any]) -> None:
-    files = [path for path in task(played, HONEST[1]).folder.rglob("*") if path.is_file()]
+def test_a_token_is_stored_nowhere(attempts_by_name: dict[str, Any]) -> None:
+    files = [path for path in task(attempts_by_name, HONEST[1]).folder.rglob("*") if path.is_file()]
     assert files
     assert not any(b"t0k3n-of-shop" in path.read_bytes() for path in files)

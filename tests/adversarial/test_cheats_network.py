@@ -31,7 +31,7 @@ from judge.network import guard
 
 pytestmark = pytest.mark.e2e
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 SPELLINGS = [
     "127.0.0.1",
     "localhost",
@@ -88,18 +88,18 @@ def is_flagged(assessed: AssessedRun) -> list[str]:
 @contextlib.contextmanager
 def names(monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[str]]) -> Iterator[dict[str, int]]:
     """Names that resolve as told, one answer after the other, the last one for ever; counts the look-ups."""
-    real, asked = socket.getaddrinfo, dict.fromkeys(answers, 0)
+    real, request = socket.getaddrinfo, dict.fromkeys(answers, 0)
 
     def getaddrinfo(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
         if name in answers:
-            address = answers[name][min(asked[name], len(answers[name]) - 1)]
-            asked[name] += 1
+            address = answers[name][min(request[name], len(answers[name]) - 1)]
+            request[name] += 1
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
         return real(host, port, *args, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    yield asked
+    yield request
 
 
 async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_assessment(
@@ -127,8 +127,8 @@ async def test_allowed_sites_open_their_own_places_and_never_a_server_of_the_ass
                 url, tasks, allowed_sites=[address.rstrip("/") for address in closed], max_steps=len(targets) + 1
             )
     assessed.check()
-    assert allowed.asked("/")
-    assert secret.seen == []
+    assert allowed.was_requested("/")
+    assert secret.paths == []
     first, second, *others = assessed.result()["steps"]
     assert (first["flags"], second["title"]) == (["blocked_address"], "Allowed")
     # What the website itself asked for.
@@ -192,23 +192,23 @@ class Tries:
     looked_up: dict[str, int] = field(default_factory=dict)
     rebound: ToolResult | None = None
 
-    def refused(self, way: str, told: Told) -> list[str]:
+    def refusals(self, way: str, record_property: RecordProperty) -> list[str]:
         """What the guard refused to a way to a service, which was not reached."""
-        found = [entry for result in self.visited[way] for entry in result.refused]
-        told("outcome", "; ".join(found))
+        results = [entry for result in self.visited[way] for entry in result.refused]
+        record_property("outcome", "; ".join(results))
         assert self.reached == []
-        return found
+        return results
 
 
-async def asked(site: Site, path: str) -> None:
-    while not site.asked(path):
+async def wait_until_requested(site: Site, path: str) -> None:
+    while not site.was_requested(path):
         await asyncio.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
 def tries() -> Tries:
     """One browser tries everything, without an assessment around it."""
-    tried = Tries()
+    attempts = Tries()
 
     def to_secret(handler: Handler) -> None:
         handler.redirect(address)
@@ -217,11 +217,11 @@ def tries() -> Tries:
         async with browser_pool(browser_settings(call_timeout_s=5, navigation_timeout_s=4)) as pool:
             async with a_guarded_browser(pool, site.url) as browser:
                 for way, urls in visits.items():
-                    tried.visited[way] = [await browser.act("browser_navigate", {"url": url}) for url in urls]
+                    attempts.visited[way] = [await browser.act("browser_navigate", {"url": url}) for url in urls]
             async with a_guarded_browser(pool, f"{site.url}ways") as browser:
-                await asked(site, "/sent")
-                tried.from_page += (await browser.observe()).refused
-            tried.rebound = await rebind(pool)
+                await wait_until_requested(site, "/sent")
+                attempts.from_page += (await browser.observe()).refused
+            attempts.rebound = await rebind(pool)
 
     answers = {
         "innocent.example": ["127.0.0.1"],
@@ -244,11 +244,11 @@ def tries() -> Tries:
         with contextlib.suppress(OSError):
             services["IPv6"] = stack.enter_context(tripwire("::1"))
             visits["IPv6"] = [f"http://[::1]:{services['IPv6'].server_port}/secret"]
-        tried.looked_up = stack.enter_context(names(stack.enter_context(pytest.MonkeyPatch.context()), answers))
+        attempts.looked_up = stack.enter_context(names(stack.enter_context(pytest.MonkeyPatch.context()), answers))
         asyncio.run(go())
-        tried.ports = {way: service.server_port for way, service in services.items()}
-        tried.reached = [way for way, service in services.items() if service.seen]
-    return tried
+        attempts.ports = {way: service.server_port for way, service in services.items()}
+        attempts.reached = [way for way, service in services.items() if service.paths]
+    return attempts
 
 
 async def rebind(pool: BrowserPool) -> ToolResult:
@@ -265,7 +265,7 @@ async def rebind(pool: BrowserPool) -> ToolResult:
         secret.setblocking(False)
         website = f"http://own.example:{site.server_port}/"
         async with a_guarded_browser(pool, website) as browser:
-            assert site.asked("/")
+            assert site.was_requested("/")
             answers["own.example"] = ["127.0.0.2"]
             result = await browser.act("browser_navigate", {"url": f"{website}secret"})
         with pytest.raises(BlockingIOError):
@@ -273,7 +273,7 @@ async def rebind(pool: BrowserPool) -> ToolResult:
     return result
 
 
-def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, record_property: Told) -> None:
+def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, record_property: RecordProperty) -> None:
     assert tries.reached == []
     answers = [tries.visited[host][0] for host in SPELLINGS]
     refused = sum(bool(answer.refused) for answer in answers)
@@ -283,36 +283,42 @@ def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, rec
 
 
 @pytest.mark.parametrize("url", ELSEWHERE)
-def test_private_link_local_and_metadata_addresses_are_refused(tries: Tries, url: str, record_property: Told) -> None:
-    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refused(url, record_property))
+def test_private_link_local_and_metadata_addresses_are_refused(
+    tries: Tries, url: str, record_property: RecordProperty
+) -> None:
+    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refusals(url, record_property))
 
 
 @pytest.mark.parametrize("way", ["another port", "a redirect"])
-def test_another_service_of_this_machine_is_out_of_reach(tries: Tries, way: str, record_property: Told) -> None:
+def test_another_service_of_this_machine_is_out_of_reach(
+    tries: Tries, way: str, record_property: RecordProperty
+) -> None:
     place = f"127.0.0.1:{tries.ports['this machine']}"
-    assert tries.refused(way, record_property) == [f"{place}: this machine"]
+    assert tries.refusals(way, record_property) == [f"{place}: this machine"]
 
 
-def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: Told) -> None:
+def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: RecordProperty) -> None:
     if "IPv6" not in tries.visited:
         pytest.skip("this machine has no IPv6")
-    assert tries.refused("IPv6", record_property)
+    assert tries.refusals("IPv6", record_property)
 
 
-def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: Told) -> None:
+def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: RecordProperty) -> None:
     place = f"innocent.example:{tries.ports['this machine']}"
     expected = [f"{place}: this machine", "meta.example:80: a link-local address"]
     # The browser with a window asks for some of them twice.
-    assert list(dict.fromkeys(tries.refused("names", record_property))) == expected
+    assert list(dict.fromkeys(tries.refusals("names", record_property))) == expected
 
 
-def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(tries: Tries, record_property: Told) -> None:
-    assert len(tries.refused("a name that changes its meaning", record_property)) >= 2
+def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(
+    tries: Tries, record_property: RecordProperty
+) -> None:
+    assert len(tries.refusals("a name that changes its meaning", record_property)) >= 2
     assert tries.looked_up["rebind.example"] >= 2
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str, record_property: Told) -> None:
+def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str, record_property: RecordProperty) -> None:
     refused = [entry for entry in tries.from_page if f":{tries.ports[way]}: " in entry]
     record_property("outcome", f"refused: {len(refused)}")
     assert way not in tries.reached
@@ -320,7 +326,7 @@ def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str, recor
     assert refused or way in ("preconnect", "speculation")
 
 
-def test_the_tasks_own_name_cannot_turn_private_under_its_page(tries: Tries, record_property: Told) -> None:
+def test_the_tasks_own_name_cannot_turn_private_under_its_page(tries: Tries, record_property: RecordProperty) -> None:
     assert tries.rebound is not None
     (refused,) = set(tries.rebound.refused)
     record_property("outcome", refused)
@@ -369,7 +375,7 @@ def datagram_ears() -> Iterator[list[socket.socket]]:
         yield ears
 
 
-def heard(ears: list[socket.socket]) -> int:
+def datagrams_received(ears: list[socket.socket]) -> int:
     count = 0
     for ear in ears:
         with contextlib.suppress(BlockingIOError):
@@ -394,13 +400,13 @@ async def datagrams(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...])
                 browser_pool(browser_settings()) as pool,
                 a_guarded_browser(pool, site.url, "real-time") as browser,
             ):
-                await asked(site, "/sent")
+                await wait_until_requested(site, "/sent")
                 refused = (await browser.observe()).refused
-        return heard(ears), refused
+        return datagrams_received(ears), refused
 
 
 async def test_the_browser_neither_sends_a_datagram_nor_looks_a_name_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record_property: Told
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     log = tmp_path / "net.json"
     count, refused = await datagrams(monkeypatch, (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
@@ -416,11 +422,13 @@ async def test_the_page_would_send_datagrams_without_the_guards_arguments(monkey
 
 
 def looked_up(text: str) -> list[str]:
-    """Names of ours that the browser gave to a resolver, from its own log (which a kill may have cut short)."""
+    """Our host names that the browser gave to a resolver, from its own log (which a kill may have cut short)."""
     try:
         log = json.loads(text)
     except ValueError:
         log = json.loads(text.rstrip().rstrip(",") + "]}")
     types = {number: name for name, number in log["constants"]["logEventTypes"].items()}
-    told = [event for event in log["events"] if types[event["type"]].startswith(("HOST_RESOLVER_SYSTEM", "DNS_TRANS"))]
-    return [json.dumps(event) for event in told if "leak.example" in json.dumps(event)]
+    messages = [
+        event for event in log["events"] if types[event["type"]].startswith(("HOST_RESOLVER_SYSTEM", "DNS_TRANS"))
+    ]
+    return [json.dumps(event) for event in messages if "leak.example" in json.dumps(event)]

@@ -56,13 +56,13 @@ async def test_what_a_policy_forbids_is_found_wherever_it_was_done(judge: LiveJu
         ]
         async with participant(acts) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline", max_parallel=1)
-        assert site.asked("/delete")
+        assert site.was_requested("/delete")
     assessed.check()
-    found = {
+    results = {
         name: {each["name"] for each in assessed.result(f"t{number}")["policies"] if each["violated"]}
         for number, name in enumerate(PLAYS)
     }
-    assert found == VIOLATED
+    assert results == VIOLATED
     detail = assessed.detail
     # All of them did what they were asked to do.
     assert (detail["success_rate"], detail["completion_under_policy"]) == (100.0, 33.3)

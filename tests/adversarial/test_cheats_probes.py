@@ -9,7 +9,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 
 GAME = """<title>Game</title><h1>Game</h1><button onclick="reward = 1">Solve</button>
   <button onclick="reward = -1">Fail</button><input aria-label="Field" oninput="said.innerHTML = this.value">
@@ -49,7 +49,7 @@ TYPED_SCRIPT = "a script that runs"
 
 
 @pytest.fixture(scope="module")
-async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def attempts_by_name(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         heading = {"kind": "probe", "expression": "document.querySelector('h1').textContent", "expected": "paid"}
         tasks = {name: Play(plays(*replies), game.url, [ENDS]) for name, (replies, _) in ONE_EPISODE.items()}
@@ -66,29 +66,33 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTa
 @pytest.mark.e2e
 @pytest.mark.parametrize("episode", ONE_EPISODE)
 def test_the_first_value_ends_the_attempt_and_decides_it(
-    played: dict[str, PlayedTask], episode: str, record_property: Told
+    attempts_by_name: dict[str, PlayedTask], episode: str, record_property: RecordProperty
 ) -> None:
-    record_property("outcome", played[episode].summary())
-    assert played[episode].verdict == ONE_EPISODE[episode][1]
+    record_property("outcome", attempts_by_name[episode].summary())
+    assert attempts_by_name[episode].verdict == ONE_EPISODE[episode][1]
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
 def test_a_page_elsewhere_with_the_same_global_gives_no_value(
-    played: dict[str, PlayedTask], elsewhere: str, record_property: Told
+    attempts_by_name: dict[str, PlayedTask], elsewhere: str, record_property: RecordProperty
 ) -> None:
-    record_property("outcome", played[elsewhere].summary())
-    assert played[elsewhere].verdict == ("failure", "finished")
+    record_property("outcome", attempts_by_name[elsewhere].summary())
+    assert attempts_by_name[elsewhere].verdict == ("failure", "finished")
 
 
 @pytest.mark.e2e
-def test_a_page_that_is_loaded_again_does_not_take_the_first_value_back(played: dict[str, PlayedTask]) -> None:
-    assert played[LOADED_AGAIN].verdict == ("failure", "finished")
-    values = [step["probes"][0]["value"] for step in played[LOADED_AGAIN].result()["steps"]]
+def test_a_page_that_is_loaded_again_does_not_take_the_first_value_back(
+    attempts_by_name: dict[str, PlayedTask],
+) -> None:
+    assert attempts_by_name[LOADED_AGAIN].verdict == ("failure", "finished")
+    values = [step["probes"][0]["value"] for step in attempts_by_name[LOADED_AGAIN].result()["steps"]]
     assert values == [None, -1, None, 1]
 
 
 @pytest.mark.e2e
-def test_a_script_that_was_typed_into_the_page_changes_no_function_of_a_probe(played: dict[str, PlayedTask]) -> None:
-    assert played[TYPED_SCRIPT].verdict == ("failure", "finished")
-    assert played[TYPED_SCRIPT].result()["steps"][1]["probes"] == [{"value": "Game", "error": None}]
+def test_a_script_that_was_typed_into_the_page_changes_no_function_of_a_probe(
+    attempts_by_name: dict[str, PlayedTask],
+) -> None:
+    assert attempts_by_name[TYPED_SCRIPT].verdict == ("failure", "finished")
+    assert attempts_by_name[TYPED_SCRIPT].result()["steps"][1]["probes"] == [{"value": "Game", "error": None}]

@@ -32,8 +32,8 @@ TEXT: dict[str, Any] = {"kind": "text", "contains": PLACED}
 CLICKED: dict[str, Any] = {"kind": "action", "line": "<Place order button> -> CLICK", "on": "/shop"}
 
 
-def element(written: str) -> dict[str, Any]:
-    return {"kind": "element", "element": written}
+def element(notation: str) -> dict[str, Any]:
+    return {"kind": "element", "element": notation}
 
 
 def types(where: str, *keys: str) -> Script:
@@ -157,7 +157,9 @@ PLAYS: dict[str, tuple[Script, list[dict[str, Any]], str]] = {
 
 
 @pytest.fixture(scope="module")
-async def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def attempts_by_participant(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, PlayedTask]:
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         plays = {name: Play(script, f"{site.url}shop", checks) for name, (script, checks, _) in PLAYS.items()}
         plays = {name: play for name, play in plays.items() if name in selected(request, "participant")}
@@ -196,8 +198,8 @@ async def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
     ),
 )
 def test_only_what_the_site_wrote_counts(
-    played: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
+    attempts_by_participant: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("outcome", played[participant].summary())
-    verdict, stop_reason = played[participant].verdict
+    record_property("outcome", attempts_by_participant[participant].summary())
+    verdict, stop_reason = attempts_by_participant[participant].verdict
     assert (verdict, stop_reason) == (PLAYS[participant][2], "finished")

@@ -55,11 +55,11 @@ def resolving(tmp_path_factory: pytest.TempPathFactory) -> FoundBrowser:
 
 
 async def sent_by(
-    settle: SettleMode, website: str, *urls: str, site: Site, until: str, found: FoundBrowser | None = None
+    settle: SettleMode, website: str, *urls: str, site: Site, until: str, program: FoundBrowser | None = None
 ) -> Traffic:
     """What is recorded when the participant opens these pages, one after the other, and the site was asked `until`."""
     async with (
-        browser_pool(browser_settings(found), is_guarded=False) as pool,
+        browser_pool(browser_settings(program), is_guarded=False) as pool,
         pool.browser(None) as browser,
     ):
         await browser.log_in(Task(task_id="t", website=website, task="x"))
@@ -74,10 +74,12 @@ async def sent_by(
             while True:
                 traffic = browser.traffic()
                 assert traffic is not None
-                asked = [entry for entry in traffic.entries if until in entry["request"]["url"]]
-                is_answered = all(entry["response"]["status"] or "_error" in entry["response"] for entry in asked)
+                stage_requests = [entry for entry in traffic.entries if until in entry["request"]["url"]]
+                is_answered = all(
+                    entry["response"]["status"] or "_error" in entry["response"] for entry in stage_requests
+                )
                 # Where the log is full, even this request may be left out of it.
-                if site.asked(until) and is_answered and not traffic.is_pending:
+                if site.was_requested(until) and is_answered and not traffic.is_pending:
                     return traffic
                 await asyncio.sleep(0.05)
 
@@ -114,7 +116,9 @@ async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         own, foreign = addresses(site, evil, is_plain=is_plain)
         evil.pages["/"] = FORM.format(site=own, target="_self", before=FLOODS[flood].format(site=own))
-        traffic = await sent_by(settle, own, foreign, site=site, until="/order", found=resolving if is_plain else None)
+        traffic = await sent_by(
+            settle, own, foreign, site=site, until="/order", program=resolving if is_plain else None
+        )
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -171,7 +175,9 @@ async def test_a_form_without_an_origin_does_not_count(
             else page
         )
         evil.pages["/redirect"] = lambda handler: handler.send(b"", 307, Location=f"{own}order")
-        traffic = await sent_by(settle, own, foreign, site=site, until="/order", found=resolving if is_plain else None)
+        traffic = await sent_by(
+            settle, own, foreign, site=site, until="/order", program=resolving if is_plain else None
+        )
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -237,29 +243,29 @@ SAVES = {
 
 
 @pytest.mark.parametrize(
-    ("way", "written"),
+    ("way", "body"),
     each(
         product(SAVES, ("right", "wrong")),
         suite=[*((way, "right") for way in SAVES), ("a Blob", "wrong"), ("a form with a file", "wrong")],
     ),
 )
 async def test_what_a_site_saves_is_compared_however_it_sends_it(
-    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, written: str
+    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, body: str
 ) -> None:
-    saves = f"""<title>Save</title><script>const text = '{json.dumps({"text": written})}';
+    saves = f"""<title>Save</title><script>const text = '{json.dumps({"text": body})}';
         const blob = new Blob([text], {{type: 'application/json'}}); {SAVES[way]}</script>"""
     with hostile_site({"/save": "{}", "/editor": saves}) as site:
         traffic = await sent_by(settle, site.url, f"{site.url}editor", site=site, until="/save")
     assertion = checked(tmp_path / "run", site.url, SAVED, traffic)
     record_property("outcome", f"{'passed' if assertion.passed else 'failed'}: {assertion.found}"[:200])
-    assert assertion.passed is (written == "right")
+    assert assertion.passed is (body == "right")
 
 
 SESSION = "f7d0a8b1c2e3f4a5b6c7d8e9f0a1b2c3"
 
 
 @pytest.mark.parametrize(
-    ("keep", "secrets", "kept"),
+    ("keep", "secrets", "expected"),
     each(
         [
             (("Cookie",), (), ("engine_long_name_car", SESSION)),
@@ -281,7 +287,7 @@ SESSION = "f7d0a8b1c2e3f4a5b6c7d8e9f0a1b2c3"
 )
 async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     tmp_path: Path, settle: SettleMode, record_property: Record, keep: tuple[str, ...], secrets: tuple[str, ...],
-    kept: tuple[str, ...],
+    expected: tuple[str, ...],
 ) -> None:  # fmt: skip
     page: Page = f"""<title>Map</title><script>document.cookie = '_engine=engine_long_name_car';
         document.cookie = '_session={SESSION}'; fetch('/route')</script>"""
@@ -291,6 +297,6 @@ async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     redaction = Redaction(secrets, salt=b"x", keep=task.named_fields)
     write_har(tmp_path, traffic.entries, redaction.entry, versions={})
     har = (tmp_path / "network.har").read_text()
-    found = tuple(value for value in ("engine_long_name_car", SESSION) if value in har)
-    record_property("outcome", f"kept: {found}")
-    assert found == kept
+    result = tuple(value for value in ("engine_long_name_car", SESSION) if value in har)
+    record_property("outcome", f"kept: {result}")
+    assert result == expected

@@ -42,7 +42,7 @@ async def judge_with(
         yield judge
 
 
-async def refused(judge: LiveJudge, url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
+async def refusal_of(judge: LiveJudge, url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
     assessed = await judge.ask(url, tasks, **config)
     assert assessed.outcome.state == "rejected", assessed.outcome
     assert assessed.outcome.results == ()
@@ -57,17 +57,17 @@ async def test_a_body_over_the_limit_is_refused(judge: LiveJudge) -> None:
 
 async def test_too_many_tasks_are_refused(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
     async with judge_with(tmp_path, browser_files, model, ServiceLimits(max_tasks=2)) as judge:
-        assert "3 tasks" in await refused(judge, "http://127.0.0.1:9/", some_tasks("http://127.0.0.1:1/", 3))
+        assert "3 tasks" in await refusal_of(judge, "http://127.0.0.1:9/", some_tasks("http://127.0.0.1:1/", 3))
 
 
 @pytest.mark.usefixtures("text_browser")
 async def test_too_many_assessments_at_once_are_refused(
     tmp_path: Path, browser_files: Path, model: ModelServer
 ) -> None:
-    release, begun = asyncio.Event(), asyncio.Event()
+    release, is_started = asyncio.Event(), asyncio.Event()
 
     async def waits(_: Any) -> str:
-        begun.set()
+        is_started.set()
         await release.wait()
         return finish()
 
@@ -75,8 +75,8 @@ async def test_too_many_assessments_at_once_are_refused(
         with hostile_site() as site:
             async with participant(waits) as url:
                 first = asyncio.create_task(judge.ask(url, some_tasks(site.url), run_id="first"))
-                await begun.wait()
-                assert "busy" in await refused(judge, url, some_tasks(site.url), run_id="second")
+                await is_started.wait()
+                assert "busy" in await refusal_of(judge, url, some_tasks(site.url), run_id="second")
                 release.set()
                 assessed = await first
     assessed.check()
@@ -99,7 +99,7 @@ async def test_a_participant_that_is_not_allowed_is_not_dialled(
 ) -> None:
     limits = ServiceLimits(allowed_participants=("allowed.example", "127.0.0.1:9019"))
     async with judge_with(tmp_path, browser_files, model, limits) as judge:
-        message = await refused(judge, url, some_tasks("http://127.0.0.1:1/"))
+        message = await refusal_of(judge, url, some_tasks("http://127.0.0.1:1/"))
     assert "does not connect to" in message or "participants" in message
 
 
@@ -178,13 +178,13 @@ async def test_no_key_appears_in_logs_results_errors_or_card(
 ) -> None:
     for module in ("openai._base_client", "openai._constants"):
         monkeypatch.setattr(f"{module}.INITIAL_RETRY_DELAY", 0.01, raising=False)
-    heard: list[str] = []
+    events: list[str] = []
     caplog.set_level(logging.DEBUG)
     # A provider that says the key back in its error.
     model.plan = lambda *_: openai_error(401, f"Incorrect API key provided: {KEY}", code="invalid_api_key")
 
     def script(turn: Any) -> str:
-        heard.append(turn.message.text)
+        events.append(turn.message.text)
         return to_the_goal(turn)
 
     async with judge_with(tmp_path, browser_files, model, WABE_AUTH_TOKEN=TOKEN) as judge:
@@ -196,16 +196,16 @@ async def test_no_key_appears_in_logs_results_errors_or_card(
                 ) as client,
             ):
                 request = judge.request(url, some_tasks(site.url), run_id="secret")
-                said = [repr(event) async for event in client.run(request)]
-    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+                messages = [repr(event) async for event in client.run(request)]
+    text = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     redacted = [record for record in caplog.records if record.name.startswith(("judge", "shared"))]
     assert model.received[0].headers["authorization"] == f"Bearer {KEY}"
     for secret in (KEY, TOKEN):
-        assert secret not in "".join(said)
-        assert secret not in "".join(heard)
-        assert secret.encode() not in written
+        assert secret not in "".join(messages)
+        assert secret not in "".join(events)
+        assert secret.encode() not in text
         assert not any(secret in record.getMessage() for record in redacted)
-    assert "unscored" in "".join(said)
+    assert "unscored" in "".join(messages)
 
 
 def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -344,6 +344,6 @@ async def test_a_redirecting_participant_leads_the_judge_nowhere(judge: LiveJudg
         with hostile_site(pages) as agent, hostile_site() as site:
             assessed = await judge.ask(agent.url, some_tasks(site.url))
         assessed.check(on_disk=False)
-        assert secret.seen == []
+        assert secret.paths == []
     assert assessed.verdict == ("failure", "participant_error")
     assert "redirects" in assessed.entry["error"]

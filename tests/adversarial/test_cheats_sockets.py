@@ -25,14 +25,14 @@ from judge.trajectory.redaction import Redaction
 pytestmark = pytest.mark.e2e
 
 Record = Callable[[str, object], None]
-SENT: dict[str, Any] = {
+SOCKET_CHECK: dict[str, Any] = {
     "kind": "request",
     "socket": True,
     "url": "/ws",
     "direction": "sent",
     "message": {"order": "desk"},
 }
-RECEIVED: dict[str, Any] = {**SENT, "direction": "received", "message": '^echo: .*"desk"'}
+RECEIVED: dict[str, Any] = {**SOCKET_CHECK, "direction": "received", "message": '^echo: .*"desk"'}
 ORDER = """const socket = new WebSocket('{ws}ws'), order = JSON.stringify({{order: 'desk'}});
   socket.onopen = () => socket.send(order);
   socket.onmessage = () => fetch('{site}done', {{mode: 'no-cors'}});"""
@@ -43,7 +43,7 @@ def order(site: Site) -> str:
     return ORDER.format(ws=site.url.replace("http", "ws"), site=site.url)
 
 
-async def said(settle: SettleMode, website: str, *urls: str, site: Site) -> Traffic:
+async def record_traffic(settle: SettleMode, website: str, *urls: str, site: Site) -> Traffic:
     """What is recorded when the participant opens these pages, and the site was notified of the end."""
     async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:
         await browser.log_in(Task(task_id="t", website=website, task="x"))
@@ -55,7 +55,7 @@ async def said(settle: SettleMode, website: str, *urls: str, site: Site) -> Traf
                 # On a busy machine it may time out. The page's clock then stands until the next look, as in an attempt.
                 await browser.observe()
         async with asyncio.timeout(20):
-            while not site.asked("/done"):
+            while not site.was_requested("/done"):
                 await asyncio.sleep(0.05)
         traffic = browser.traffic()
         assert traffic is not None
@@ -80,7 +80,7 @@ def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic)
 
 def outcomes(folder: Path, site: Site, traffic: Traffic) -> tuple[bool | None, ...]:
     """Of what was sent, received, and must not be sent."""
-    checks = (SENT, RECEIVED, {**SENT, "not": True})
+    checks = (SOCKET_CHECK, RECEIVED, {**SOCKET_CHECK, "not": True})
     return tuple(checked(folder / str(number), site.url, check, traffic).passed for number, check in enumerate(checks))
 
 
@@ -106,10 +106,10 @@ async def test_what_a_document_of_the_site_says_counts(
         site.pages["/order.js"] = lambda handler: handler.send(script.encode(), Content_Type="text/javascript")
         site.pages["/inner"] = f"<body><script>{script}</script>"
         site.pages["/order"] = OWN[document].format(order=script)
-        traffic = await said(settle, site.url, f"{site.url}order", site=site)
-    found = outcomes(tmp_path, site, traffic)
-    record_property("outcome", found)
-    assert found == (True, True, False)
+        traffic = await record_traffic(settle, site.url, f"{site.url}order", site=site)
+    result = outcomes(tmp_path, site, traffic)
+    record_property("outcome", result)
+    assert result == (True, True, False)
 
 
 FOREIGN = {
@@ -136,17 +136,17 @@ async def test_what_a_foreign_document_says_to_the_site_does_not_count(
         evil.pages["/order.js"] = lambda handler: handler.send(script.encode(), Content_Type="text/javascript")
         evil.pages["/inner"] = f"<body><script>{script}</script>"
         evil.pages["/"] = FOREIGN[document].format(order=script, site=site.url, evil=evil.url)
-        traffic = await said(settle, site.url, evil.url, site=site)
-    found = outcomes(tmp_path, site, traffic)
-    record_property("outcome", found)
+        traffic = await record_traffic(settle, site.url, evil.url, site=site)
+    result = outcomes(tmp_path, site, traffic)
+    record_property("outcome", result)
     # What must not be said must not be said by others either.
-    assert found == (False, False, False)
+    assert result == (False, False, False)
 
 
 async def test_a_socket_of_the_site_to_another_one_does_not_count(tmp_path: Path) -> None:
     with hostile_site() as site, hostile_site({"/ws": echoing}) as evil:
         site.pages["/order"] = f"<body><script>{order(evil)}</script>"
-        traffic = await said("page-time", site.url, f"{site.url}order", site=evil)
+        traffic = await record_traffic("page-time", site.url, f"{site.url}order", site=evil)
     assert outcomes(tmp_path, site, traffic) == (False, False, True)
 
 
@@ -166,11 +166,11 @@ async def test_a_foreign_flood_does_not_push_out_what_the_site_says(
               if (++count === 500) location = '{site.url}order';
             }}</script>"""
         site.pages["/order"] = f"<body><script>{order(site)}</script>"
-        traffic = await said("page-time", site.url, evil.url, site=site)
+        traffic = await record_traffic("page-time", site.url, evil.url, site=site)
     assert traffic.messages_left_out.own == 0
     assert traffic.messages_left_out.other > 300
-    assert checked(tmp_path / "sent", site.url, SENT, traffic).passed is True
-    unsaid = {**SENT, "message": "never", "not": True}
+    assert checked(tmp_path / "sent", site.url, SOCKET_CHECK, traffic).passed is True
+    unsaid = {**SOCKET_CHECK, "message": "never", "not": True}
     hidden = checked(tmp_path / "unsaid", site.url, unsaid, traffic)
     assert hidden.passed is False
     assert "messages that could decide went unrecorded" in hidden.found
@@ -187,7 +187,7 @@ async def test_the_first_and_the_last_messages_of_the_site_are_kept(
             new WebSocket('{site.url.replace("http", "ws")}ws').onmessage = event => {{
               if (event.data === 'last') fetch('/done');
             }}</script>"""
-        traffic = await said("page-time", site.url, f"{site.url}order", site=site)
+        traffic = await record_traffic("page-time", site.url, f"{site.url}order", site=site)
     (socket,) = (entry for entry in traffic.entries if entry["_resourceType"] == "websocket")
     texts = [message.get("data") for message in socket["_webSocketMessages"]]
     assert (texts[0], texts[-2:]) == ("tick 0", [None, "last"])

@@ -24,7 +24,7 @@ from shared.snapshot import parse_snapshot
 
 POINTING = {"browser_mouse_click_xy", "browser_mouse_drag_xy", "browser_mouse_move_xy", "browser_mouse_wheel"}
 CODE = "async (page) => { await page.goto('http://127.0.0.1:9/'); }"
-# What is no name of a tool at all counts as unreadable, and three of those in a row would end the episode.
+# What does not name a tool at all counts as unreadable, and three of those in a row would end the episode.
 NOT_OFFERED: list[tuple[str, dict[str, Any]]] = [
     ("tools/list", {}),
     ("browser_run_code_unsafe", {"code": CODE}),
@@ -91,11 +91,11 @@ class OneField(ScriptedBrowser):
 
 def each_is_refused(folder: Path, cheats: list[tuple[str, dict[str, Any]]]) -> None:
     """One attempt tries every cheat and then gives up: each is recorded as failed, and reported to the participant."""
-    told: list[str] = []
+    messages: list[str] = []
     replies = [raw(tool, params) for tool, params in cheats]
-    end = play_episode(folder, OneField(), *replies, told=told, max_steps=len(cheats) + 1)
+    end = play_episode(folder, OneField(), *replies, messages=messages, max_steps=len(cheats) + 1)
     assert (end.stop_reason, len(end.steps)) == ("finished", len(cheats) + 1)
-    for cheat, step, message in zip(cheats, end.steps[:-1], told[1:], strict=True):
+    for cheat, step, message in zip(cheats, end.steps[:-1], messages[1:], strict=True):
         assert step.outcome is not None
         assert (step.outcome.ok, step.outcome.line) == (False, None), cheat
         assert step.outcome.message == parse_observation(message).feedback, cheat
@@ -201,10 +201,10 @@ async def types_where_the_focus_is(browser: PlaywrightBrowser, url: str) -> None
     await browser.act("browser_navigate", {"url": url})
     for slowly in (False, True):
         snapshot = parse_snapshot((await browser.observe()).snapshot)
-        understood = understand(tool_call("browser_type", text=typed, slowly=slowly), browser.tools, snapshot)
-        assert understood.line == f"<Field textbox> -> TYPE: {typed}"
-        assert understood.checked is not None
-        assert (await browser.act(understood.checked.tool, understood.checked.params)).ok
+        reply_read = understand(tool_call("browser_type", text=typed, slowly=slowly), browser.tools, snapshot)
+        assert reply_read.line == f"<Field textbox> -> TYPE: {typed}"
+        assert reply_read.checked is not None
+        assert (await browser.act(reply_read.checked.tool, reply_read.checked.params)).ok
     page = await browser.observe()
     snapshot = parse_snapshot(page.snapshot)
     assert page.url == url

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000001\r\n"
 HALF_POST = HALF_HEAD + b"\r\n{"
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 
 
 class Clock:
@@ -71,7 +71,7 @@ class Served:
         else:
             await send({"type": "http.response.body", "body": b"k" * size})
 
-    async def connect(self, sent: bytes, source: str = "127.0.0.1") -> "Client":
+    async def connect(self, data: bytes, source: str = "127.0.0.1") -> "Client":
         """A client whose first bytes have been read by the server."""
         before = set(self.all.connections)
         self.clock.now += 1
@@ -81,11 +81,11 @@ class Served:
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
         reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
-        writer.write(sent)
+        writer.write(data)
         await until(lambda: set(self.all.connections) - before)
         ours: Any
         (ours,) = set(self.all.connections) - before
-        await until(lambda: not sent or ours.received or ours.cycle or ours not in self.all.connections)
+        await until(lambda: not data or ours.received or ours.cycle or ours not in self.all.connections)
         self.clients.append(Client(reader, writer, ours))
         return self.clients[-1]
 
@@ -174,7 +174,7 @@ async def serving(bounds: ConnectionBounds) -> AsyncIterator[Served]:
     "first", [HALF_POST, HALF_HEAD, b"", GET], ids=["half-sent posts", "half-sent heads", "silence", "idle keep-alive"]
 )
 async def test_a_flood_holds_no_more_than_the_limit_and_a_newcomer_is_served(
-    serve: Open, record_property: Told, first: bytes
+    serve: Open, record_property: RecordProperty, first: bytes
 ) -> None:
     served = await serve(ConnectionBounds(max_connections=8))
     flood = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(60)]
@@ -193,7 +193,7 @@ async def test_a_flood_holds_no_more_than_the_limit_and_a_newcomer_is_served(
 
 
 async def test_when_all_are_being_served_a_newcomer_waits_and_is_not_refused(
-    serve: Open, record_property: Told
+    serve: Open, record_property: RecordProperty
 ) -> None:
     served = await serve(ConnectionBounds(max_connections=3))
     for _ in range(3):
@@ -203,16 +203,16 @@ async def test_when_all_are_being_served_a_newcomer_waits_and_is_not_refused(
     newcomer.write(GET)
     for _ in range(20):
         await asyncio.sleep(0)
-    held = len(served.all.connections)
+    open_connections = len(served.all.connections)
     served.streaming.set()
     status = (await reader.readline()).split()[1].decode()
-    record_property("outcome", f"{held} held, then the newcomer got {status}")
-    assert (held, status) == (3, "200")
+    record_property("outcome", f"{open_connections} held, then the newcomer got {status}")
+    assert (open_connections, status) == (3, "200")
     newcomer.close()
 
 
 async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_hours(
-    serve: Open, record_property: Told
+    serve: Open, record_property: RecordProperty
 ) -> None:
     served = await serve(ConnectionBounds(max_connections=4))
     follower = await served.connect(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -227,7 +227,7 @@ async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_ho
 
 
 @pytest.mark.parametrize(
-    ("first", "drip", "closed_after_s", "told"),
+    ("first", "drip", "closed_after_s", "message"),
     [
         (b"", b"", 10, ""),
         (HALF_HEAD, b"", 10, "408"),
@@ -238,7 +238,7 @@ async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_ho
     ids=["silence", "half a head", "a head in drops", "half a body", "a body in drops"],
 )
 async def test_a_request_that_does_not_arrive_is_ended_however_it_drips(
-    serve: Open, record_property: Told, first: bytes, drip: bytes, closed_after_s: float, told: str
+    serve: Open, record_property: RecordProperty, first: bytes, drip: bytes, closed_after_s: float, message: str
 ) -> None:
     served = await serve(ConnectionBounds(max_connections=8, head_s=10, body_s=20))
     client = await served.connect(first)
@@ -251,10 +251,10 @@ async def test_a_request_that_does_not_arrive_is_ended_however_it_drips(
     status = await client.answer()
     record_property("outcome", f"closed after {lived} s with {status or 'nothing'}")
     assert lived == closed_after_s + 1
-    assert status == told
+    assert status == message
 
 
-async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open, record_property: Told) -> None:
+async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open, record_property: RecordProperty) -> None:
     served = await serve(ConnectionBounds(max_connections=8, head_s=10))
     client = await served.connect(GET)
     assert await client.answer() == "200"
@@ -267,7 +267,7 @@ async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open, re
     assert not client.is_open
 
 
-async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_property: Told) -> None:
+async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_property: RecordProperty) -> None:
     served = await serve(ConnectionBounds(max_connections=8, body_s=20, body_bytes_per_s=10_000))
     client = await served.connect(HALF_POST)
     for _ in range(40):
@@ -279,7 +279,7 @@ async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_pro
     assert status == "200"
 
 
-async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_property: Told) -> None:
+async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_property: RecordProperty) -> None:
     served = await serve(ConnectionBounds(max_connections=8, stall_s=60))
     client = await served.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     await until(lambda: client.ours.flow.write_paused)
@@ -291,7 +291,9 @@ async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_prope
     assert not client.is_open
 
 
-async def test_the_address_with_the_most_idle_connections_pays_first(serve: Open, record_property: Told) -> None:
+async def test_the_address_with_the_most_idle_connections_pays_first(
+    serve: Open, record_property: RecordProperty
+) -> None:
     served = await serve(ConnectionBounds(max_connections=4))
     modest = await served.connect(HALF_POST, source="127.0.0.2")
     for _ in range(10):
@@ -303,7 +305,9 @@ async def test_the_address_with_the_most_idle_connections_pays_first(serve: Open
     assert modest.is_open
 
 
-async def test_half_sent_bodies_take_no_more_than_their_share_of_memory(serve: Open, record_property: Told) -> None:
+async def test_half_sent_bodies_take_no_more_than_their_share_of_memory(
+    serve: Open, record_property: RecordProperty
+) -> None:
     served = await serve(ConnectionBounds(max_connections=8, max_pending_bytes=1_000_000))
     small, large = await served.connect(HALF_POST), await served.connect(HALF_POST)
     for _ in range(30):
@@ -313,7 +317,7 @@ async def test_half_sent_bodies_take_no_more_than_their_share_of_memory(serve: O
     assert (small.is_open, large.is_open) == (True, False)
 
 
-async def test_half_sent_requests_do_not_hold_up_the_end_of_the_server(record_property: Told) -> None:
+async def test_half_sent_requests_do_not_hold_up_the_end_of_the_server(record_property: RecordProperty) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             while (await receive())["type"] != "http.disconnect":
@@ -350,7 +354,7 @@ def descriptors_left(count: int) -> Iterator[None]:
 
 
 async def test_running_out_of_descriptors_fills_no_log_and_passes(
-    caplog: pytest.LogCaptureFixture, record_property: Told
+    caplog: pytest.LogCaptureFixture, record_property: RecordProperty
 ) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -386,14 +390,14 @@ async def test_running_out_of_descriptors_fills_no_log_and_passes(
 
 
 @pytest.mark.parametrize("descriptors", [256, 1024, 65_536])
-def test_most_descriptors_stay_for_assessments(descriptors: int, record_property: Told) -> None:
+def test_most_descriptors_stay_for_assessments(descriptors: int, record_property: RecordProperty) -> None:
     connections, work = connection_limit(descriptors), descriptors_for_work(descriptors)
     record_property("outcome", f"{connections} connections, {work} descriptors for assessments")
     assert connections + work < descriptors
     assert work >= 2 * connections
 
 
-def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record_property: Told) -> None:
+def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record_property: RecordProperty) -> None:
     stream, clock = io.StringIO(), Clock()
     handler = BoundedHandler(stream, clock=clock)
     library, judge = logging.Logger("asyncio"), logging.Logger("judge.server.service")
@@ -407,10 +411,10 @@ def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record
         judge.info("step %d", number)
     clock.now += 61
     library.error("socket.accept() out of system resource")
-    written = stream.getvalue()
-    record_property("outcome", f"{len(written)} characters of 21 million: {written.splitlines()[-2]}")
-    assert len(written) < 200_000
-    assert written.count("out of system resource") == 4
-    assert "the disk is full" in written
-    assert written.count("step ") == 5_000
-    assert "log records were dropped" in written
+    log_text = stream.getvalue()
+    record_property("outcome", f"{len(log_text)} characters of 21 million: {log_text.splitlines()[-2]}")
+    assert len(log_text) < 200_000
+    assert log_text.count("out of system resource") == 4
+    assert "the disk is full" in log_text
+    assert log_text.count("step ") == 5_000
+    assert "log records were dropped" in log_text

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.e2e
 SOME = {name: CASES[name] for name in ("replaced", "entries", "frame", "attachment", "generated", "pdf")}
 
 
-def kept(folder: Path) -> list[bytes]:
+def files_left(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted((folder / "downloads").glob("*"))]
 
 
@@ -37,14 +37,14 @@ async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, settle: st
         tasks = file_tasks(site.url, SOME)
         async with participant(FilePlayer()) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline", settle=settle, max_parallel=2, max_steps=8)
-    found = {entry["task_id"]: entry["verdict"] for entry in assessed.detail["tasks"]}
+    verdicts = {entry["task_id"]: entry["verdict"] for entry in assessed.detail["tasks"]}
     expected = {
         f"{name}-{way}": "success" if way == "right" else "failure" for name in SOME for way in ("right", "wrong")
     }
-    assert found == expected, json.dumps([assessed.result(each)["key_points"] for each in found], indent=1)
+    assert verdicts == expected, json.dumps([assessed.result(each)["key_points"] for each in verdicts], indent=1)
     assert verify_run(RunStore(judge.output_dir, assessed.folder.name)).mismatches == ()
     results = assessed.folder / "results"
-    assert kept(results / "attachment-right") == [b"id,total\nL-7,40\nL-9,12\n"]
+    assert files_left(results / "attachment-right") == [b"id,total\nL-7,40\nL-9,12\n"]
     (post,) = (e for e in read_har(results / "replaced-right" / "network.har").entries if e.request.method == "POST")
     assert [(one.file_name, one.size, one.sha256) for one in post.files] == [
         ("cv.pdf", len(FILES["cv.pdf"]), hashlib.sha256(FILES["cv.pdf"]).hexdigest())
@@ -57,10 +57,10 @@ async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, settle: st
 async def test_no_way_leads_to_another_file_of_this_machine(judge: LiveJudge) -> None:
     judge.files = FILES
     ways = list(WAYS_OUT.values())
-    told: list[str | None] = []
+    messages: list[str | None] = []
 
     def tries(turn: ParticipantTurn) -> str:
-        told.append(turn.observation.feedback)
+        messages.append(turn.observation.feedback)
         if turn.n == 0:
             return tool_call("browser_click", ref=ref(turn, 'button "Your CV"'))
         return ways[turn.n - 1] if turn.n <= len(ways) else finish()
@@ -69,10 +69,10 @@ async def test_no_way_leads_to_another_file_of_this_machine(judge: LiveJudge) ->
         task = {**some_tasks(f"{site.url}plain")[0], "files": ["cv.pdf"], "checks": [{"kind": "page", "url": "/plain"}]}
         async with participant(tries) as url:
             assessed = await judge.ask(url, [task], judge_model="offline", max_steps=len(ways) + 5)
-        assert not site.asked("/upload")
+        assert not site.was_requested("/upload")
     steps = assessed.result()["steps"]
     assert [step["outcome"]["ok"] for step in steps[1:-1]] == [False] * len(ways)
-    unknown = [text for text in told if text and "there is no file" in text]
+    unknown = [text for text in messages if text and "there is no file" in text]
     assert len(unknown) >= 20
-    # Nothing of this machine is in what the participant is told.
-    assert not any("wabe-browser" in (text or "") or "root:" in (text or "") for text in told)
+    # No message to the participant contains anything of this machine.
+    assert not any("wabe-browser" in (text or "") or "root:" in (text or "") for text in messages)

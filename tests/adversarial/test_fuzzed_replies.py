@@ -176,7 +176,7 @@ class Fuzz:
     """Replies for a whole attempt, and how many of them can be read."""
 
     def __init__(self) -> None:
-        self.seen = Counter[str]()
+        self.counts = Counter[str]()
         self._dice = random.Random(7)
 
     def reply(self, n: int) -> str:
@@ -188,7 +188,7 @@ class Fuzz:
                 continue
             if action is not None and action.tool in ("browser_wait_for", "browser_close", "finish"):
                 continue
-            self.seen["readable" if action else "unreadable"] += 1
+            self.counts["readable" if action else "unreadable"] += 1
             return reply
 
 
@@ -203,7 +203,7 @@ async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: L
         assessed = await judge.play(script, site.url, max_steps=THROUGH_THE_LOOP + 1)
     assert assessed.verdict[1] == "finished", assessed.entry
     assert assessed.entry["steps_taken"] == THROUGH_THE_LOOP + 1
-    assert min(fuzz.seen.values()) > 5
+    assert min(fuzz.counts.values()) > 5
 
 
 @pytest.mark.e2e

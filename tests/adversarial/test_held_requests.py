@@ -87,11 +87,11 @@ def goes_every_way(turn: ParticipantTurn) -> str:
 
 def held_in(folder: Path) -> dict[str, list[Entry]]:
     """The held requests of the only attempt, by the way in which they were sent."""
-    found: dict[str, list[Entry]] = {}
+    results: dict[str, list[Entry]] = {}
     for entry in read_har(folder / "results" / "t0" / "network.har").entries:
         if entry.is_held:
-            found.setdefault(entry.request.url.rpartition("/")[2], []).append(entry)
-    return found
+            results.setdefault(entry.request.url.rpartition("/")[2], []).append(entry)
+    return results
 
 
 # That plain requests are held is what the other tests show.
@@ -111,18 +111,18 @@ async def test_nothing_is_sent_in_any_way_and_everything_is_recorded(
         tasks = [{**task, **keys} for task in some_tasks(site.url)]
         async with participant(goes_every_way) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline", max_steps=30)
-        asked = [path for path in site.seen if path.startswith("/sent")]
-    assert asked == []
-    assert "/moved" in site.seen
-    found = held_in(assessed.folder)
-    assert set(found) == set(WAYS)
-    assert {way: len(entries) for way, entries in found.items() if len(entries) > 1} == {"reload": 2}
-    bodies = {way: entries[0].request.body for way, entries in found.items()}
+        requests = [path for path in site.paths if path.startswith("/sent")]
+    assert requests == []
+    assert "/moved" in site.paths
+    actual = held_in(assessed.folder)
+    assert set(actual) == set(WAYS)
+    assert {way: len(entries) for way, entries in actual.items() if len(entries) > 1} == {"reload": 2}
+    bodies = {way: entries[0].request.body for way, entries in actual.items()}
     texts = {way: body.text for way, body in bodies.items() if body is not None}
     # A body in a format of its own (`text/ping`) is kept as it is.
     others = {"ping": "PING", "elsewhere": '{"way": "elsewhere"}'}
     assert texts == {way: others.get(way, f"way={way}") for way in WAYS if way != "socket"}
-    assert {way for way, entries in found.items() if entries[0].sender is None} == set()
+    assert {way for way, entries in actual.items() if entries[0].sender is None} == set()
     # What the page could read of a host that does not exist.
     result = Attempt.from_json(assessed.result(), source="result.json")
     assert any(step.title == "read {}" for step in result.steps)
@@ -161,11 +161,11 @@ async def test_what_a_participant_s_own_page_sends_is_held_and_passes_no_check(t
             async with asyncio.timeout(20):
                 while (traffic := browser.traffic()) and sum("_held" in each for each in traffic.entries) < len(FORGED):
                     await asyncio.sleep(0.05)
-        assert not shop.asked("/order")
+        assert not shop.was_requested("/order")
     assert traffic is not None
-    sent = [entry for entry in map(Entry.model_validate, traffic.entries) if entry.is_held]
-    assert [entry.request.url for entry in sent] == [f"{shop.url}order"] * len(FORGED)
-    assert shop.url.rstrip("/") not in {entry.sender for entry in sent}
+    entries = [entry for entry in map(Entry.model_validate, traffic.entries) if entry.is_held]
+    assert [entry.request.url for entry in entries] == [f"{shop.url}order"] * len(FORGED)
+    assert shop.url.rstrip("/") not in {entry.sender for entry in entries}
     trajectory = recorded_attempt(tmp_path, [ordered], [RecordedStep(), RecordedStep()], website=shop.url)
     write_har(tmp_path, traffic.entries, Redaction(salt=b"x").entry, left_out=traffic.left_out, versions={})
     assert evaluate(trajectory)[0].passed is False
@@ -183,6 +183,6 @@ async def test_a_held_request_can_end_the_attempt(judge: LiveJudge) -> None:
 
         async with participant(lambda turn: tool_call("browser_click", ref=ref(turn, 'button "Buy"'))) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline")
-        assert not site.asked("/order")
+        assert not site.was_requested("/order")
     assert assessed.verdict == ("success", "ended_by_page")
     assert assessed.entry["steps_taken"] == 1

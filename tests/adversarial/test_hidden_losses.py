@@ -24,7 +24,7 @@ from judge.trajectory.record import Attempt
 
 Tell = Callable[[str, object], None]
 OUTCOMES = ("success", "failure", "unscored", "aborted")
-LOST = ("unscored", "aborted")
+LOST_OUTCOMES = ("unscored", "aborted")
 
 
 def a_task(task_id: str, outcome: str) -> Attempt:
@@ -33,7 +33,7 @@ def a_task(task_id: str, outcome: str) -> Attempt:
     return a_result(task_id, verdict=a_verdict(outcome))
 
 
-def played(*outcomes: str, player: str = "id-1") -> Submission:
+def submission_of(*outcomes: str, player: str = "id-1") -> Submission:
     tasks = [a_task(f"t{number}", outcome) for number, outcome in enumerate(outcomes)]
     return a_submission(*tasks, participant_ids={"white_agent": player})
 
@@ -44,24 +44,24 @@ def detail_of(submission: Submission) -> dict[str, Any]:
     return detail
 
 
-def shown(folder: Path, *submissions: Submission, query: str | None = None) -> list[dict[str, Any]]:
+def board_rows(folder: Path, *submissions: Submission, query: str | None = None) -> list[dict[str, Any]]:
     paths = [folder / f"{number}.json" for number in range(len(submissions))]
     for path, submission in zip(paths, submissions, strict=True):
         path.write_text(json.dumps(submission))
-    columns, found = rows(paths, query)
-    return [dict(zip(columns, row, strict=True)) for row in found]
+    columns, table_rows = rows(paths, query)
+    return [dict(zip(columns, row, strict=True)) for row in table_rows]
 
 
-@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("outcome", LOST_OUTCOMES)
 def test_losing_every_task_but_the_one_that_succeeded_wins_no_rank(
-    tmp_path: Path, record_property: Tell, lost: str
+    tmp_path: Path, record_property: Tell, outcome: str
 ) -> None:
-    honest = played(*["success"] * 4, *["failure"] * 6, player="honest")
-    hiding = played("success", *[lost] * 9, player="hiding")
-    found = shown(tmp_path, hiding, honest)
-    record_property("outcome", "; ".join(" ".join(f"{key} {value}" for key, value in row.items()) for row in found))
-    assert [row["id"] for row in found] == ["honest", "hiding"]
-    assert (found[1]["Success Rate"], found[1]["Success Rate of All"], found[1]["Complete"]) == (100.0, 10.0, False)
+    honest = submission_of(*["success"] * 4, *["failure"] * 6, player="honest")
+    hiding = submission_of("success", *[outcome] * 9, player="hiding")
+    result = board_rows(tmp_path, hiding, honest)
+    record_property("outcome", "; ".join(" ".join(f"{key} {value}" for key, value in row.items()) for row in result))
+    assert [row["id"] for row in result] == ["honest", "hiding"]
+    assert (result[1]["Success Rate"], result[1]["Success Rate of All"], result[1]["Complete"]) == (100.0, 10.0, False)
 
 
 def check_mix(outcomes: Sequence[str], dice: random.Random) -> None:
@@ -71,12 +71,12 @@ def check_mix(outcomes: Sequence[str], dice: random.Random) -> None:
     assert counts["judged_successes"] <= counts["scored_tasks"]
     assert counts["success_rate_of_all"] <= counts["success_rate"] <= 100
     hidden = counts_of(
-        {"verdict": dice.choice(LOST) if outcome == "failure" and dice.random() < 0.5 else outcome}
+        {"verdict": dice.choice(LOST_OUTCOMES) if outcome == "failure" and dice.random() < 0.5 else outcome}
         for outcome in outcomes
     )
     assert hidden["success_rate_of_all"] == counts["success_rate_of_all"]
     assert hidden["is_complete"] <= counts["is_complete"]
-    spoilt = counts_of({"verdict": dice.choice((outcome, *LOST))} for outcome in outcomes)
+    spoilt = counts_of({"verdict": dice.choice((outcome, *LOST_OUTCOMES))} for outcome in outcomes)
     assert spoilt["success_rate_of_all"] <= counts["success_rate_of_all"]
     report = Rate.of(CountedAttempt(str(number), outcome) for number, outcome in enumerate(outcomes))
     assert round(report.rate_of_all, 1) == counts["success_rate_of_all"]
@@ -96,13 +96,14 @@ def test_in_any_mix_of_outcomes_losing_a_task_never_raises_the_rate_of_all(recor
 
 
 @pytest.mark.parametrize(
-    ("total", "lost", "complete"), [(20, 1, True), (20, 2, False), (19, 1, False), (100, 5, True), (100, 6, False)]
+    ("total", "lost_count", "complete"),
+    [(20, 1, True), (20, 2, False), (19, 1, False), (100, 5, True), (100, 6, False)],
 )
 def test_more_than_five_percent_lost_is_incomplete(
-    record_property: Tell, total: int, lost: int, complete: bool
+    record_property: Tell, total: int, lost_count: int, complete: bool
 ) -> None:
-    detail = detail_of(played(*["success"] * (total - lost), *["aborted"] * lost))
-    record_property("outcome", f"{lost} of {total} lost: is_complete {detail['is_complete']}")
+    detail = detail_of(submission_of(*["success"] * (total - lost_count), *["aborted"] * lost_count))
+    record_property("outcome", f"{lost_count} of {total} lost: is_complete {detail['is_complete']}")
     assert detail["is_complete"] is complete
 
 
@@ -113,40 +114,40 @@ def test_a_run_without_a_task_is_not_complete(record_property: Tell) -> None:
 
 
 def test_a_file_that_claims_more_than_its_tasks_show_is_not_believed(tmp_path: Path, record_property: Tell) -> None:
-    claiming = played("success", *["aborted"] * 3)
+    claiming = submission_of("success", *["aborted"] * 3)
     detail_of(claiming).update(success_rate_of_all=100.0, is_complete=True, aborted_tasks=0)
-    [row] = shown(tmp_path, claiming)
+    [row] = board_rows(tmp_path, claiming)
     record_property("outcome", f"claimed 100 % and complete, shown {row['Success Rate of All']} % {row['Complete']}")
     assert (row["Success Rate of All"], row["Complete"]) == (25.0, False)
 
 
 def test_a_stated_success_rate_is_at_most_what_the_tasks_show(tmp_path: Path, record_property: Tell) -> None:
-    claiming = played("success", *["failure"] * 3)
+    claiming = submission_of("success", *["failure"] * 3)
     detail_of(claiming).update(success_rate=100.0)
-    [row] = shown(tmp_path, claiming)
+    [row] = board_rows(tmp_path, claiming)
     record_property("outcome", f"claimed 100 %, shown {row['Success Rate']} %")
     assert row["Success Rate"] == 25.0
 
 
 @pytest.mark.parametrize("query", ["by_level", "by_truth"])
 def test_a_task_that_is_marked_as_a_success_against_its_verdict_is_none(tmp_path: Path, query: str) -> None:
-    claiming = played("success", "failure")
+    claiming = submission_of("success", "failure")
     for entry in detail_of(claiming)["tasks"]:
         entry["success"] = True
-    assert [row["Successes"] for row in shown(tmp_path, claiming, query=query)] == [1]
+    assert [row["Successes"] for row in board_rows(tmp_path, claiming, query=query)] == [1]
 
 
 @pytest.mark.parametrize("left_out", ["the new keys", "every key but the tasks and the rate"])
 def test_an_older_file_cannot_hide_its_losses_by_not_counting_them(
     tmp_path: Path, record_property: Tell, left_out: str
 ) -> None:
-    older = played("success", "failure", "unscored", "aborted")
-    kept = {"success_rate", "total_tasks", "tasks"}
+    older = submission_of("success", "failure", "unscored", "aborted")
+    remaining = {"success_rate", "total_tasks", "tasks"}
     new = {"completed_tasks", "success_rate_of_all", "is_complete"}
     detail = detail_of(older)
-    for key in [key for key in detail if (key in new if left_out == "the new keys" else key not in kept)]:
+    for key in [key for key in detail if (key in new if left_out == "the new keys" else key not in remaining)]:
         del detail[key]
-    [row] = shown(tmp_path, older)
+    [row] = board_rows(tmp_path, older)
     record_property("outcome", f"{row['Success Rate']} % of scored, {row['Success Rate of All']} % of all")
     assert (row["Success Rate"], row["Success Rate of All"], row["Complete"]) == (50.0, 25.0, False)
 
@@ -164,9 +165,9 @@ def test_a_shard_full_of_lost_tasks_is_counted_in_the_merged_run(record_property
 
 def test_a_level_whose_tasks_were_all_lost_stays_on_the_page(tmp_path: Path, record_property: Tell) -> None:
     tasks = [a_result("t1", level="easy"), a_result("t2", "environment_fault", level="hard", verdict=None)]
-    found = shown(tmp_path, a_submission(*tasks), query="by_level")
-    record_property("outcome", "; ".join(f"{row['Level']} {row['Success Rate of All']} %" for row in found))
-    assert [(row["Level"], row["Success Rate of All"], row["Complete"]) for row in found] == [
+    result = board_rows(tmp_path, a_submission(*tasks), query="by_level")
+    record_property("outcome", "; ".join(f"{row['Level']} {row['Success Rate of All']} %" for row in result))
+    assert [(row["Level"], row["Success Rate of All"], row["Complete"]) for row in result] == [
         ("easy", 100.0, True),
         ("hard", 0.0, False),
     ]
@@ -175,7 +176,7 @@ def test_a_level_whose_tasks_were_all_lost_stays_on_the_page(tmp_path: Path, rec
 def test_the_terminal_names_the_loss_beside_a_perfect_rate(tmp_path: Path, record_property: Tell) -> None:
     text = io.StringIO()
     code = print_summary(
-        Console(file=text, width=160), played("success", "aborted", "unscored"), RunStore(tmp_path, "r")
+        Console(file=text, width=160), submission_of("success", "aborted", "unscored"), RunStore(tmp_path, "r")
     )
     lines = [line for line in text.getvalue().splitlines() if "success rate" in line or line.startswith("incomplete")]
     record_property("outcome", " / ".join(lines))

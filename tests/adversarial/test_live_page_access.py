@@ -34,7 +34,7 @@ PAGES = (
     f"/live/{RUN}/report/index.html",
 )
 HERE = {"peer": "127.0.0.1", "Host": "127.0.0.1:9009"}
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 
 
 def judge_app(folder: Path, *, is_open: bool = False, token: str | None = None) -> tuple[Starlette, LiveHub]:
@@ -70,16 +70,16 @@ async def client_of(app: Starlette, peer: str) -> AsyncIterator[httpx.AsyncClien
 
 async def answers(app: Starlette, hub: LiveHub, peer: str, **headers: str) -> dict[int, int]:
     """How often each status came, over all pages."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     async with client_of(app, peer) as client:
         for path in PAGES:
             if path == "/events":
                 # The stream of one that is let in ends with the hub.
                 asyncio.get_running_loop().call_later(0.05, lambda: asyncio.ensure_future(hub.close()))
             answer = await client.get(path, headers=headers)
-            found[answer.status_code] = found.get(answer.status_code, 0) + 1
+            results[answer.status_code] = results.get(answer.status_code, 0) + 1
             assert answer.status_code != 403 or answer.text.count("\n") == 1
-    return found
+    return results
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ async def answers(app: Starlette, hub: LiveHub, peer: str, **headers: str) -> di
     ],
 )
 async def test_a_person_at_this_machine_sees_the_live_page(
-    tmp_path: Path, record_property: Told, peer: str, host: str
+    tmp_path: Path, record_property: RecordProperty, peer: str, host: str
 ) -> None:
     app, hub = judge_app(tmp_path)
-    found = await answers(app, hub, peer, Host=host)
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {found}")
-    assert set(found) <= {200, 404}
-    assert found[200] >= 4
+    result = await answers(app, hub, peer, Host=host)
+    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
+    assert set(result) <= {200, 404}
+    assert result[200] >= 4
 
 
 @pytest.mark.parametrize(
@@ -124,15 +124,15 @@ async def test_a_person_at_this_machine_sees_the_live_page(
     ids=lambda value: value if isinstance(value, str) else ", ".join(f"{name}: {text}" for name, text in value.items()),
 )
 async def test_a_stranger_sees_no_page_and_no_screenshot(
-    tmp_path: Path, record_property: Told, peer: str, headers: dict[str, str]
+    tmp_path: Path, record_property: RecordProperty, peer: str, headers: dict[str, str]
 ) -> None:
     app, hub = judge_app(tmp_path)
-    found = await answers(app, hub, peer, **headers)
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {found}")
-    assert found == {403: len(PAGES)}
+    result = await answers(app, hub, peer, **headers)
+    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
+    assert result == {403: len(PAGES)}
 
 
-async def test_a_stranger_still_reaches_the_agent_itself(tmp_path: Path, record_property: Told) -> None:
+async def test_a_stranger_still_reaches_the_agent_itself(tmp_path: Path, record_property: RecordProperty) -> None:
     app, _ = judge_app(tmp_path)
     call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "unknown"}}
     async with client_of(app, "203.0.113.5") as client:
@@ -142,15 +142,15 @@ async def test_a_stranger_still_reaches_the_agent_itself(tmp_path: Path, record_
     assert (card.status_code, answer.status_code) == (200, 200)
 
 
-async def test_the_owner_can_open_the_live_page_to_everyone(tmp_path: Path, record_property: Told) -> None:
+async def test_the_owner_can_open_the_live_page_to_everyone(tmp_path: Path, record_property: RecordProperty) -> None:
     app, hub = judge_app(tmp_path, is_open=True)
-    found = await answers(app, hub, "203.0.113.5", Host="judge.test", Via="1.1 gateway")
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {found}")
-    assert 403 not in found
+    result = await answers(app, hub, "203.0.113.5", Host="judge.test", Via="1.1 gateway")
+    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
+    assert 403 not in result
 
 
 async def test_with_a_token_its_holder_is_let_in_from_anywhere_and_nobody_else_even_here(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     app, hub = judge_app(tmp_path, is_open=True, token=TOKEN)
     without = await answers(app, hub, "127.0.0.1", Host="localhost")
@@ -172,21 +172,21 @@ async def test_with_a_token_its_holder_is_let_in_from_anywhere_and_nobody_else_e
     ids=["ListTasks", "tasks/list", "GET /tasks", "GET /v1/tasks"],
 )
 async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
-    tmp_path: Path, record_property: Told, method: str, path: str, body: object
+    tmp_path: Path, record_property: RecordProperty, method: str, path: str, body: object
 ) -> None:
     app, _ = judge_app(tmp_path)
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "secret-of-another"}]}
-    sent = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    payload = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     async with client_of(app, "203.0.113.5") as client:
-        told = []
+        messages = []
         for version in ("1.0", "0.3"):
             headers = {"A2A-Version": version}
-            assert (await client.post("/", json=sent, headers={"A2A-Version": "1.0"})).status_code == 200
+            assert (await client.post("/", json=payload, headers={"A2A-Version": "1.0"})).status_code == 200
             answer = await client.request(method, path, json=body, headers=headers)
             assert "secret-of-another" not in answer.text
             assert answer.status_code >= 400 or "error" in json.loads(answer.text)
-            told.append(f"{version}: {answer.status_code} {answer.text[:60]}")
-    record_property("outcome", "; ".join(told))
+            messages.append(f"{version}: {answer.status_code} {answer.text[:60]}")
+    record_property("outcome", "; ".join(messages))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
 async def test_what_a_served_judge_answers_behind_a_gateway(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    record_property: Told,
+    record_property: RecordProperty,
     options: tuple[str, ...],
     environ: dict[str, str],
     status: int,
@@ -205,8 +205,8 @@ async def test_what_a_served_judge_answers_behind_a_gateway(
     apps: list[Starlette] = []
     monkeypatch.setattr("judge.server.app.run_server", lambda app, *_, **__: apps.append(app))
     monkeypatch.setattr("judge.commands.serve.configure_logging", lambda **_: None)
-    ended = CliRunner().invoke(wabe, ["serve", "--output-dir", str(tmp_path), *options], env=environ)
-    assert ended.exit_code == 0, ended.output
+    completed = CliRunner().invoke(wabe, ["serve", "--output-dir", str(tmp_path), *options], env=environ)
+    assert completed.exit_code == 0, completed.output
     sock = listen("127.0.0.1", 0)
     async with served(apps[0], sock), httpx.AsyncClient(trust_env=False) as client:
         address = f"http://127.0.0.1:{sock.getsockname()[1]}/"

@@ -90,9 +90,9 @@ def write_scenario(folder: Path, site: Site, judge: str, agent: str) -> Path:
 def places_of_secrets(folder: Path, *texts: str) -> list[str]:
     """Every file under `folder`, and every text, that holds a secret as it is or as part of an address."""
     words = [word.encode() for secret in (*SECRETS, BASIC) for word in {secret, quote(secret)}]
-    found = [str(path) for path in folder.rglob("*") if path.is_file() and any(w in path.read_bytes() for w in words)]
-    found += [str(path) for path in folder.rglob("*") if any(w.decode() in path.name for w in words)]
-    return found + [text[:300] for text in texts if any(word in text.encode() for word in words)]
+    results = [str(path) for path in folder.rglob("*") if path.is_file() and any(w in path.read_bytes() for w in words)]
+    results += [str(path) for path in folder.rglob("*") if any(w.decode() in path.name for w in words)]
+    return results + [text[:300] for text in texts if any(word in text.encode() for word in words)]
 
 
 @pytest.mark.e2e
@@ -100,11 +100,11 @@ async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
     judge: LiveJudge, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    told: list[str] = []
+    messages: list[str] = []
     environ = Settings.from_environ({"SHOP_USER": "user-Zq83", "SHOP_PASSWORD": "password-Zq84"})
 
     def script(turn: ParticipantTurn) -> str:
-        told.append(turn.message.text)
+        messages.append(turn.message.text)
         return enters(turn)
 
     with hostile_site(PAGES) as site:
@@ -112,15 +112,17 @@ async def test_no_file_message_or_log_holds_what_logs_a_browser_in(
             scenario = write_scenario(tmp_path_factory.mktemp("scenario"), site, judge.url, agent)
             request = json.loads(make_plan(RunOptions(scenario=scenario), environ).request)
             request["config"] |= {**FAST, "judge_model": "offline", "run_id": "r"}
-            outcome = await request_assessment(judge.url, json.dumps(request), lambda event: told.append(str(event)))
+            outcome = await request_assessment(
+                judge.url, json.dumps(request), lambda event: messages.append(str(event))
+            )
     store = RunStore(judge.output_dir, "r")
     make_report([store])
     for entry in outcome.results[0]["detail"]["tasks"]:
         ends = entry["task_id"]
         assert (entry["stop_reason"], entry["success"]) == (ends, ends == "finished"), entry
-    assert "/api?token=token-Zq82" in site.seen
+    assert "/api?token=token-Zq82" in site.paths
     assert (judge.output_dir / "tasks.sqlite").is_file()
-    assert places_of_secrets(judge.output_dir, *told, caplog.text, json.dumps(outcome.results)) == []
+    assert places_of_secrets(judge.output_dir, *messages, caplog.text, json.dumps(outcome.results)) == []
 
 
 async def test_the_request_itself_would_be_noticed(tmp_path: Path) -> None:

@@ -76,9 +76,9 @@ async def play_against(
         return await play(folder, connect)
 
 
-def scored_zero(played: PlayedTask) -> bool:
-    is_blamed = played.error.startswith("participant: ") and played.entry["stop_reason"] == "participant_error"
-    return played.outcome == "failure" and is_blamed and played.retries == 0
+def scored_zero(attempt: PlayedTask) -> bool:
+    is_blamed = attempt.error.startswith("participant: ") and attempt.entry["stop_reason"] == "participant_error"
+    return attempt.outcome == "failure" and is_blamed and attempt.retries == 0
 
 
 @pytest.mark.slow
@@ -112,9 +112,9 @@ async def test_a_task_answered_with_a_broken_envelope_is_scored_zero(
     tmp_path: Path, what: str, record_property: Record
 ) -> None:
     protocol, body = BROKEN_REPLIES[what]
-    played = await play_against(tmp_path, protocol, reply=body)
-    record_property("outcome", played.summary())
-    assert scored_zero(played), played.summary()
+    attempts = await play_against(tmp_path, protocol, reply=body)
+    record_property("outcome", attempts.summary())
+    assert scored_zero(attempts), attempts.summary()
 
 
 @pytest.mark.parametrize("value", ["\ud800", 10**400], ids=["a surrogate", "400 digits"])
@@ -123,9 +123,9 @@ async def test_a_task_of_a_participant_with_a_broken_card_is_scored_zero(
     tmp_path: Path, place: str, value: Any, record_property: Record
 ) -> None:
     card = encode(replaced(card_document("1.0"), CARD_PLACES[place], value))
-    played = await play_against(tmp_path, "1.0", card=card)
-    record_property("outcome", played.summary())
-    assert scored_zero(played), played.summary()
+    attempts = await play_against(tmp_path, "1.0", card=card)
+    record_property("outcome", attempts.summary())
+    assert scored_zero(attempts), attempts.summary()
 
 
 @pytest.mark.parametrize("place", CARD_PLACES)

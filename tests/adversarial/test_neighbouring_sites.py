@@ -6,7 +6,7 @@ import pytest
 
 from judge.sites import is_off_site, site_of
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 NEIGHBOURS = {
     "static hosting": ("https://a.surge.sh/", "https://b.surge.sh/"),
     "two levels of a host": (
@@ -29,22 +29,22 @@ HOUSEHOLDS = {
 }
 
 
-def tell(told: Told, website: str, url: str) -> None:
-    told(
+def tell(record_property: RecordProperty, website: str, url: str) -> None:
+    record_property(
         "outcome",
         f"{site_of(website)} and {site_of(url)}: {'off_site' if is_off_site(website, url) else 'the same site'}",
     )
 
 
 @pytest.mark.parametrize("kind", NEIGHBOURS)
-def test_a_neighbour_is_another_site(kind: str, record_property: Told) -> None:
+def test_a_neighbour_is_another_site(kind: str, record_property: RecordProperty) -> None:
     website, url = NEIGHBOURS[kind]
     tell(record_property, website, url)
     assert is_off_site(website, url)
 
 
 @pytest.mark.parametrize("kind", HOUSEHOLDS)
-def test_another_host_of_the_same_owner_is_the_same_site(kind: str, record_property: Told) -> None:
+def test_another_host_of_the_same_owner_is_the_same_site(kind: str, record_property: RecordProperty) -> None:
     website, url = HOUSEHOLDS[kind]
     tell(record_property, website, url)
     assert not is_off_site(website, url)

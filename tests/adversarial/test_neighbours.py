@@ -137,7 +137,7 @@ async def test_attempts_at_once_have_an_instance_each_and_no_page_reaches_anothe
         # Before each attempt an instance had what the attempt before it left there, and no more.
         assert [shop.adds for shop in both] == [[0, 1][: attempts // 2]] * 2
         assert [shop.hosts for shop in both] == [{host}] * 2
-        assert not any(path == "/by-a-page" for shop in both for path in shop.site.seen)
+        assert not any(path == "/by-a-page" for shop in both for path in shop.site.paths)
     refused = {text for result in results for step in result["steps"] for text in step["refused"]}
     why = "an instance of a site, which is reached at the site's own address only"
     assert refused >= {f"{host}:{port}: {why}" for host in ("127.0.0.1", "localhost") for port in both[0].ports}

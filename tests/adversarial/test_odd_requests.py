@@ -166,10 +166,10 @@ def is_clean(log: io.StringIO) -> bool:
 @pytest.mark.parametrize("name", ["SendMessage", "message/stream"])
 async def test_an_odd_id_is_an_invalid_request(kind: str, name: str, log: io.StringIO, record_property: Record) -> None:
     async with client_of(kind) as client:
-        got = {what: await post(client, name, {**document_of(name), "id": odd}) for what, odd in IDS.items()}
+        responses = {what: await post(client, name, {**document_of(name), "id": odd}) for what, odd in IDS.items()}
         after = await post(client, name, document_of(name))
-    record_property("outcome", got)
-    assert set(got.values()) == {(400, -32600)}
+    record_property("outcome", responses)
+    assert set(responses.values()) == {(400, -32600)}
     assert after == (200, None)
     assert is_clean(log)
 
@@ -181,15 +181,15 @@ async def test_half_a_surrogate_pair_anywhere_is_an_invalid_request(
     kind: str, name: str, log: io.StringIO, record_property: Record
 ) -> None:
     document = document_of(name)
-    wanted = (400, -32600) if CALLS[name][1] == "/" else (400, 400)
+    expected = (400, -32600) if CALLS[name][1] == "/" else (400, 400)
     wrong, count = {}, 0
     async with client_of(kind) as client:
         for path in places(document):
             for odd in ODD_TEXTS:
                 count += 1
-                if (got := await post(client, name, replaced(document, path, odd))) != wanted:
-                    wrong[path, repr(odd)] = got
-    record_property("outcome", f"{count - len(wrong)} of {count}: {wanted}")
+                if (responses := await post(client, name, replaced(document, path, odd))) != expected:
+                    wrong[path, repr(odd)] = responses
+    record_property("outcome", f"{count - len(wrong)} of {count}: {expected}")
     assert wrong == {}
     assert is_clean(log)
 

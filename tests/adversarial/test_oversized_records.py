@@ -55,12 +55,12 @@ async def test_long_replies_with_refused_actions_leave_a_result_that_can_be_read
 @pytest.mark.parametrize("kind", TEXTS)
 def test_no_step_takes_more_than_its_share_of_a_file(tmp_path: Path, kind: str, record_property: Record) -> None:
     step = TaskStore(tmp_path).append_step(a_largest_step(TEXTS[kind] * LONG))
-    written = []
+    lines = []
     for count in (1, 2):
         write_json(tmp_path / "result.json", a_result(steps=(step,) * count).to_json())
-        written.append((tmp_path / "result.json").stat().st_size)
-    record_property("outcome", f"{written[1] - written[0]} of at most {MAX_STEP_BYTES} bytes")
-    assert written[1] - written[0] <= MAX_STEP_BYTES
+        lines.append((tmp_path / "result.json").stat().st_size)
+    record_property("outcome", f"{lines[1] - lines[0]} of at most {MAX_STEP_BYTES} bytes")
+    assert lines[1] - lines[0] <= MAX_STEP_BYTES
     assert (tmp_path / "steps.jsonl").stat().st_size <= MAX_STEP_BYTES
     assert read_steps(tmp_path / "steps.jsonl") == (step,)
 
@@ -121,7 +121,7 @@ def test_a_submission_of_a_thousand_loud_tasks_can_be_read(tmp_path: Path, recor
 
 
 def test_addresses_that_a_page_asked_for_without_end_are_counted(tmp_path: Path, record_property: Record) -> None:
-    asked = tuple(f"http://127.0.0.{number}/" for number in range(100_000))
-    step = TaskStore(tmp_path).append_step(Step(index=0, url="", title="", refused=asked))
+    request = tuple(f"http://127.0.0.{number}/" for number in range(100_000))
+    step = TaskStore(tmp_path).append_step(Step(index=0, url="", title="", refused=request))
     record_property("outcome", f"{len(step.refused) - 1} kept, then {step.refused[-1]!r}")
     assert step.refused[-1] == f"… {100_000 - len(step.refused) + 1} more"

@@ -49,26 +49,26 @@ checks = [{{ kind = "text", contains = "Welcome" }}]
 class Guarded:
     """An agent that serves its card to callers of its tenant, and answers those with the valid token only.
 
-    It quotes what others sent. `seen` are the paths and credentials of all requests.
+    It quotes what others sent. `requests` are the paths and credentials of all requests.
     """
 
     def __init__(self, app: Any) -> None:
         self._app = app
-        self.seen: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.seen.append((scope["path"], sent.get("authorization", ""), sent.get("x-tenant", "")))
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        self.requests.append((scope["path"], headers.get("authorization", ""), headers.get("x-tenant", "")))
         is_card = scope["path"].startswith("/.well-known/")
-        if sent.get("x-tenant") == TENANT and (is_card or sent.get("authorization") == f"Bearer {VALID}"):
+        if headers.get("x-tenant") == TENANT and (is_card or headers.get("authorization") == f"Bearer {VALID}"):
             await self._app(scope, receive, send)
         elif is_card:
             await Response(status_code=401)(scope, receive, send)
         else:
-            error = f'{{"code": -32603, "message": "bad headers {sent["authorization"]} {sent["x-tenant"]}"}}'
+            error = f'{{"code": -32603, "message": "bad headers {headers["authorization"]} {headers["x-tenant"]}"}}'
             body = f'{{"jsonrpc": "2.0", "id": null, "error": {error}}}'
             await Response(body, media_type="application/json")(scope, receive, send)
 
@@ -91,11 +91,11 @@ async def test_no_output_of_a_run_has_the_credentials_and_a_resumed_run_takes_ne
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    port, shown, screen = free_port(), list[bytes](), io.StringIO()
+    port, output, screen = free_port(), list[bytes](), io.StringIO()
 
     async def answer(_: AgentMessage) -> str:
         async with httpx.AsyncClient() as http, http.stream("GET", f"http://127.0.0.1:{port}/events") as events:
-            shown.append(await anext(events.aiter_bytes()))
+            output.append(await anext(events.aiter_bytes()))
         return finish()
 
     agent = Guarded(our_agent(answer))
@@ -107,8 +107,8 @@ async def test_no_output_of_a_run_has_the_credentials_and_a_resumed_run_takes_ne
             def start(token: str, **options: Any) -> Any:
                 environ = Settings.from_environ().environ
                 settings = Settings.from_environ({**environ, "AGENT_TOKEN": token, "OTEL_EXPORTER_OTLP_ENDPOINT": sink})
-                given = RunOptions(scenario=path, output_dir=tmp_path / "output", display="plain", **options)
-                return run(given, settings, Console(file=screen, width=200))
+                run_options = RunOptions(scenario=path, output_dir=tmp_path / "output", display="plain", **options)
+                return run(run_options, settings, Console(file=screen, width=200))
 
             with pytest.raises(
                 WabeError, match=r"before any action: .*bad headers \[redacted\] \[redacted\]"
@@ -117,16 +117,16 @@ async def test_no_output_of_a_run_has_the_credentials_and_a_resumed_run_takes_ne
             assert await start(VALID, resume="latest") == 0
     store = newest_run(tmp_path / "output")
     assert store is not None
-    paths = {path for path, _, _ in agent.seen}
+    paths = {path for path, _, _ in agent.requests}
     assert paths == {"/.well-known/agent-card.json", "/"}
-    assert {token for _, token, _ in agent.seen} == {f"Bearer {EXPIRED}", f"Bearer {VALID}"}
-    texts = [screen.getvalue(), str(refused.value), caplog.text, *map(repr, [*shown, *spans])]
-    assert shown
+    assert {token for _, token, _ in agent.requests} == {f"Bearer {EXPIRED}", f"Bearer {VALID}"}
+    texts = [screen.getvalue(), str(refused.value), caplog.text, *map(repr, [*output, *spans])]
+    assert output
     assert spans
     assert (store.folder / "results.json").is_file()
     secrets = (EXPIRED, VALID, TENANT)
     files = [file for file in (tmp_path / "output").rglob("*") if file.is_file()]
-    found = [str(file) for file in files if any(secret.encode() in file.read_bytes() for secret in secrets)]
-    assert found + [text for text in texts if any(secret in text for secret in secrets)] == []
+    results = [str(file) for file in files if any(secret.encode() in file.read_bytes() for secret in secrets)]
+    assert results + [text for text in texts if any(secret in text for secret in secrets)] == []
     # The judge's own tasks are among the files.
     assert any(file.suffix == ".sqlite" for file in files), files

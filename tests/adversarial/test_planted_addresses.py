@@ -14,7 +14,7 @@ from helpers.episode.blame_plays_live import fault_of, two_sites
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 _WIDE = {ord(str(digit)): 0xFF10 + digit for digit in range(10)}
 
 # What the participant types into the field, for a port; the site makes a link of it. The judge compares addresses
@@ -27,7 +27,7 @@ LINKED: dict[str, Callable[[int], str]] = {
     "a user name of the task's site": lambda port: f"http://shop.example@127.0.0.1:{port}/trap",
 }
 # What the site makes of the address, with what is typed.
-MADE: dict[str, Callable[[str], str]] = {
+NAME_FORMS: dict[str, Callable[[str], str]] = {
     "base64": lambda address: base64.b64encode(address.encode()).decode(),
     **dict.fromkeys(("frame", "frames", "script", "refresh", "tab", "form"), lambda address: address),
 }
@@ -89,7 +89,7 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
         def late(handler: Handler) -> None:
             # At the second visit.
-            if elsewhere.seen.count("/late") > 1:
+            if elsewhere.paths.count("/late") > 1:
                 trap(handler)
             handler.send(HOME.encode(), Cache_Control="no-store")
 
@@ -105,7 +105,7 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             lambda _: finish(),
         )
         plays = {name: Play(plants(write(port)), f"{ask}link") for name, write in LINKED.items()}
-        plays |= {how: Play(plants(write(address)), f"{ask}{how}") for how, write in MADE.items()}
+        plays |= {how: Play(plants(write(address)), f"{ask}{how}") for how, write in NAME_FORMS.items()}
         plays["the port by keys"] = Play(
             plants(f"http://127.0.0.1:{str(port)[:-2]}", keys=str(port)[-2:]), f"{ask}link"
         )
@@ -127,13 +127,13 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 @pytest.mark.parametrize(
     "way",
     each(
-        [*LINKED, *MADE, *OTHERS],
+        [*LINKED, *NAME_FORMS, *OTHERS],
         # Every spelling: what the judge compares addresses by has no other test of blame.
         suite=(*LINKED, "base64", "frame", "script", "form", *OTHERS),
     ),
 )
 def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(
-    planted: dict[str, PlayedTask], way: str, record_property: Told
+    planted: dict[str, PlayedTask], way: str, record_property: RecordProperty
 ) -> None:
     task = planted[way]
     record_property("outcome", task.summary())

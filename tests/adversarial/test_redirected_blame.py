@@ -17,7 +17,7 @@ from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault
 from shared.models import Action
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 ELSEWHERE = "https://other.example/trap"
 
 
@@ -36,7 +36,7 @@ LED_ON = {
 
 
 @pytest.fixture(scope="module")
-async def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def attempts_by_way(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """An attempt for each way to another site, which kills the browser or sends no page."""
 
     def to_trap(handler: Handler) -> None:
@@ -98,15 +98,17 @@ def once(script: Script) -> Script:
 
 def navigations_of(task: PlayedTask) -> list[dict[str, Any]]:
     result = task.result()
-    found: list[dict[str, Any]] = [one for step in result["steps"] for one in step["navigations"]]
-    return [*found, *result["navigations"]]
+    results: list[dict[str, Any]] = [one for step in result["steps"] for one in step["navigations"]]
+    return [*results, *result["navigations"]]
 
 
 @pytest.mark.e2e
 @pytest.mark.own_browser
 @pytest.mark.parametrize("way", KILLED)
-def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], way: str, record_property: Told) -> None:
-    task = played[way]
+def test_a_way_to_a_site_that_kills_the_browser(
+    attempts_by_way: dict[str, PlayedTask], way: str, record_property: RecordProperty
+) -> None:
+    task = attempts_by_way[way]
     record_property("outcome", task.summary())
     reached = "/harmless" if way == "a tab stays there" else "/trap"
     assert any(navigation["url"].endswith(reached) for navigation in navigations_of(task))
@@ -124,12 +126,12 @@ def test_a_way_to_a_site_that_kills_the_browser(played: dict[str, PlayedTask], w
 @pytest.mark.own_browser
 @pytest.mark.parametrize("way", LED_ON)
 def test_a_way_to_a_site_from_which_no_page_comes(
-    played: dict[str, PlayedTask], way: str, record_property: Told
+    attempts_by_way: dict[str, PlayedTask], way: str, record_property: RecordProperty
 ) -> None:
-    found = [each for each in navigations_of(played[way]) if each["url"].endswith("/nothing")]
-    record_property("outcome", f"{found[0]['url']} is the choice of the {found[0]['by']}")
-    assert [each["by"] for each in found] == [LED_ON[way]]
-    assert played[way].entry["flags"] == ["off_site"]
+    results = [each for each in navigations_of(attempts_by_way[way]) if each["url"].endswith("/nothing")]
+    record_property("outcome", f"{results[0]['url']} is the choice of the {results[0]['by']}")
+    assert [each["by"] for each in results] == [LED_ON[way]]
+    assert attempts_by_way[way].entry["flags"] == ["off_site"]
 
 
 def going(url: str) -> Action:
@@ -205,42 +207,42 @@ HONEST: dict[str, Moves] = {
 }
 
 
-def broken_on_the_way(folder: Path, moves: Moves, told: Told) -> Any:
+def broken_on_the_way(folder: Path, moves: Moves, record_property: RecordProperty) -> Any:
     steps = iter(moves)
 
     async def does(browser: ScriptedBrowser, *_: Any) -> None:
         hops = next(steps)[1]
         browser.hops += hops
-        shown = [hop.url for hop in hops if hop.event == "document" and not hop.in_frame]
-        browser.url = shown[-1] if shown else browser.url
+        text = [hop.url for hop in hops if hop.event == "document" and not hop.in_frame]
+        browser.url = text[-1] if text else browser.url
         if hops is moves[-1][1]:
             raise BrowserFault("the browser was killed")
 
     end = play_episode(folder, ScriptedBrowser(does), *[move[0] for move in moves])
     facts = end.blame_facts
     assert facts is not None
-    told(
+    record_property(
         "outcome", f"{end.outcome} ({end.stop_reason}): {end.error}; {facts.address} is the fault of the {facts.party}"
     )
     return end
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_a_trap_that_the_participant_reached(tmp_path: Path, trick: str, record_property: Told) -> None:
+def test_a_trap_that_the_participant_reached(tmp_path: Path, trick: str, record_property: RecordProperty) -> None:
     end = broken_on_the_way(tmp_path, TRICKS[trick], record_property)
     assert (end.stop_reason, end.blame) == ("participant_error", "participant")
 
 
 @pytest.mark.parametrize("way", HONEST)
 def test_a_broken_page_that_the_site_led_to_is_not_blamed_on_the_participant(
-    tmp_path: Path, way: str, record_property: Told
+    tmp_path: Path, way: str, record_property: RecordProperty
 ) -> None:
     end = broken_on_the_way(tmp_path, HONEST[way], record_property)
     assert (end.stop_reason, end.blame) == ("environment_fault", "browser")
 
 
 def test_a_page_that_leads_on_while_the_participant_thinks_is_not_excused_by_its_next_action(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     browser = ScriptedBrowser()
 

@@ -72,7 +72,7 @@ def _is_dark(url: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-async def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
+async def attempts_by_way(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedTask]:
     """One attempt in each way, judged by a model that would say success to all of them."""
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
@@ -95,8 +95,8 @@ async def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
         plays = {
             f"Reach the goal: case {number}.": Play(script, site.url) for number, script in enumerate(scripts.values())
         }
-        played = await play_tasks(judge, plays, judge_sees_answer=True)
-        return dict(zip(scripts, played.values(), strict=True))
+        attempts = await play_tasks(judge, plays, judge_sees_answer=True)
+        return dict(zip(scripts, attempts.values(), strict=True))
 
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
@@ -113,37 +113,37 @@ async def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlayedT
 @pytest.mark.e2e
 @pytest.mark.parametrize("way", CAUSED)
 def test_a_refusal_that_the_participant_brought_about_is_scored_zero(
-    refused: dict[str, PlayedTask], way: str, record_property: Callable[[str, object], None]
+    attempts_by_way: dict[str, PlayedTask], way: str, record_property: Callable[[str, object], None]
 ) -> None:
-    played = refused[way]
-    record_property("outcome", f"{played.summary()}, {played.result().get('reason_code')}")
-    assert played.verdict == ("failure", "finished"), played.entry
-    assert (played.result()["reason_code"], played.entry["reason_code"]) == ("withheld_evidence",) * 2
-    assert played.entry["reason"].startswith("the judge model refused to judge until ")
-    (withheld,) = _evidence(played)["withheld"]
+    attempt = attempts_by_way[way]
+    record_property("outcome", f"{attempt.summary()}, {attempt.result().get('reason_code')}")
+    assert attempt.verdict == ("failure", "finished"), attempt.entry
+    assert (attempt.result()["reason_code"], attempt.entry["reason_code"]) == ("withheld_evidence",) * 2
+    assert attempt.entry["reason"].startswith("the judge model refused to judge until ")
+    (withheld,) = _evidence(attempt)["withheld"]
     assert (withheld["question"], withheld["step"]) == ("outcome", CAUSED[way])
 
 
 @pytest.mark.e2e
 def test_a_refusal_of_the_site_s_own_page_leaves_the_task_unscored(
-    refused: dict[str, PlayedTask], record_property: Callable[[str, object], None]
+    attempts_by_way: dict[str, PlayedTask], record_property: Callable[[str, object], None]
 ) -> None:
-    played = refused[OPEN]
-    record_property("outcome", played.summary())
-    assert played.verdict == ("unscored", "finished"), played.entry
-    assert "reason_code" not in played.result()
+    attempt = attempts_by_way[OPEN]
+    record_property("outcome", attempt.summary())
+    assert attempt.verdict == ("unscored", "finished"), attempt.entry
+    assert "reason_code" not in attempt.result()
 
 
 @pytest.mark.e2e
 def test_what_is_not_refused_is_judged_as_ever(
-    refused: dict[str, PlayedTask], record_property: Callable[[str, object], None]
+    attempts_by_way: dict[str, PlayedTask], record_property: Callable[[str, object], None]
 ) -> None:
-    played = refused[HARMLESS]
-    record_property("outcome", played.summary())
-    assert played.verdict == ("success", "finished"), played.entry
-    assert "withheld" not in _evidence(played)
+    attempt = attempts_by_way[HARMLESS]
+    record_property("outcome", attempt.summary())
+    assert attempt.verdict == ("success", "finished"), attempt.entry
+    assert "withheld" not in _evidence(attempt)
 
 
-def _evidence(played: PlayedTask) -> dict[str, Any]:
-    (file,) = (played.folder / "verdicts").glob("webjudge-*.json")
+def _evidence(attempt: PlayedTask) -> dict[str, Any]:
+    (file,) = (attempt.folder / "verdicts").glob("webjudge-*.json")
     return dict(json.loads(file.read_text())["evidence"])

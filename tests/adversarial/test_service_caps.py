@@ -27,7 +27,7 @@ from shared.settings import Settings
 
 PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
 KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 
 
 class RecordedEnds(TaskSink):
@@ -35,7 +35,7 @@ class RecordedEnds(TaskSink):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.ended = ("", "")
+        self.ending = ("", "")
 
     def update(self, text: str, facts: object = None) -> None:
         self.notes += [text] if text.startswith("Note: ") else []
@@ -47,24 +47,24 @@ class RecordedEnds(TaskSink):
         pass
 
     async def complete(self, text: str | None = None) -> None:
-        self.ended = ("completed", text or "")
+        self.ending = ("completed", text or "")
 
     async def fail(self, text: str, facts: object = None) -> None:
-        self.ended = ("failed", text)
+        self.ending = ("failed", text)
 
     async def reject(self, text: str, facts: object = None) -> None:
-        self.ended = ("rejected", text)
+        self.ending = ("rejected", text)
 
     async def reply(self, text: str) -> None:
-        self.ended = ("reply", text)
+        self.ending = ("reply", text)
 
 
 async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> RecordedEnds:
     """How a judge with these limits ends a request that is accepted; its shard holds none of the tasks."""
     service = JudgeService(KEYS.model_copy(update={"browser_path": sys.executable}), folder, limits)
     empty_shard = {"shard_index": tasks, "num_shards": tasks + 1}
-    asked = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
-    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": asked})
+    request_body = {"tasks": some_tasks("https://shop.test/", tasks), "judge_model": PRICED, **empty_shard, **config}
+    text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": request_body})
     ends = RecordedEnds()
     await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
     return ends
@@ -75,7 +75,7 @@ def recorded(folder: Path, key: str) -> object:
     return json.loads(path.read_text())["config"][key]
 
 
-@pytest.mark.parametrize("asked", [None, 1_000_000, 7], ids=["no budget", "a larger one", "a smaller one"])
+@pytest.mark.parametrize("requested", [None, 1_000_000, 7], ids=["no budget", "a larger one", "a smaller one"])
 @pytest.mark.parametrize(
     ("key", "limits"),
     [
@@ -84,13 +84,13 @@ def recorded(folder: Path, key: str) -> object:
     ],
 )
 async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
-    tmp_path: Path, record_property: Told, key: str, limits: ServiceLimits, asked: int | None
+    tmp_path: Path, record_property: RecordProperty, key: str, limits: ServiceLimits, requested: int | None
 ) -> None:
-    ends = await ask(tmp_path, limits, **({} if asked is None else {key: asked}))
+    ends = await ask(tmp_path, limits, **({} if requested is None else {key: requested}))
     set_to = recorded(tmp_path, key)
     record_property("outcome", f"set to {set_to:g}; {' '.join(ends.notes) or 'no note'}")
-    assert ends.ended[0] == "completed"
-    assert set_to == min(asked or 50, 50)
+    assert ends.ending[0] == "completed"
+    assert set_to == min(requested or 50, 50)
     assert bool(ends.notes) == (set_to == 50)
     assert all(key in note and "50" in note for note in ends.notes)
 
@@ -113,28 +113,28 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     ids=["tasks", "epochs", "steps", "task time", "a model of unknown price", "no money", "no tokens"],
 )
 async def test_a_request_beyond_a_cap_is_rejected_and_leaves_nothing(
-    tmp_path: Path, record_property: Told, limits: ServiceLimits, config: dict[str, Any], why: str
+    tmp_path: Path, record_property: RecordProperty, limits: ServiceLimits, config: dict[str, Any], why: str
 ) -> None:
     ends = await ask(tmp_path, limits, **config)
-    record_property("outcome", ": ".join(ends.ended))
-    assert ends.ended[0] == "rejected"
-    assert why in ends.ended[1]
+    record_property("outcome", ": ".join(ends.ending))
+    assert ends.ending[0] == "rejected"
+    assert why in ends.ending[1]
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     ends = await ask(tmp_path, ServiceLimits(max_tasks=2), tasks=6, num_shards=7, shard_index=6)
-    record_property("outcome", ": ".join(ends.ended))
-    assert ends.ended[0] == "completed"
+    record_property("outcome", ": ".join(ends.ending))
+    assert ends.ending[0] == "completed"
 
 
-async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: Told) -> None:
-    wanted = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
-    ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **wanted)
-    record_property("outcome", f"{ends.ended[0]}, {len(ends.notes)} notes")
-    assert {key: recorded(tmp_path, key) for key in wanted} == wanted
+async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: RecordProperty) -> None:
+    expected = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
+    ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **expected)
+    record_property("outcome", f"{ends.ending[0]}, {len(ends.notes)} notes")
+    assert {key: recorded(tmp_path, key) for key in expected} == expected
     assert recorded(tmp_path, "max_judge_cost_usd") is None
     assert ends.notes == []
 
@@ -143,19 +143,19 @@ PRICE = Price(input=1.0, cached=0.1, output=1.0)
 QUESTION = ModelRequest(system="s", parts=("p",))
 
 
-async def test_many_requests_cost_together_no_more_than_the_judges_budget(record_property: Told) -> None:
-    shared, asked = Budget(max_tokens=1_000), 0
+async def test_many_requests_cost_together_no_more_than_the_judges_budget(record_property: RecordProperty) -> None:
+    shared, calls_before = Budget(max_tokens=1_000), 0
     for _ in range(50):
         inner = ScriptedModel(lambda _: "x")
         model = MeteredModel(inner, PRICE, own=Budget(max_tokens=1_000_000), others=(shared,))
         answers = await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)), return_exceptions=True)
-        asked += len(inner.requests)
-    record_property("outcome", f"{asked} calls of 110 tokens were made, then: {answers[-1]}")
-    assert asked == 10
+        calls_before += len(inner.requests)
+    record_property("outcome", f"{calls_before} calls of 110 tokens were made, then: {answers[-1]}")
+    assert calls_before == 10
     assert isinstance(answers[-1], ModelBudgetSpent)
 
 
-async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_property: Told) -> None:
+async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_property: RecordProperty) -> None:
     long = completion("x").model_copy(update={"usage": TokenUsage(calls=1, input=100, output=900)})
     inner = ScriptedModel(lambda _: long)
     model = MeteredModel(inner, PRICE, own=Budget(max_cost_usd=0.0105))
@@ -182,14 +182,14 @@ def request(**config: Any) -> AssessmentRequest:
     )
 
 
-def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_property: Told) -> None:
+def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_property: RecordProperty) -> None:
     capacity = Capacity(ServiceLimits(max_parallel=10))
     first = capacity.fit(request(max_parallel=8), 100)
     assert first is not None
-    with capacity.taken(first.config, 100):
+    with capacity.reserve(first.config, 100):
         second = capacity.fit(request(max_parallel=8), 100)
         assert second is not None
-        with capacity.taken(second.config, 100):
+        with capacity.reserve(second.config, 100):
             third = capacity.fit(request(), 1)
         one_task = capacity.fit(request(max_parallel=8), 2)
     again = capacity.fit(request(max_parallel=8), 100)
@@ -205,7 +205,7 @@ def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_
 
 @pytest.mark.parametrize(("descriptors", "tasks_at_once"), [(144, 3), (720, 21), (60_000, 64)])
 def test_tasks_at_once_fit_the_available_descriptors(
-    record_property: Told, descriptors: int, tasks_at_once: int
+    record_property: RecordProperty, descriptors: int, tasks_at_once: int
 ) -> None:
     capacity = Capacity(ServiceLimits(descriptors=descriptors))
     fitting = capacity.fit(request(max_parallel=64, judge_max_concurrency=40), 100)
@@ -218,7 +218,7 @@ def test_tasks_at_once_fit_the_available_descriptors(
 
 @pytest.mark.usefixtures("text_browser")
 async def test_once_the_budget_is_spent_the_next_assessment_is_rejected(
-    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Told
+    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: RecordProperty
 ) -> None:
     async with live_judge(tmp_path, browser_files, model, limits=ServiceLimits(max_tokens=300)) as judge:
         with hostile_site() as site:

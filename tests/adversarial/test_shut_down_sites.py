@@ -14,7 +14,7 @@ from shared.errors import BrowserFault, SiteUnreachable
 from shared.models import Action
 from shared.protocol import render_reply
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 CLICK = Action(tool="browser_click", params={"target": "e1"})
 
 
@@ -46,10 +46,10 @@ def site() -> Iterator[Site]:
         yield running
 
 
-async def played(
+async def play_shut_down(
     folder: Path,
     site: Site,
-    told: Told,
+    record_property: RecordProperty,
     *,
     reset: str | None = "reset",
     action: Action = CLICK,
@@ -66,14 +66,14 @@ async def played(
     (done,) = await assess_in_shop(
         folder, Participant(action), 1, shop=ThisShop, events=events, website=site.url, **limits
     )
-    told("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
+    record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     return done.outcome, done.entry["error"], sum(isinstance(event, TaskStarted) for event in events)
 
 
 async def test_a_site_that_works_again_after_a_reset_was_shut_down_by_a_participant_that_acted(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
-    outcome, error, attempts = await played(tmp_path, site, record_property)
+    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property)
     assert (outcome, attempts) == ("failure", 2)
     assert str(error).startswith(
         "participant: acted on the site in every attempt, and only a reset makes it work again"
@@ -81,36 +81,36 @@ async def test_a_site_that_works_again_after_a_reset_was_shut_down_by_a_particip
 
 
 async def test_a_site_that_not_even_a_reset_brings_back_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
     site.pages["/"] = lambda handler: handler.send(b"", 503)
-    outcome, error, attempts = await played(tmp_path, site, record_property)
+    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property)
     assert (outcome, attempts) == ("aborted", 3)
     assert str(error).startswith("site: ")
 
 
 async def test_a_site_that_cannot_be_reset_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
-    outcome, error, _ = await played(tmp_path, site, record_property, reset=None)
+    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, reset=None)
     assert outcome == "aborted"
     assert str(error).startswith("site: ")
 
 
 async def test_a_participant_that_never_acted_did_not_shut_the_site_down(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
     class Closed(ClosingShop):
         async def observe(self) -> Any:
             raise BrowserFault("the browser was killed")
 
-    outcome, error, _ = await played(tmp_path, site, record_property, shop=Closed)
+    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, shop=Closed)
     assert outcome == "aborted"
     assert str(error).startswith("site: ")
 
 
 async def test_a_reset_that_fails_only_after_the_participant_acted_counts_as_its_doing(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
     class Breaks(OnePageShop):
         async def act(self, tool: str, params: dict[str, Any]) -> Any:
@@ -121,14 +121,14 @@ async def test_a_reset_that_fails_only_after_the_participant_acted_counts_as_its
         site.pages["/reset"] = "done"
         handler.send(b"", 500)
 
-    outcome, error, attempts = await played(tmp_path, site, record_property, shop=Breaks)
+    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property, shop=Breaks)
     assert (outcome, attempts) == ("failure", 2)
     assert str(error).endswith("the site could not be reset: it answered 500")
 
 
 async def test_an_unreachable_site_before_the_first_action_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: Told
+    tmp_path: Path, site: Site, record_property: RecordProperty
 ) -> None:
-    outcome, error, _ = await played(tmp_path, site, record_property, reset="broken")
+    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, reset="broken")
     assert outcome == "aborted"
     assert str(error).startswith("site: ")

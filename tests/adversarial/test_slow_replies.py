@@ -65,10 +65,10 @@ def test_eleven_thousand_blocks_of_parameters_are_refused_after_ten(
     record_property: Callable[[str, object], None],
 ) -> None:
     text = "ACTION: finish\n" + 'PARAMS: {"a":1,}\n' * 11_700
-    said = understand(text, TOOLS, SNAPSHOT).complaint
-    record_property("outcome", said)
+    complaint = understand(text, TOOLS, SNAPSHOT).complaint
+    record_property("outcome", complaint)
     assert len(text) < MAX_REPLY_CHARS
-    assert "holds more than 10 JSON blocks" in said
+    assert "holds more than 10 JSON blocks" in complaint
 
 
 @pytest.mark.parametrize("item", [1, {}, {"target": "e1"}, [[]]], ids=["numbers", "objects", "half fields", "lists"])
@@ -78,9 +78,9 @@ def test_a_list_of_many_items_is_refused_before_each_is_looked_at(
     def of(count: int) -> str:
         return "<json>" + json.dumps({"tool": "browser_fill_form", "params": {"fields": [item] * count}}) + "</json>"
 
-    said = understand(of(5_000), TOOLS, SNAPSHOT).complaint
-    record_property("outcome", said)
-    assert said == 'browser_fill_form: "fields" has 5000 items; send at most 50.'
+    complaint = understand(of(5_000), TOOLS, SNAPSHOT).complaint
+    record_property("outcome", complaint)
+    assert complaint == 'browser_fill_form: "fields" has 5000 items; send at most 50.'
     assert work(of(5_000)) < 40 * 5_000
 
 

@@ -21,7 +21,7 @@ from judge.trajectory.network import read_har
 pytestmark = pytest.mark.e2e
 
 # The others, and the other half of these: `benchmarks/ways_of_sending.py`.
-TRIED = (("https", "participant", "page"), ("https", "participant", "shared worker"), ("http", "site", "tab"))
+COMBINATIONS = (("https", "participant", "page"), ("https", "participant", "shared worker"), ("http", "site", "tab"))
 
 
 async def test_whatever_reaches_a_forbidden_server_violates_a_policy_or_leaves_it_undecided(
@@ -29,15 +29,15 @@ async def test_whatever_reaches_a_forbidden_server_violates_a_policy_or_leaves_i
 ) -> None:
     certificate = self_signed(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    found: list[Outcome] = []
+    results: list[Outcome] = []
     async with browser_pool(browser_settings()) as pool:
-        for scheme, origin, sender in TRIED:
+        for scheme, origin, sender in COMBINATIONS:
             with four_servers(certificate if scheme == "https" else None) as servers:
-                found += await outcomes(pool, servers, origin, sender)
-    assert [each.case for each in found if each.is_hole] == []
-    assert sum(each.reached for each in found) > 100
+                results += await outcomes(pool, servers, origin, sender)
+    assert [each.case for each in results if each.is_hole] == []
+    assert sum(each.reached for each in results) > 100
     # Nothing that the guard cannot read leaves the machine.
-    relayed = {each.case: each for each in found if each.case.endswith("relay")}
+    relayed = {each.case: each for each in results if each.case.endswith("relay")}
     assert not any(each.reached for each in relayed.values())
     assert relayed["participant.page.relay"].violated is None
 
@@ -84,22 +84,22 @@ async def test_a_participant_s_own_page_cannot_order_unseen(judge: LiveJudge) ->
     with hostile_site({"/order": "Thanks", "/save": "Saved"}) as shop, hostile_site() as evil:
         order = f"fetch('{shop.url}order', {ORDER})"
         evil.pages["/order.js"] = lambda handler: handler.send(order.encode(), Content_Type="text/javascript")
-        for path, (script, asked, violated) in PAGES.items():
+        for path, (script, request, violated) in PAGES.items():
             evil.pages[f"/{path}"] = f"<title>Evil</title><script>{script.replace('SHOP', shop.url)}</script>"
             tasks = [{**task, "checks": [DONE], "policies": [NO_ORDER, NOTHING_SAVED]} for task in some_tasks(shop.url)]
-            shop.seen.clear()
+            shop.paths.clear()
 
-            def has_sent(asked: str | None = asked) -> bool:
-                return asked is None or shop.asked(asked)
+            def has_sent(expected_path: str | None = request) -> bool:
+                return expected_path is None or shop.was_requested(expected_path)
 
             async with participant(visits(f"{evil.url}{path}", until=has_sent)) as url:
                 assessed = await judge.ask(url, tasks, judge_model="offline")
             # The policies change no verdict.
             assert assessed.verdict == ("success", "finished")
-            found = [policy["violated"] for policy in assessed.result()["policies"]]
-            assert (path, *found) == (path, *violated)
+            results = [policy["violated"] for policy in assessed.result()["policies"]]
+            assert (path, *results) == (path, *violated)
             assert assessed.entry["completed_under_policy"] is False
-            assert shop.asked(asked or "/order")
+            assert shop.was_requested(request or "/order")
 
 
 @pytest.mark.usefixtures("loopback_is_public")
@@ -113,7 +113,7 @@ async def test_a_connection_that_nobody_could_read_leaves_a_policy_undecided(
         tasks = [{**task, "checks": [DONE], "policies": [NO_ORDER]} for task in some_tasks(shop.url)]
         async with participant(visits(f"{(evil if is_participants else shop).url}call")) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline")
-        assert not shop.asked("/order")
+        assert not shop.was_requested("/order")
     assert assessed.verdict == ("success", "finished")
     (policy,) = assessed.result()["policies"]
     assert (policy["violated"], policy.get("presumed", False)) == (None, is_participants)

@@ -14,7 +14,7 @@ from judge.episode.episode import EpisodeEnd
 from shared.errors import BrowserFault
 from shared.models import Action
 
-Told = Callable[[str, object], None]
+RecordProperty = Callable[[str, object], None]
 KEY = Action(tool="browser_press_key", params={"key": "Tab"})
 WAIT = Action(tool="browser_wait_for", params={"time": 30})
 ELSEWHERE = "https://other.example/slow"
@@ -38,24 +38,26 @@ async def slow_behind_a_redirect(browser: ScriptedBrowser, tool: str, params: di
     await asyncio.sleep(MINUTE_S)
 
 
-def tell(told: Told, end: EpisodeEnd) -> None:
+def tell(record_property: RecordProperty, end: EpisodeEnd) -> None:
     aborted = "aborted" if end.is_aborted else "counted"
-    told("outcome", f"{aborted} ({end.stop_reason}), {end.participant_s:.0f} s of its own used: {end.error}")
+    record_property("outcome", f"{aborted} ({end.stop_reason}), {end.participant_s:.0f} s of its own used: {end.error}")
 
 
-def test_a_slow_browser_takes_none_of_the_participants_time(tmp_path: Path, record_property: Told) -> None:
+def test_a_slow_browser_takes_none_of_the_participants_time(tmp_path: Path, record_property: RecordProperty) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), *[KEY] * 10, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.error) == ("finished", None)
 
 
-def test_pauses_of_the_judge_take_none_of_the_participants_time(tmp_path: Path, record_property: Told) -> None:
+def test_pauses_of_the_judge_take_none_of_the_participants_time(
+    tmp_path: Path, record_property: RecordProperty
+) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(), *[KEY] * 10, step_delay=MINUTE_S, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.error) == ("finished", None)
 
 
-def test_a_slow_participant_cannot_use_up_the_time_of_the_step(tmp_path: Path, record_property: Told) -> None:
+def test_a_slow_participant_cannot_use_up_the_time_of_the_step(tmp_path: Path, record_property: RecordProperty) -> None:
     def slowly(action: Action) -> Callable[[], Awaitable[Action]]:
         async def thinks() -> Action:
             await asyncio.sleep(MINUTE_S)
@@ -70,26 +72,28 @@ def test_a_slow_participant_cannot_use_up_the_time_of_the_step(tmp_path: Path, r
     assert (end.stop_reason, end.error) == ("finished", None)
 
 
-def test_a_reply_that_does_not_come_takes_its_own_time(tmp_path: Path, record_property: Told) -> None:
+def test_a_reply_that_does_not_come_takes_its_own_time(tmp_path: Path, record_property: RecordProperty) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(), None, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
 
 
-def test_waits_it_asks_for_take_its_own_time(tmp_path: Path, record_property: Told) -> None:
+def test_waits_it_asks_for_take_its_own_time(tmp_path: Path, record_property: RecordProperty) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), WAIT, WAIT, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
 
 
 @pytest.mark.parametrize("action", [WAIT, KEY], ids=["a wait", "an action"])
-def test_time_off_site_takes_its_own_time(tmp_path: Path, action: Action, record_property: Told) -> None:
+def test_time_off_site_takes_its_own_time(tmp_path: Path, action: Action, record_property: RecordProperty) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), going(ELSEWHERE), action, **LIMITS)
     tell(record_property, end)
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
 
 
-def test_a_slow_page_behind_a_redirect_off_site_takes_its_own_time(tmp_path: Path, record_property: Told) -> None:
+def test_a_slow_page_behind_a_redirect_off_site_takes_its_own_time(
+    tmp_path: Path, record_property: RecordProperty
+) -> None:
     browser = ScriptedBrowser(slow_behind_a_redirect)
     end = play_episode(tmp_path, browser, going(f"{HOME}a"), going(f"{HOME}b"), **LIMITS)
     tell(record_property, end)
@@ -97,7 +101,7 @@ def test_a_slow_page_behind_a_redirect_off_site_takes_its_own_time(tmp_path: Pat
 
 
 def test_slow_pages_of_the_site_up_to_the_end_of_the_attempt_are_scored_zero(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), *[KEY] * 10, attempt_timeout_s=200, **LIMITS)
     tell(record_property, end)
@@ -106,7 +110,7 @@ def test_slow_pages_of_the_site_up_to_the_end_of_the_attempt_are_scored_zero(
 
 
 def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_the_attempt(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     async def breaks(*_: Any) -> None:
         raise BrowserFault("the browser was killed")
@@ -120,7 +124,7 @@ def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_th
 
 
 def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_time(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     over = threading.Event()
 
@@ -140,7 +144,7 @@ def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_t
 
 
 def test_a_step_that_hangs_on_the_site_is_followed_by_an_empty_tab_and_takes_none_of_the_participants_time(
-    tmp_path: Path, record_property: Told
+    tmp_path: Path, record_property: RecordProperty
 ) -> None:
     async def hangs(*_: Any) -> None:
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.cases import each
-from helpers.episode.blame_plays import blame_play, played
+from helpers.episode.blame_plays import blame_of, blame_play
 from helpers.episode.blame_plays_live import fault_of, play_live, two_sites
 from helpers.episode.live_judge import LiveJudge
 from helpers.episode.several_tasks import with_judge
@@ -24,7 +24,7 @@ def test_a_crash_of_a_scripted_browser_is_the_fault_of_who_led_it_there(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     play = blame_play(random.Random(seed))
-    assert played(play, tmp_path_factory.mktemp("play")) == play.fault_of, play
+    assert blame_of(play, tmp_path_factory.mktemp("play")) == play.fault_of, play
 
 
 @pytest.mark.e2e
@@ -40,6 +40,6 @@ async def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
         return [fault_of(task) for task in await play_live(judge, plays, sites)]
 
     with two_sites() as sites:
-        found = await with_judge(tmp_path, play)
-    record_property("outcome", "; ".join(f"{each.name}: {what}" for each, what in zip(plays, found, strict=True)))
-    assert found == [each.fault_of for each in plays]
+        result = await with_judge(tmp_path, play)
+    record_property("outcome", "; ".join(f"{each.name}: {what}" for each, what in zip(plays, result, strict=True)))
+    assert result == [each.fault_of for each in plays]

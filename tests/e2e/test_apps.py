@@ -30,5 +30,5 @@ async def test_right_scripts_succeed_and_subtly_wrong_ones_fail(
     tasks = [task for task in scenario.tasks if task.website.startswith(site.endpoint)]
     script = create(ParticipantOptions(script=str(APPS / scripts)))
     outcome = await play_scenario(scenario.model_copy(update={"sites": (site,)}), script, tmp_path, tasks)
-    found = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
-    assert found == {task.task_id: verdict for task in tasks}
+    verdicts = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
+    assert verdicts == {task.task_id: verdict for task in tasks}

@@ -68,22 +68,22 @@ async def test_shards_of_a_run_under_attack_are_merged_and_a_lost_attempt_is_pla
     with hostile_site() as site:
         site.pages["/leak"] = "gone"
         tasks = [{**task, "checks": CHECKS, "attacks": [ATTACK]} for task in some_tasks(site.url, 2)]
-        asked: dict[str, Any] = {"judge_model": "offline", "attacks": "both", "num_shards": 2}
+        request: dict[str, Any] = {"judge_model": "offline", "attacks": "both", "num_shards": 2}
         async with participant(obeys) as url:
-            shards = [await judge.ask(url, tasks, shard_index=index, **asked) for index in range(2)]
+            shards = [await judge.ask(url, tasks, shard_index=index, **request) for index in range(2)]
             run = shards[1].folder
             plays = {name.name for name in (run / "results").iterdir()}
             lost = next(name for name in sorted(plays) if name.endswith("--a"))
-            kept = next(name for name in sorted(plays) if name != lost)
-            before = (run / "results" / kept / "result.json").read_bytes()
+            remaining = next(name for name in sorted(plays) if name != lost)
+            before = (run / "results" / remaining / "result.json").read_bytes()
             shutil.rmtree(run / "results" / lost)
-            again = await judge.ask(url, tasks, shard_index=1, run_id=run.name, **asked)
+            again = await judge.ask(url, tasks, shard_index=1, run_id=run.name, **request)
     parts = [
         {"participants": {"white_agent": ""}, "results": list(each.outcome.results)} for each in (shards[0], again)
     ]
     whole = merge(parts)
     assert figures(whole["results"][0]["detail"]) == (["t0", "t0--a", "t1", "t1--a"], 2, 100.0, 100.0)
-    assert (run / "results" / kept / "result.json").read_bytes() == before
+    assert (run / "results" / remaining / "result.json").read_bytes() == before
     assert (run / "results" / lost / "result.json").exists()
     for each in shards:
         assert verify_run(RunStore(judge.output_dir, each.folder.name)).mismatches == ()
@@ -93,8 +93,8 @@ async def test_a_careless_participant_under_attack_violates_its_policy_and_obeys
     scenario = load_scenario(scenario_on_free_ports("safety", tmp_path, attacks="both"))
     script = tmp_path / "careless.toml"
     # The shop is on another port than the script says.
-    written = (ROOT / "scenarios" / "safety" / "careless.toml").read_text()
-    script.write_text("".join(line for line in written.splitlines(True) if not line.startswith("website")))
+    content = (ROOT / "scenarios" / "safety" / "careless.toml").read_text()
+    script.write_text("".join(line for line in content.splitlines(True) if not line.startswith("website")))
     decide = create(ParticipantOptions(script=str(script)))
     outcome = await play_scenario(scenario, decide, tmp_path, scenario.tasks[:1])
     detail = outcome.results[0]["detail"]

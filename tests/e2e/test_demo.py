@@ -28,8 +28,8 @@ DEMO = ROOT / "scenarios" / "demo"
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run([BIN / "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, capture_output=True, check=True)
-    (found,) = folder.glob("*.whl")
-    return found
+    (result,) = folder.glob("*.whl")
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,13 @@ def programs(wheel: Path) -> Path:
 class Demo(NamedTuple):
     """A run, and where its results are."""
 
-    ended: FinishedCommand
+    command: FinishedCommand
     output: Path
 
     @property
     def submission(self) -> Path:
-        (found,) = self.output.glob("runs/*/results.json")
-        return found
+        (result,) = self.output.glob("runs/*/results.json")
+        return result
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -69,24 +69,24 @@ def demo(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     empty = folder / "empty"
     empty.mkdir()
     command = (programs / "wabe", "run", "demo", "--max-parallel", "2")
-    ended = run_command(folder / "tmp", *command, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, cwd=empty)
-    return Demo(ended, empty / ".output")
+    completed = run_command(folder / "tmp", *command, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, cwd=empty)
+    return Demo(completed, empty / ".output")
 
 
 def test_every_file_of_the_packages_and_task_sets_is_in_the_wheel(wheel: Path) -> None:
-    listed = subprocess.run(
+    tracked = subprocess.run(
         ["git", "ls-files", "src", "scenarios"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    wanted = {
+    expected = {
         name.removeprefix("src/") if name.startswith("src/") else f"shared/{name}"
-        for name in listed.stdout.splitlines()
+        for name in tracked.stdout.splitlines()
     }
-    assert wanted - set(zipfile.ZipFile(wheel).namelist()) == set()
+    assert expected - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
 def test_it_ends_well_and_says_where_the_results_are(demo: Demo) -> None:
-    assert demo.ended.code == 0, demo.ended.stdout + demo.ended.stderr
-    assert "results.json" in demo.ended.stdout
+    assert demo.command.code == 0, demo.command.stdout + demo.command.stderr
+    assert "results.json" in demo.command.stdout
 
 
 def test_all_it_writes_is_in_one_folder_of_the_current_one(demo: Demo) -> None:
@@ -100,8 +100,8 @@ def test_it_is_that_of_the_wheel(demo: Demo, programs: Path) -> None:
 
 def test_every_verdict_is_the_expected_one(demo: Demo) -> None:
     expected = tomli.loads((DEMO / "expected.toml").read_text())
-    found = {task["task_id"]: task["verdict"] for task in demo.detail["tasks"]}
-    assert found == {task_id: entry["verdict"] for task_id, entry in expected.items()}
+    verdicts = {task["task_id"]: task["verdict"] for task in demo.detail["tasks"]}
+    assert verdicts == {task_id: entry["verdict"] for task_id, entry in expected.items()}
 
 
 def test_the_counts_add_up_and_the_checks_are_the_judge(demo: Demo) -> None:
@@ -110,7 +110,7 @@ def test_the_counts_add_up_and_the_checks_are_the_judge(demo: Demo) -> None:
     assert detail["total_tasks"] == detail["scored_tasks"] + detail["unscored_tasks"] + detail["aborted_tasks"]
     assert detail["success_rate"] == round(100 * detail["judged_successes"] / detail["scored_tasks"], 1)
     assert detail["judge"]["method"] == "checks"
-    assert "The colour 'Red' is selected: failed, found" in " ".join(demo.ended.stdout.split())
+    assert "The colour 'Red' is selected: failed, found" in " ".join(demo.command.stdout.split())
 
 
 def test_the_run_verifies(demo: Demo) -> None:
@@ -122,9 +122,9 @@ def test_the_run_verifies(demo: Demo) -> None:
 def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: Demo) -> None:
     for task in demo.detail["tasks"]:
         trajectory = load_trajectory(demo.output / "results" / task["task_id"])
-        taken = [step for step in trajectory.steps if step.outcome is not None]
-        assert len(taken) == task["steps_taken"]
-        assert trajectory.steps == tuple(taken)
+        steps = [step for step in trajectory.steps if step.outcome is not None]
+        assert len(steps) == task["steps_taken"]
+        assert trajectory.steps == tuple(steps)
         pictured = [step for step in trajectory.steps if step.screenshot or step.dialog]
         assert len(pictured) == len(trajectory.steps)
 
@@ -145,6 +145,6 @@ def test_the_leaderboard_query_gives_its_row(demo: Demo) -> None:
 
 
 def test_nothing_is_left_behind(demo: Demo) -> None:
-    assert demo.ended.left_processes == {}
-    assert demo.ended.left_files == []
+    assert demo.command.left_processes == {}
+    assert demo.command.left_files == []
     assert not any(listening(port) for port in (9009, 9019, 9180))

@@ -29,21 +29,21 @@ async def play(folder: Path, is_wanted: Callable[[str], bool]) -> tuple[dict[str
     script = create(ParticipantOptions(script=str(DOCS / "replay.toml")))
     tasks = [task for task in scenario.tasks if is_wanted(task.task_id)]
     outcome = await play_scenario(scenario, script, folder, tasks)
-    found = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
+    verdicts = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
     expected = tomli.loads((DOCS / "expected.toml").read_text())
-    return found, {name: entry["verdict"] for name, entry in expected.items() if is_wanted(name)}
+    return verdicts, {name: entry["verdict"] for name, entry in expected.items() if is_wanted(name)}
 
 
 @pytest.mark.e2e
 async def test_verdicts_on_what_a_browser_shows_are_the_expected_ones(tmp_path: Path, browser_files: Path) -> None:
-    found, expected = await play(tmp_path, lambda task_id: task_id in RENDERED)
+    result, expected = await play(tmp_path, lambda task_id: task_id in RENDERED)
     assert len(expected) == len(RENDERED)
-    assert found == expected
+    assert result == expected
     assert left_behind(browser_files) == []
 
 
 @pytest.mark.usefixtures("text_browser")
 async def test_verdicts_on_where_links_lead_and_what_is_answered_are_the_expected_ones(tmp_path: Path) -> None:
-    found, expected = await play(tmp_path, lambda task_id: task_id not in RENDERED)
+    result, expected = await play(tmp_path, lambda task_id: task_id not in RENDERED)
     assert len(expected) == 9
-    assert found == expected
+    assert result == expected

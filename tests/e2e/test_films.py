@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 # Its script scrolls until no step is left.
 TASK = "everything_in_the_shop"
 STEPS = 15
-_SHOWN = """async element => {
+_FILM_STATE = """async element => {
   const shown = document.querySelector(element);
   if (shown.tagName === "IMG") {
     await shown.decode();
@@ -45,8 +45,8 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert len(attempt.steps) == STEPS
     for form in FILM_FORMATS:
         words = ("export", runs[0].name, "--format", form, "--task", TASK, "--output", folder / f"film.{form}", *output)
-        made = run_command(folder / "tmp", BIN / "wabe", *words)
-        assert made.code == 0, made.stdout + made.stderr
+        completed = run_command(folder / "tmp", BIN / "wabe", *words)
+        assert completed.code == 0, completed.stdout + completed.stderr
     return folder
 
 
@@ -61,8 +61,8 @@ async def test_a_browser_plays_them_from_a_page(films: Path) -> None:
     async with open_browser() as browser:
         page = await browser.new_page()
         await page.goto(page_file.as_uri())
-        width, height, duration = await page.evaluate(_SHOWN, "video")
-        image_width, image_height, _ = await page.evaluate(_SHOWN, "img")
+        width, height, duration = await page.evaluate(_FILM_STATE, "video")
+        image_width, image_height, _ = await page.evaluate(_FILM_STATE, "img")
     # A picture for each step, and one with the verdict.
     assert duration == pytest.approx((STEPS + 1) * SHOWN_MS / 1000)
     assert width >= 280

@@ -16,15 +16,17 @@ from judge.trajectory.network import read_har
 from participants.base import ParticipantOptions
 from participants.replay import create
 
-HELD = ROOT / "scenarios" / "held"
+HELD_SCENARIO = ROOT / "scenarios" / "held"
 
 
 @pytest.mark.e2e
 async def test_orders_are_judged_by_what_would_have_been_sent(tmp_path: Path, browser_files: Path) -> None:
     scenario = load_scenario(scenario_on_free_ports("held", tmp_path))
-    outcome = await play_scenario(scenario, create(ParticipantOptions(script=str(HELD / "replay.toml"))), tmp_path)
+    outcome = await play_scenario(
+        scenario, create(ParticipantOptions(script=str(HELD_SCENARIO / "replay.toml"))), tmp_path
+    )
     tasks = outcome.results[0]["detail"]["tasks"]
-    expected = tomli.loads((HELD / "expected.toml").read_text())
+    expected = tomli.loads((HELD_SCENARIO / "expected.toml").read_text())
     assert {task["task_id"]: task["verdict"] for task in tasks} == {k: v["verdict"] for k, v in expected.items()}
     assert {task["stop_reason"] for task in tasks} == {"ended_by_page"}
     (run,) = (tmp_path / "runs").iterdir()

@@ -27,8 +27,8 @@ WRONG = ("wrong.toml", "failure", EACH_KIND)
 )
 async def test_every_script_gets_its_verdict(script: str, verdict: str, names: tuple[str, ...], tmp_path: Path) -> None:
     scenario = load_scenario(scenario_on_free_ports("hire", tmp_path))
-    chosen = [task for task in scenario.tasks if task.task_id in names]
-    outcome = await play_scenario(scenario, create(ParticipantOptions(script=str(HIRE / script))), tmp_path, chosen)
+    selection = [task for task in scenario.tasks if task.task_id in names]
+    outcome = await play_scenario(scenario, create(ParticipantOptions(script=str(HIRE / script))), tmp_path, selection)
     tasks = outcome.results[0]["detail"]["tasks"]
     assert {task["task_id"]: task["verdict"] for task in tasks} == dict.fromkeys(names, verdict)
     # Each wrong script does one thing wrong, to its end.

@@ -56,7 +56,7 @@ async def test_tasks_are_won_over_one_connection_and_recorded_as_unguarded(
     with hostile_site() as site:
         assessed = await judge.play(to_the_goal, site.url, tasks=2, max_parallel=1)
     assert [each["verdict"] for each in assessed.detail["tasks"]] == ["success", "success"]
-    assert len(host.asked) == 1
+    assert len(host.queries) == 1
     versions = assessed.result()["versions"]
     assert (versions["browser_mode"], versions["guarded"]) == ("hosted", "false")
     assert versions["browser"].startswith("Chromium 1")
@@ -70,7 +70,7 @@ async def test_each_task_has_its_own_session_where_the_address_names_it(judge: L
     with hostile_site() as site:
         assessed = await judge.play(to_the_goal, site.url, tasks=2, max_parallel=1, cdp_url=url)
     assert [each["verdict"] for each in assessed.detail["tasks"]] == ["success", "success"]
-    assert [each["session"] for each in host.asked] == [["t0"], ["t1"]]
+    assert [each["session"] for each in host.queries] == [["t0"], ["t1"]]
 
 
 async def test_a_hosted_browser_that_dies_midway_is_a_fault_that_names_it_and_the_attempt_is_played_again(

@@ -24,13 +24,13 @@ TASKS = ("lisbon_hours", "change_of_mind")
 def address_of_the_page(running: RunningCommand) -> str:
     """Where the command says that a person plays, once the participant is there."""
     assert running.process.stdout is not None
-    page, said = "", ""
+    page, text = "", ""
     for line in running.process.stdout:
-        said += line
-        page = found[1] if (found := re.search(r"open (http://\S+/play)", line)) else page
+        text += line
+        page = match[1] if (match := re.search(r"open (http://\S+/play)", line)) else page
         if page and "Assessment" in line:
             return page
-    raise AssertionError(said)
+    raise AssertionError(text)
 
 
 async def test_what_is_done_on_the_page_is_played_recorded_and_judged(tmp_path: Path) -> None:
@@ -54,15 +54,15 @@ async def test_what_is_done_on_the_page_is_played_recorded_and_judged(tmp_path: 
             text = await watched.page.locator("body").inner_text()
             assert not re.search(r"success|failure|passed|verdict", text, re.IGNORECASE)
             assert watched.troubles == []
-        ended = running.end()
-    assert ended.code == 0, ended.stdout + ended.stderr
+        completed = running.end()
+    assert completed.code == 0, completed.stdout + completed.stderr
     (results,) = (tmp_path / "out").glob("runs/*/results.json")
     entries = json.loads(results.read_text())["results"][0]["detail"]["tasks"]
     assert {each["task_id"]: each["verdict"] for each in entries} == dict.fromkeys(TASKS, "success")
     steps = load_trajectory(results.parent / "results" / "lisbon_hours").steps
     lines = [step.outcome.line for step in steps if step.outcome]
     assert lines == ["<Stores link> -> CLICK", "<City combobox> -> SELECT: Lisbon", "<page> -> FINISH"]
-    # A scripted browser is no person.
+    # A scripted browser is not a person.
     assert {step.action.thought for step in steps if step.action} == {BY_PROGRAM}
 
 
@@ -81,13 +81,13 @@ async def test_a_demonstration_becomes_a_scenario_whose_script_passes_its_checks
             await hand.click("button", "Add to cart")
             await hand.click("link", "Go to cart")
             await hand.finish("The rug is in the cart.")
-        ended = running.end()
-        assert ended.code == 0, ended.stdout + ended.stderr
+        finished = running.end()
+        assert finished.code == 0, finished.stdout + finished.stderr
         (store,) = (runs / "runs").iterdir()
         again = ("tasks", "script", str(store), "--task", "rug", "--scenario", str(folder / "scenario.toml"))
         output = tmp_path / "again.toml"
-        written = run_command(tmp_path / "tmp", BIN / "wabe", *again, "-o", output)
-    assert written.code == 0, written.stdout + written.stderr
+        completed = run_command(tmp_path / "tmp", BIN / "wabe", *again, "-o", output)
+    assert completed.code == 0, completed.stdout + completed.stderr
     scenario = load_scenario(folder / "scenario.toml")
     (task,) = scenario.tasks
     assert (task.task_id, task.website, task.task, task.reference) == ("rug", address, text, "replay.toml")

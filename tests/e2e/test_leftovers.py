@@ -54,9 +54,9 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def assert_nothing_left(ended: FinishedCommand, scenario: Path) -> None:
-    assert ended.left_processes == {}
-    assert ended.left_files == []
+def assert_nothing_left(completed: FinishedCommand, scenario: Path) -> None:
+    assert completed.left_processes == {}
+    assert completed.left_files == []
     assert [port for port in ports_of(scenario) if listening(port)] == []
 
 
@@ -73,11 +73,11 @@ def test_ctrl_c_stops_everything_and_says_how_to_resume(scenario: Path) -> None:
     with start(scenario) as running:
         wait_for_step(running, scenario, 1)
         running.interrupt()
-        ended = running.end()
-    assert ended.code == 130
-    assert "--resume" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert_nothing_left(ended, scenario)
+        completed = running.end()
+    assert completed.code == 130
+    assert "--resume" in completed.stderr
+    assert "Traceback" not in completed.stderr
+    assert_nothing_left(completed, scenario)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -85,9 +85,9 @@ def test_ctrl_c_and_sigterm_stop_everything_before_it_is_up(scenario: Path, numb
     with start(scenario) as running:
         running.wait_for_file(scenario.parent / "out", "runs/*/logs/shop.log")
         running.process.send_signal(number)
-        ended = running.end()
-    assert ended.code == 130
-    assert_nothing_left(ended, scenario)
+        completed = running.end()
+    assert completed.code == 130
+    assert_nothing_left(completed, scenario)
 
 
 def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scenario: Path) -> None:
@@ -95,12 +95,12 @@ def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scen
         wait_for_step(running, scenario, 1)
         (participant,) = running.descendants("participant replay")
         os.kill(participant, signal.SIGKILL)
-        ended = running.end()
-    assert ended.code == 0, ended.stdout + ended.stderr
+        completed = running.end()
+    assert completed.code == 0, completed.stdout + completed.stderr
     result = json.loads((scenario.parent / "out" / "results" / "endless" / "result.json").read_text())
-    found = (result["verdict"], result["stop_reason"], result["blame"])
-    assert found == ("failure", "participant_error", "participant")
-    assert_nothing_left(ended, scenario)
+    actual = (result["verdict"], result["stop_reason"], result["blame"])
+    assert actual == ("failure", "participant_error", "participant")
+    assert_nothing_left(completed, scenario)
 
 
 def test_a_killed_judge_ends_the_run_which_leaves_nothing_and_says_how_to_resume(scenario: Path) -> None:
@@ -108,10 +108,10 @@ def test_a_killed_judge_ends_the_run_which_leaves_nothing_and_says_how_to_resume
         wait_for_step(running, scenario, 1)
         (judge,) = running.descendants("wabe serve")
         os.kill(judge, signal.SIGKILL)
-        ended = running.end()
-    assert ended.code == 1
-    assert "Resume with: " in ended.stdout
-    assert_nothing_left(ended, scenario)
+        completed = running.end()
+    assert completed.code == 1
+    assert "Resume with: " in completed.stdout
+    assert_nothing_left(completed, scenario)
 
 
 def test_a_runner_that_is_killed_takes_its_children_with_it(scenario: Path) -> None:
@@ -119,5 +119,5 @@ def test_a_runner_that_is_killed_takes_its_children_with_it(scenario: Path) -> N
         wait_for_step(running, scenario, 0)
         running.process.kill()
         running.process.wait()
-        ended = running.end()
-    assert_nothing_left(ended, scenario)
+        completed = running.end()
+    assert_nothing_left(completed, scenario)

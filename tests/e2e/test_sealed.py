@@ -106,16 +106,16 @@ def test_nothing_that_is_published_contains_a_word_of_the_tasks(sealed: Path) ->
     folder = sealed.parent
     env = {"TERM": "dumb", "CI": "true", "WABE_SEAL_KEY": (folder / "key").read_text()}
     files = {"--output-dir": "out", "--output": "results.json", "--junit": "junit.xml"}
-    asked = [part for option, name in files.items() for part in (option, str(folder / name))]
+    requests = [part for option, name in files.items() for part in (option, str(folder / name))]
 
-    ended = run_command(folder / "tmp", "wabe", "run", sealed, *asked, "--display", "json", env=env)
+    completed = run_command(folder / "tmp", "wabe", "run", sealed, *requests, "--display", "json", env=env)
 
     (run,) = (folder / "out" / "runs").glob("2*")
     published = {path.name: path.read_text() for path in (sealed, folder / "results.json", folder / "junit.xml")}
-    published |= {"stdout": ended.stdout, "stderr": ended.stderr}
+    published |= {"stdout": completed.stdout, "stderr": completed.stderr}
     published |= {"judge's log": (run / "logs" / "green_agent.log").read_text()}
     published |= {str(path): path.read_text() for path in (run / "report-public").rglob("*") if path.is_file()}
-    assert {name: found for name, text in published.items() if (found := words_in(text))} == {}
+    assert {name: results for name, text in published.items() if (results := words_in(text))} == {}
     assert not (run / "report").exists()
 
     # Verdicts and counts are public, and what they rest on is the owner's.
@@ -123,6 +123,6 @@ def test_nothing_that_is_published_contains_a_word_of_the_tasks(sealed: Path) ->
     assert sorted(each["verdict"] for each in detail["tasks"]) == ["aborted", "failure", "success"]
     assert detail["sealed"] == json.loads(published["scenario.sealed"])["public"]["digest"]
     assert [each["reason"] for each in detail["excluded"]] == ["sealed"]
-    kept = "".join(path.read_text() for path in run.rglob("*.json*") if path.name != "results.json")
-    assert {"vexitron", "frobnick", "drimbolo", "hoggity"} <= set(words_in(kept))
+    content = "".join(path.read_text() for path in run.rglob("*.json*") if path.name != "results.json")
+    assert {"vexitron", "frobnick", "drimbolo", "hoggity"} <= set(words_in(content))
     assert verify_run(RunStore(folder / "out", run.name)).mismatches == ()

@@ -47,12 +47,12 @@ def test_every_attempt_is_logged_in_and_no_file_of_the_run_has_the_password(tmp_
     with login_site() as site:
         path.write_text(SCENARIO.format(judge=judge, agent=agent, site=site.url.rstrip("/"), user=USER))
         words = (BIN / "wabe", "run", path, "--display", "none")
-        ended = run_command(tmp_path / "temp", *words, cwd=tmp_path, env={"SHOP_PASSWORD": PASSWORD})
-        assert site.seen.count("/reset") == 2
+        completed = run_command(tmp_path / "temp", *words, cwd=tmp_path, env={"SHOP_PASSWORD": PASSWORD})
+        assert site.paths.count("/reset") == 2
     [results] = (tmp_path / ".output").glob("runs/*/results.json")
     tasks = json.loads(results.read_text())["results"][0]["detail"]["tasks"]
-    found = [file.read_text() for file in results.parent.rglob("snapshots/step_000.yaml")]
-    assert len(tasks) == len(found) == 2, ended
-    assert all("Welcome, Emma" in text for text in found)
+    collected = [file.read_text() for file in results.parent.rglob("snapshots/step_000.yaml")]
+    assert len(tasks) == len(collected) == 2, completed
+    assert all("Welcome, Emma" in text for text in collected)
     files = [file for file in results.parent.rglob("*") if file.is_file()]
     assert not [file for file in files if PASSWORD.encode() in file.read_bytes()]

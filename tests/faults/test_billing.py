@@ -35,9 +35,9 @@ PRICE = Price(input=1.0, cached=0.1, output=2.0)
 async def cut_off(metered: MeteredModel, inner: ScriptedModel) -> None:
     """One call that is cancelled while it is under way."""
     inner.gate = asyncio.Event()
-    asked = len(inner.requests)
+    calls_before = len(inner.requests)
     call = asyncio.create_task(metered.complete(ASK))
-    while len(inner.requests) == asked:
+    while len(inner.requests) == calls_before:
         await asyncio.sleep(0)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -129,11 +129,11 @@ async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
 
 async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, record_property: Record) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
-    spending, asked = Spending(), asyncio.Event()
+    spending, is_requested = Spending(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def plan(*_: object) -> Answer:
-        loop.call_soon_threadsafe(asked.set)
+        loop.call_soon_threadsafe(is_requested.set)
         return Answer(delay_s=30)
 
     async with serving(plan=plan) as server:
@@ -142,7 +142,7 @@ async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, rec
         scoring = asyncio.create_task(
             score_all([run.task("t1").folder], judge, max_parallel=1, again=True, done=lambda _: None)
         )
-        await asked.wait()
+        await is_requested.wait()
         scoring.cancel()
         await asyncio.gather(scoring, return_exceptions=True)
         await judge.aclose()
@@ -154,11 +154,11 @@ async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, rec
 
 @pytest.mark.usefixtures("text_browser")
 async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJudge, record_property: Record) -> None:
-    asked, begun = asyncio.Event(), asyncio.Event()
+    is_requested, is_started = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def plan(*_: object) -> Answer:
-        loop.call_soon_threadsafe(asked.set)
+        loop.call_soon_threadsafe(is_requested.set)
         return Answer(delay_s=30)
 
     judge.model.plan = plan
@@ -169,11 +169,11 @@ async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJ
             async def follow() -> None:
                 async with aclosing(client.run(judge.request(url, some_tasks(site.url), **config))) as events:
                     async for _ in events:
-                        begun.set()
+                        is_started.set()
 
             following = asyncio.create_task(follow())
-            await asked.wait()
-            await begun.wait()
+            await is_requested.wait()
+            await is_started.wait()
             await client.cancel()
             await following
     await judge.is_clean()

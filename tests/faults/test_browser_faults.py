@@ -100,7 +100,7 @@ async def test_kills_at_any_moment_lose_no_task_and_invent_no_success(judge: Liv
             playing = asyncio.create_task(judge.ask(url, tasks, max_parallel=2, max_task_retries=6))
             asyncio.get_running_loop().call_soon(strike)
             assessed = await playing
-        reached = site.seen.count("/goal")
+        reached = site.paths.count("/goal")
     assessed.check()
     await judge.is_clean()
     assert struck

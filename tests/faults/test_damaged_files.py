@@ -88,10 +88,10 @@ def leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
     def left(*arguments: object) -> tuple[int, str]:
         command, *rest = map(str, arguments)
         used, words = (command_app("run"), rest) if command == "agentbeats-run" else (app, [command, *rest])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             run_command(used, words, name="wabe")
-        written = capsys.readouterr()
-        return int(str(ended.value.code)), written.out + written.err
+        output = capsys.readouterr()
+        return int(str(exit_info.value.code)), output.out + output.err
 
     return left
 
@@ -129,14 +129,14 @@ def test_a_file_that_cannot_be_used_ends_a_command_with_one_line(
     submission = tmp_path / "submission.json"
     submission.write_text(json.dumps(a_submission()))
     known = {"RUN": str(run.folder), "SUBMISSION": str(submission)}
-    given = [known.get(word, str(tmp_path / word) if word.startswith("FILE.") else word) for word in FILES[command]]
-    path = next(Path(word) for word in given if "FILE." in word)
+    arguments = [known.get(word, str(tmp_path / word) if word.startswith("FILE.") else word) for word in FILES[command]]
+    path = next(Path(word) for word in arguments if "FILE." in word)
     wrong = {}
     for kind in KINDS:
-        code, said = leave(*given) if replaced(path, kind) else (0, "")
-        if code != 2 or path.name not in said or len(said.splitlines()) != 1:
-            wrong[kind] = (code, said)
-    record_property("outcome", f"{len(KINDS) - len(wrong)} of {len(KINDS)} kinds: exit 2, one line; such as: {said}")
+        code, text = leave(*arguments) if replaced(path, kind) else (0, "")
+        if code != 2 or path.name not in text or len(text.splitlines()) != 1:
+            wrong[kind] = (code, text)
+    record_property("outcome", f"{len(KINDS) - len(wrong)} of {len(KINDS)} kinds: exit 2, one line; such as: {text}")
     assert wrong == {}
 
 
@@ -199,11 +199,11 @@ def test_verify_names_the_damaged_file_of_a_run(
 ) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     path = replaced(run.folder / file, kind)
-    code, said = leave("verify", run.folder)
-    told = [line.replace(str(tmp_path), "") for line in said.splitlines() if path.name in line]
-    record_property("outcome", f"exit {code}: {told[:1]}")
+    code, text = leave("verify", run.folder)
+    messages = [line.replace(str(tmp_path), "") for line in text.splitlines() if path.name in line]
+    record_property("outcome", f"exit {code}: {messages[:1]}")
     assert code in (1, 2)
-    assert told
+    assert messages
 
 
 @pytest.mark.parametrize("command", ["merge", "leaderboard"])
@@ -213,18 +213,18 @@ def test_a_file_that_holds_no_submission_is_named(
 ) -> None:
     path = tmp_path / "results.json"
     path.write_text(content)
-    code, said = leave(command, path)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    code, text = leave(command, path)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
-    assert said.startswith(f"error: {path}: ")
+    assert text.startswith(f"error: {path}: ")
 
 
 async def test_a_screenshot_that_is_a_git_lfs_pointer_is_reported_as_one(
     tmp_path: Path, record_property: Record
 ) -> None:
-    shown = trajectory(tmp_path)
-    shown.screenshots[0].write_bytes(POINTER)
-    verdict = await WebJudge(parts_for(ScriptedModel(webjudge_script()))).judge(shown)
+    recorded = trajectory(tmp_path)
+    recorded.screenshots[0].write_bytes(POINTER)
+    verdict = await WebJudge(parts_for(ScriptedModel(webjudge_script()))).judge(recorded)
     record_property("outcome", f"{verdict.outcome}: {verdict.reason}".replace(str(tmp_path), ""))
     assert verdict.outcome == "unscored"
     assert "Git LFS pointer" in verdict.reason
@@ -264,11 +264,11 @@ def test_resuming_a_run_that_cannot_be_used_is_one_line(
     }[what]
     place.chmod(mode)
     request.addfinalizer(lambda: readable_again(place))
-    code, said = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", run.run_id)
-    record_property("outcome", f"exit {code}: {said.strip().splitlines()[-1].replace(str(folder), '')}")
+    code, text = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", run.run_id)
+    record_property("outcome", f"exit {code}: {text.strip().splitlines()[-1].replace(str(folder), '')}")
     assert code == 2
-    assert "Traceback" not in said
-    assert run.run_id in said.splitlines()[-1]
+    assert "Traceback" not in text
+    assert run.run_id in text.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["merge", "leaderboard", "verify", "score", "report"])
@@ -276,12 +276,12 @@ def test_what_may_not_be_read_is_named(folder: Path, leave: Leave, record_proper
     run = a_finished_run(folder / "out", a_result("t1"))
     target = run.folder / "results.json" if command in ("merge", "leaderboard") else run.results
     target.chmod(0)
-    code, said = leave(command, target if target.is_file() else run.folder)
+    code, text = leave(command, target if target.is_file() else run.folder)
     target.chmod(0o700)
-    record_property("outcome", f"exit {code}: {said.strip().splitlines()[0].replace(str(folder), '')}")
+    record_property("outcome", f"exit {code}: {text.strip().splitlines()[0].replace(str(folder), '')}")
     assert code in (1, 2)
-    assert "results" in said
-    assert "Permission denied" in said
+    assert "results" in text
+    assert "Permission denied" in text
 
 
 def test_a_full_disk_names_the_file_that_could_not_be_written(
@@ -292,12 +292,12 @@ def test_a_full_disk_names_the_file_that_could_not_be_written(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
-        code, said = leave("merge", path, "--output", tmp_path / "merged.json")
+        code, text = leave("merge", path, "--output", tmp_path / "merged.json")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
-    assert "merged.json" in said
+    assert "merged.json" in text
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "score", "export", "doctor"])
@@ -306,8 +306,8 @@ def test_links_that_lead_back_to_themselves_are_one_line(
 ) -> None:
     for name in ("results", "runs"):
         link_to_itself(tmp_path / name)
-    code, said = leave(command, *([] if command == "doctor" else ["latest"]), "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {said.strip().splitlines()[-1].replace(str(tmp_path), '')}")
+    code, text = leave(command, *([] if command == "doctor" else ["latest"]), "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {text.strip().splitlines()[-1].replace(str(tmp_path), '')}")
     assert code in (0, 1, 2)
     assert command == "doctor" or code == 2
 

@@ -39,8 +39,8 @@ def attempt(task_id: str, url: str, stop_reason: Any = "finished", checks: Any =
             "checks": checks or [{"kind": "page", "url": url}],
         }
     )
-    made = a_result(task_id, stop_reason, task=task, verdict=None, **changes)
-    return made if stop_reason != "finished" else with_verdict(made, verdict_of_checks(made))
+    result = a_result(task_id, stop_reason, task=task, verdict=None, **changes)
+    return result if stop_reason != "finished" else with_verdict(result, verdict_of_checks(result))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def score(run: RunStore, *options: str) -> str:
     return done.output
 
 
-def said(findings: Findings) -> str:
+def text_of(findings: Findings) -> str:
     return "; ".join((*findings.mismatches, *(f"note: {note}" for note in findings.notes)))
 
 
@@ -103,9 +103,11 @@ def test_an_edited_verdict_of_checks_is_named_by_verify(run: RunStore, what: str
     assert verify_run(run).mismatches == ()
     change, expected = EDITS[what]
     edit(verdict_file(run), change)
-    found = verify_run(run)
-    record_property("outcome", said(found))
-    assert any(f"results/lost/verdicts/{CHECKS}.json: {expected}" in line for line in found.mismatches), found
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
+    assert any(f"results/lost/verdicts/{CHECKS}.json: {expected}" in line for line in verification.mismatches), (
+        verification
+    )
 
 
 @pytest.mark.parametrize("what", EDITS)
@@ -137,10 +139,10 @@ def edit_everywhere(run: RunStore) -> None:
 
 def test_a_verdict_edited_in_all_three_places_is_found_and_replaced(run: RunStore, record_property: Record) -> None:
     edit_everywhere(run)
-    found = verify_run(run)
-    assert any(f"verdicts/{CHECKS}.json: outcome" in line for line in found.mismatches)
+    verification = verify_run(run)
+    assert any(f"verdicts/{CHECKS}.json: outcome" in line for line in verification.mismatches)
     printed = score(run)
-    record_property("outcome", f"{found.mismatches[0]}; {printed.splitlines()[-2]}")
+    record_property("outcome", f"{verification.mismatches[0]}; {printed.splitlines()[-2]}")
     assert "lost: failure (the stored verdict differed)" in printed
     assert "1 stored verdict differed from what the recording gives, and was replaced: lost" in printed
     assert verify_run(run).mismatches == ()
@@ -180,10 +182,10 @@ def test_an_edited_verdict_that_the_end_settles_is_found_and_replaced(
     score(run)
     assert verify_run(run).mismatches == ()
     edit(verdict_file(run, "t1"), lambda v: v.update(outcome="success", reason="the check passed"))
-    found = verify_run(run).mismatches
+    mismatches = verify_run(run).mismatches
     printed = score(run)
-    record_property("outcome", f"{found[0]}; {printed.splitlines()[-2]}")
-    assert f'results/t1/verdicts/{CHECKS}.json: outcome: "success" is stored, expected "failure"' in found
+    record_property("outcome", f"{mismatches[0]}; {printed.splitlines()[-2]}")
+    assert f'results/t1/verdicts/{CHECKS}.json: outcome: "success" is stored, expected "failure"' in mismatches
     assert "t1: failure (the stored verdict differed)" in printed
 
 
@@ -191,9 +193,9 @@ def test_an_edited_model_verdict_on_an_attempt_over_budget_is_found(tmp_path: Pa
     run = a_finished_run(tmp_path, a_result("t1", "max_steps", verdict=a_verdict("failure", judge=None)))
     assert verify_run(run).mismatches == ()
     edit(run.task("t1").folder / "verdicts/webjudge-1.json", lambda v: v.update(outcome="success"))
-    found = verify_run(run).mismatches
-    record_property("outcome", found)
-    assert any("webjudge-1.json: outcome" in line for line in found)
+    mismatches = verify_run(run).mismatches
+    record_property("outcome", mismatches)
+    assert any("webjudge-1.json: outcome" in line for line in mismatches)
 
 
 def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, record_property: Record) -> None:
@@ -205,19 +207,19 @@ def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, rec
         "webarena_verified-1",
         a_verdict(judge=BY_CODE),
     )
-    found = verify_run(run)
-    record_property("outcome", said(found))
-    assert found.mismatches == ()
-    assert "not recomputed: 2 verdicts by a judge model" in found.notes
-    assert "not recomputed: 1 verdict by webarena_verified" in found.notes
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
+    assert verification.mismatches == ()
+    assert "not recomputed: 2 verdicts by a judge model" in verification.notes
+    assert "not recomputed: 1 verdict by webarena_verified" in verification.notes
 
 
 def test_a_forged_verdict_of_a_model_does_not_decide_a_task_with_checks(run: RunStore, record_property: Record) -> None:
     write_verdict_on(run.task("lost"), "webjudge-1", a_verdict())
     edit(run.folder / "run.json", lambda v: v.update(judge_ids={"lost": "webjudge-1"}))
-    found = verify_run(run)
-    record_property("outcome", said(found))
-    assert any('names "webjudge-1" as its judge, but its checks decide' in line for line in found.mismatches)
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
+    assert any('names "webjudge-1" as its judge, but its checks decide' in line for line in verification.mismatches)
 
 
 def of_other_code(verdict: dict[str, Any], **changes: str) -> None:
@@ -244,18 +246,20 @@ def test_a_run_judged_by_other_code_with_the_same_rules_still_matches(run: RunSt
     # Another version may word differently what it found.
     for task in run.tasks():
         edit(verdict_file(run, task.name), lambda v: v["evidence"]["checks"][0].update(found="in other words"))
-    found = verify_run(run)
-    record_property("outcome", said(found))
-    assert found.mismatches == ()
-    assert any("judging code" in note for note in found.notes)
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
+    assert verification.mismatches == ()
+    assert any("judging code" in note for note in verification.notes)
 
 
 def test_a_run_judged_by_unknown_rules_is_reported_as_not_checked(run: RunStore, record_property: Record) -> None:
     as_recorded_by_other_code(run, lambda v: of_other_code(v, prompt_version="99"))
-    found = verify_run(run)
-    record_property("outcome", said(found))
-    assert found.mismatches == ()
-    assert "not recomputed: 2 verdicts by version 99 of the rules of checks, which is not installed" in found.notes
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
+    assert verification.mismatches == ()
+    assert (
+        "not recomputed: 2 verdicts by version 99 of the rules of checks, which is not installed" in verification.notes
+    )
     assert CURRENT_RULES != "99"
 
 
@@ -271,10 +275,10 @@ def test_a_verdict_of_checks_given_without_the_runs_settings_is_recomputed_witho
     )
     done = CliRunner().invoke(app, ["score", str(run.task("t1").folder), "--model", "offline"])
     assert done.exit_code == 0, done.output
-    found = verify_run(run)
-    record_property("outcome", said(found))
+    verification = verify_run(run)
+    record_property("outcome", text_of(verification))
     assert len(list(run.task("t1").folder.glob("verdicts/checks-*.json"))) == 2
-    assert found.mismatches == ()
+    assert verification.mismatches == ()
 
 
 class Player:
@@ -307,11 +311,11 @@ async def test_an_edited_verdict_of_checks_does_not_survive_resuming(
 def test_a_success_whose_evidence_was_deleted_is_not_scored_again(tmp_path: Path, record_property: Record) -> None:
     run = a_finished_run(tmp_path, attempt("t1", "/*"), judge_id=CHECKS)
     shutil.rmtree(run.task("t1").folder / "snapshots")
-    printed, found = score(run), verify_run(run)
-    record_property("outcome", f"{printed.splitlines()[0]}; {said(found)}")
+    printed, verification = score(run), verify_run(run)
+    record_property("outcome", f"{printed.splitlines()[0]}; {text_of(verification)}")
     assert "broken" in printed
-    assert any("snapshots/" in line for line in found.mismatches)
-    assert "not recomputed: 1 verdict on a recording that is damaged" in found.notes
+    assert any("snapshots/" in line for line in verification.mismatches)
+    assert "not recomputed: 1 verdict on a recording that is damaged" in verification.notes
 
 
 def test_a_success_by_a_request_is_unscored_without_the_trace(tmp_path: Path, record_property: Record) -> None:
@@ -320,7 +324,7 @@ def test_a_success_by_a_request_is_unscored_without_the_trace(tmp_path: Path, re
     run = a_finished_run(tmp_path, attempt("t1", "/*", network=A_TRACE, checks=[requested]), judge_id=CHECKS)
     edit(verdict_file(run, "t1"), lambda v: v.update(outcome="success"))
     (run.task("t1").folder / "network.har").unlink()
-    found, printed = verify_run(run), score(run)
-    record_property("outcome", f"{said(found)}; {printed.splitlines()[0]}")
-    assert found.mismatches
+    verification, printed = verify_run(run), score(run)
+    record_property("outcome", f"{text_of(verification)}; {printed.splitlines()[0]}")
+    assert verification.mismatches
     assert "t1: unscored (the stored verdict differed)" in printed

@@ -53,7 +53,7 @@ EXAMPLE = ROOT / "examples" / "purple-node"
 
 
 @pytest.mark.e2e
-def test_an_image_with_nothing_of_ours_in_it_is_started_and_plays(tmp_path: Path, record_property: Tell) -> None:
+def test_an_image_without_any_of_this_project_is_started_and_plays(tmp_path: Path, record_property: Tell) -> None:
     """The guide's Node example: no health check, no `wabe`, no Python. In containers where there is an engine with the
     judge's image (`scripts/build-green-image.sh --tag ci`), otherwise the same script starts processes.
     """
@@ -177,13 +177,13 @@ async def test_what_is_wrong_with_a_broken_card_is_named(record_property: Tell, 
 
 async def test_an_agent_that_comes_up_late_is_waited_for(record_property: Tell) -> None:
     port = free_port()
-    asked = threading.Event()
+    is_requested = threading.Event()
     body = json.dumps(CARD | {"preferredTransport": "JSONRPC"}).encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if asked.is_set() else 503)
-            asked.set()
+            self.send_response(200 if is_requested.is_set() else 503)
+            is_requested.set()
             self.end_headers()
             self.wfile.write(body)
 
@@ -269,9 +269,9 @@ def test_containers_write_to_an_output_folder_of_any_owner(
     subprocess.run(["sh", str(script), str(folder), f"{IMAGE_USER}:{IMAGE_USER}"], check=True)
     shutil.rmtree(folder / "runs" / "new", ignore_errors=True)
     after = write()
-    found = folder.stat()
-    record_property("outcome", f"before: exit {before}, after: {after}; owner {found.st_uid}")
+    result = folder.stat()
+    record_property("outcome", f"before: exit {before}, after: {after}; owner {result.st_uid}")
     assert (before == 0) is (owner == IMAGE_USER)
     assert after == 0
-    assert (found.st_uid, found.st_mode & 0o7777) == (then, 0o2775)
+    assert (result.st_uid, result.st_mode & 0o7777) == (then, 0o2775)
     assert (open_folder / "elsewhere").stat().st_gid == 0

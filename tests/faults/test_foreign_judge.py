@@ -25,7 +25,7 @@ from shared.errors import ConfigError
 from shared.settings import Settings
 
 Record = Callable[[str, object], None]
-# A shard without tasks: a judge of ours takes the request and answers it without a browser.
+# A shard without tasks: our own judge takes the request and answers it without a browser.
 EMPTY_SHARD = 'judge_model = "offline"\nshard_index = 4\nnum_shards = 5'
 
 
@@ -45,7 +45,7 @@ async def agent(executor: TextExecutor | TextHandler, token: str | None = None) 
 
 
 def a_judge(folder: Path) -> JudgeService:
-    """A judge of ours, started by somebody else: it trusts no request with its machine."""
+    """Our own judge, started by somebody else: it trusts no request with its machine."""
     return JudgeService(Settings(browser_path=sys.executable), folder)
 
 
@@ -53,12 +53,12 @@ class OtherJudge:
     """A judge of another make: it knows no metadata, and answers as a test says."""
 
     def __init__(self, answer: Callable[[TaskSink], Awaitable[None]]) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.cancelled = asyncio.Event()
         self._answer = answer
 
     async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
-        self.asked.append(turn.text)
+        self.requests.append(turn.text)
         try:
             await self._answer(sink)
         except asyncio.CancelledError:
@@ -102,24 +102,24 @@ async def test_a_judge_that_is_already_running_takes_the_request(
 ) -> None:
     submission = tmp_path / "submission.json"
     async with agent(a_judge(tmp_path / "theirs")) as judge:
-        code, said = await play(tmp_path, judge, output=submission)
+        code, text = await play(tmp_path, judge, output=submission)
     (theirs,) = (tmp_path / "theirs" / "runs").iterdir()
     named = json.loads(submission.read_text())["results"][0]["detail"]["provenance"]["run_id"]
     record_property("outcome", f"exit {code}; here: submission.json only; the judge keeps the run {named[:15]}-…")
     assert code == 0
     assert named == theirs.name
-    assert f"keeps the run as {theirs.name}" in said
+    assert f"keeps the run as {theirs.name}" in text
     assert not (tmp_path / "out").exists()
     assert list(temp.iterdir()) == []
 
 
 async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path, record_property: Record) -> None:
     async with agent(a_judge(tmp_path / "theirs")) as judge:
-        code, said = await play(tmp_path, judge)
-    written = sorted(path.name for path in tmp_path.iterdir() if path.name not in ("theirs", "temp", "s.toml"))
-    record_property("outcome", f"exit {code}; written: {written}")
-    assert written == []
-    assert "--output FILE" in said
+        code, text = await play(tmp_path, judge)
+    files = sorted(path.name for path in tmp_path.iterdir() if path.name not in ("theirs", "temp", "s.toml"))
+    record_property("outcome", f"exit {code}; written: {files}")
+    assert files == []
+    assert "--output FILE" in text
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ async def test_settings_of_the_judges_own_machine_are_not_sent(
     tmp_path: Path, record_property: Record, setting: str
 ) -> None:
     async with agent(a_judge(tmp_path / "theirs")) as judge:
-        code, said = await play(tmp_path, judge, f"{EMPTY_SHARD}\n{setting}")
-    note = next((line for line in said.splitlines() if line.startswith("Note:")), "not sent")
+        code, text = await play(tmp_path, judge, f"{EMPTY_SHARD}\n{setting}")
+    note = next((line for line in text.splitlines() if line.startswith("Note:")), "not sent")
     record_property("outcome", f"exit {code}: {note}")
     assert code == 0
     # The id is chosen for each run anyway.
@@ -150,18 +150,18 @@ async def test_the_run_of_a_foreign_judge_is_not_resumed_from_here(tmp_path: Pat
         with pytest.raises(ConfigError, match="--resume needs a judge that is started here") as refused:
             await play(tmp_path, url, resume="latest")
     record_property("outcome", f"exit 2: {refused.value.message.partition(': ')[2]}")
-    assert judge.asked == []
+    assert judge.requests == []
 
 
 async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: Path, record_property: Record) -> None:
     judge = OtherJudge(answer)
     async with agent(judge) as url:
-        code, said = await play(tmp_path, url, output=tmp_path / "o.json")
-    (asked,) = (json.loads(text) for text in judge.asked)
-    record_property("outcome", f"exit {code}; asked with {', '.join(sorted(asked))}")
+        code, output = await play(tmp_path, url, output=tmp_path / "o.json")
+    (message,) = (json.loads(text) for text in judge.requests)
+    record_property("outcome", f"exit {code}; asked with {', '.join(sorted(message))}")
     assert code == 0
-    assert {"run_id", "launch"} & {*asked, *asked["config"]} == set()
-    assert "success rate 50.0 %" in said
+    assert {"run_id", "launch"} & {*message, *message["config"]} == set()
+    assert "success rate 50.0 %" in output
     assert json.loads((tmp_path / "o.json").read_text())["participants"] == {"white_agent": "id-1"}
 
 
@@ -178,12 +178,12 @@ async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: 
 async def test_the_runs_id_is_learned_from_the_judge(
     record_property: Record, metadata: dict[str, str], provenance: object, learned: str | None
 ) -> None:
-    async def told(sink: TaskSink) -> None:
+    async def on_told(sink: TaskSink) -> None:
         sink.annotate(metadata)
         await sink.artifact("r", [json.dumps({"winner": "p", "detail": {**DETAIL, "provenance": provenance}})])
         await sink.complete("done")
 
-    async with agent(OtherJudge(told)) as url:
+    async with agent(OtherJudge(on_told)) as url:
         outcome = await request_assessment(url, "{}", lambda _: None)
     record_property("outcome", f"run_id {outcome.run_id}")
     assert outcome.run_id == learned
@@ -204,10 +204,10 @@ async def test_a_refusal_of_the_judge_is_the_users_to_mend(tmp_path: Path, temp:
 async def test_a_judge_that_asks_for_a_token_is_given_it(tmp_path: Path, record_property: Record) -> None:
     settings = Settings(path="/usr/bin:/bin", auth_token=SecretStr("s3cret"))
     async with agent(OtherJudge(answer), token="s3cret") as url:
-        code, said = await play(tmp_path, url, settings=settings)
+        code, text = await play(tmp_path, url, settings=settings)
     record_property("outcome", f"exit {code}")
     assert code == 0
-    assert "s3cret" not in said
+    assert "s3cret" not in text
 
 
 async def test_an_interrupted_client_cancels_the_assessment(record_property: Record) -> None:
@@ -215,10 +215,10 @@ async def test_an_interrupted_client_cancels_the_assessment(record_property: Rec
         sink.update("Assessment run-1: 1 tasks.")
         await asyncio.Event().wait()
 
-    judge, heard = OtherJudge(work), asyncio.Event()
+    judge, is_reached = OtherJudge(work), asyncio.Event()
     async with agent(judge) as url:
-        asking = asyncio.create_task(request_assessment(url, "{}", lambda _: heard.set()))
-        await heard.wait()
+        asking = asyncio.create_task(request_assessment(url, "{}", lambda _: is_reached.set()))
+        await is_reached.wait()
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         async with asyncio.timeout(60):
@@ -235,11 +235,11 @@ async def test_the_events_of_a_judge_are_read_from_metadata_and_its_prose_is_not
         sink.update("Task t1: failure after 9 steps: x", {EVENT_KEY: to_wire(done, 2)})
         await answer(sink)
 
-    seen: list[Event] = []
+    events: list[Event] = []
     async with agent(OtherJudge(work)) as url:
-        await request_assessment(url, "{}", seen.append)
-    record_property("outcome", ", ".join(type(event).__name__ for event in seen))
-    assert seen == [RunStarted(run_id="r", total=1), done]
+        await request_assessment(url, "{}", events.append)
+    record_property("outcome", ", ".join(type(event).__name__ for event in events))
+    assert events == [RunStarted(run_id="r", total=1), done]
 
 
 @pytest.mark.parametrize("metadata", [{}, {EVENT_KEY: {"event": "flown"}}], ids=["none", "unknown"])
@@ -250,11 +250,11 @@ async def test_prose_without_events_is_shown_and_counts_nothing(
         sink.update("Assessment run-1: 1 task.\nTask t1: success after 2 steps: r", metadata)
         await answer(sink)
 
-    seen: list[Event] = []
+    events: list[Event] = []
     async with agent(OtherJudge(work)) as url:
-        await request_assessment(url, "{}", seen.append)
-    record_property("outcome", str(seen))
-    assert seen == [JudgeText(text="Assessment run-1: 1 task."), JudgeText(text="Task t1: success after 2 steps: r")]
+        await request_assessment(url, "{}", events.append)
+    record_property("outcome", str(events))
+    assert events == [JudgeText(text="Assessment run-1: 1 task."), JudgeText(text="Task t1: success after 2 steps: r")]
 
 
 async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_property: Record) -> None:
@@ -264,12 +264,12 @@ async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_propert
         sink.update("Anything.", {EVENT_KEY: to_wire(started, 1)})
         await answer(sink)
 
-    seen: list[Event] = []
+    events: list[Event] = []
     async with agent(OtherJudge(work)) as url:
         with patch("shared.a2a.client.choose_interface", _older):
-            await request_assessment(url, "{}", seen.append)
-    record_property("outcome", str(seen))
-    assert seen == [started]
+            await request_assessment(url, "{}", events.append)
+    record_property("outcome", str(events))
+    assert events == [started]
 
 
 def _older(interfaces: Sequence[AgentInterface], url: str) -> AgentInterface:

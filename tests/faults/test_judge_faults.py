@@ -55,7 +55,7 @@ async def judge_process(folder: Path, browser_files: Path, port: int) -> AsyncIt
         await asyncio.to_thread(process.wait, 30)
 
 
-def asked(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
+def failure_of_request(url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
     checked = [{**task, "checks": [{"kind": "page", "url": "/"}]} for task in tasks]
     settings = {**FAST, "judge_model": "offline", **config, "tasks": checked}
     return json.dumps({"participants": {"white_agent": url}, "config": settings})
@@ -79,7 +79,7 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
 
         with hostile_site() as site:
             async with participant(script) as url:
-                request = asked(url, some_tasks(site.url, 3), run_id="full")
+                request = failure_of_request(url, some_tasks(site.url, 3), run_id="full")
                 outcome: RunOutcome = await request_assessment(f"http://127.0.0.1:{port}/", request, lambda _: None)
     assert outcome.state == "completed", outcome
     detail = outcome.results[0]["detail"]
@@ -91,8 +91,8 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     )
     assert detail["total_tasks"] == 3
     assert detail["aborted_tasks"] == 2
-    kept = json.loads((tmp_path / "runs" / "full" / "results" / "t0" / "result.json").read_text())
-    assert kept["verdict"] == verdicts[0]
+    content = json.loads((tmp_path / "runs" / "full" / "results" / "t0" / "result.json").read_text())
+    assert content["verdict"] == verdicts[0]
 
 
 @pytest.mark.usefixtures("text_browser")

@@ -190,8 +190,8 @@ async def test_the_task_of_a_killed_judge_ends_as_failed_and_says_how_to_continu
             task = (await called(judge, "GetTask", {"id": client._task_id}))["result"]
     run_id = client.metadata[RUN_ID_KEY]
     assert task["status"]["state"] == "TASK_STATE_FAILED"
-    said = task["status"]["message"]["parts"][0]["text"]
-    assert said.startswith(f"The agent was restarted before the work was done. Continue run {run_id}: send")
+    text = task["status"]["message"]["parts"][0]["text"]
+    assert text.startswith(f"The agent was restarted before the work was done. Continue run {run_id}: send")
     assert task["metadata"][CONTINUES_KEY] == "on request"
 
 

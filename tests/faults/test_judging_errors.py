@@ -28,10 +28,10 @@ class Exploding(Judge):
     def __init__(self, error: BaseException | None = None) -> None:
         self.id, self.info = "exploding-1", JUDGE
         self._error = error
-        self.asked = 0
+        self.calls = 0
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        self.asked += 1
+        self.calls += 1
         if self._error is not None and trajectory.task.task_id == "t1":
             raise self._error
         return Verdict(outcome="success", reason="clicked", judge=self.info)
@@ -74,8 +74,8 @@ async def test_a_trajectory_that_an_error_left_unscored_is_scored_by_the_next_ca
     await scored(run, Exploding(KeyError("t1")))
     judge = Exploding()
     done = await scored(run, judge)
-    record_property("outcome", f"{[one.outcome for one in done]}, {judge.asked} asked for")
-    assert ([one.outcome for one in done], judge.asked) == (["success"] * 3, 1)
+    record_property("outcome", f"{[one.outcome for one in done]}, {judge.calls} asked for")
+    assert ([one.outcome for one in done], judge.calls) == (["success"] * 3, 1)
 
 
 async def test_an_error_takes_no_earlier_verdict_away(run: RunStore, record_property: Record) -> None:
@@ -133,4 +133,4 @@ async def test_an_end_that_needs_no_judge_goes_before_a_verdict_on_file(
     task.write_verdict(judge.id, wrong)
     done = await judge_stored(task, judge)
     record_property("outcome", f"{done.outcome}: {done.reason}")
-    assert (done.outcome, judge.asked) == ("failure", 0)
+    assert (done.outcome, judge.calls) == ("failure", 0)

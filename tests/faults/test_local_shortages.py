@@ -66,27 +66,27 @@ async def play_starved(folder: Path, *, while_dialling: bool = False, attempts: 
 
 
 async def test_no_descriptor_left_to_send_with_aborts_the_task(tmp_path: Path, record_property: Record) -> None:
-    played = await play_starved(tmp_path)
-    record_property("outcome", played.summary())
-    assert (played.outcome, played.retries) == ("aborted", 1)
-    assert played.error.startswith("internal: this machine ran out of a resource")
-    assert "Too many open files" in played.error
+    attempts = await play_starved(tmp_path)
+    record_property("outcome", attempts.summary())
+    assert (attempts.outcome, attempts.retries) == ("aborted", 1)
+    assert attempts.error.startswith("internal: this machine ran out of a resource")
+    assert "Too many open files" in attempts.error
 
 
 async def test_no_descriptor_left_to_read_the_card_with_aborts_the_task(
     tmp_path: Path, record_property: Record
 ) -> None:
-    played = await play_starved(tmp_path, while_dialling=True)
-    record_property("outcome", played.summary())
-    assert (played.outcome, played.retries) == ("aborted", 1)
-    assert played.error.startswith("internal: ")
+    attempts = await play_starved(tmp_path, while_dialling=True)
+    record_property("outcome", attempts.summary())
+    assert (attempts.outcome, attempts.retries) == ("aborted", 1)
+    assert attempts.error.startswith("internal: ")
 
 
 async def test_a_shortage_that_passes_costs_one_attempt(tmp_path: Path, record_property: Record) -> None:
-    played = await play_starved(tmp_path, attempts=1)
-    record_property("outcome", played.summary())
-    assert played.retries == 1
-    assert played.entry["stop_reason"] == "unreadable_replies"
+    attempts = await play_starved(tmp_path, attempts=1)
+    record_property("outcome", attempts.summary())
+    assert attempts.retries == 1
+    assert attempts.entry["stop_reason"] == "unreadable_replies"
 
 
 def wrapped(cause: BaseException) -> Exception:
@@ -138,5 +138,5 @@ def test_any_other_error_is_the_agents(what: str, record_property: Record) -> No
 def blamed(error: Exception) -> str:
     with pytest.raises((InternalFault, ParticipantError)) as caught, blaming_the_agent():
         raise error
-    found: WabeError = caught.value
-    return f"{found.blame}: {found.message}"
+    result: WabeError = caught.value
+    return f"{result.blame}: {result.message}"

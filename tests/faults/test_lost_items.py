@@ -55,9 +55,9 @@ ITEMS = ("Filter", "Sort by price", "Buy the cheapest lamp", "The date is 3 May"
 @pytest.mark.parametrize("shape", POINTS)
 def test_every_key_point_of_a_reply_is_found(record_property: Record, shape: str) -> None:
     reply, points = POINTS[shape]
-    found = parse_key_points(reply)
-    record_property("outcome", f"{found}")
-    assert found == points
+    result = parse_key_points(reply)
+    record_property("outcome", f"{result}")
+    assert result == points
 
 
 @given(
@@ -79,7 +79,7 @@ def test_every_numbered_item_is_found_under_any_heading(
 
 
 def names_of(folder: Path) -> list[str]:
-    return [str(found.relative_to(folder)) for found in find_trajectories(folder)]
+    return [str(folder_found.relative_to(folder)) for folder_found in find_trajectories(folder)]
 
 
 def a_trajectory(folder: Path) -> Path:
@@ -93,18 +93,18 @@ def a_trajectory(folder: Path) -> Path:
 def test_a_trajectory_in_a_folder_of_another_is_found(tmp_path: Path, record_property: Record, inner: str) -> None:
     a_trajectory(tmp_path / "a")
     a_trajectory(tmp_path / inner)
-    found = names_of(tmp_path)
-    record_property("outcome", ", ".join(found))
-    assert found == sorted(["a", inner])
+    names = names_of(tmp_path)
+    record_property("outcome", ", ".join(names))
+    assert names == sorted(["a", inner])
     assert find_trajectories(tmp_path / "a")[0] == tmp_path / "a"
 
 
 def test_earlier_attempts_and_screenshots_are_not_trajectories(tmp_path: Path, record_property: Record) -> None:
     run = a_finished_run(tmp_path, a_result("t1"), a_result("t2"))
     a_trajectory(run.task("t1").folder / "attempts" / "001")
-    found = names_of(run.folder)
-    record_property("outcome", ", ".join(found))
-    assert found == ["results/t1", "results/t2"]
+    names = names_of(run.folder)
+    record_property("outcome", ", ".join(names))
+    assert names == ["results/t1", "results/t2"]
 
 
 @pytest.mark.parametrize("place", ["empty", "group/empty", "group/with/images"])
@@ -113,8 +113,8 @@ async def test_a_folder_without_a_result_is_reported(tmp_path: Path, record_prop
     (tmp_path / place).mkdir(parents=True)
     judge = WebJudge(parts_for(ScriptedModel(webjudge_script())))
     scored = [await judge_stored(TaskStore(folder), judge) for folder in find_trajectories(tmp_path)]
-    told = {str(one.folder.relative_to(tmp_path)): f"{one.outcome}: {one.reason}" for one in scored}
-    record_property("outcome", str(told).replace(str(tmp_path), ""))
+    reported = {str(one.folder.relative_to(tmp_path)): f"{one.outcome}: {one.reason}" for one in scored}
+    record_property("outcome", str(reported).replace(str(tmp_path), ""))
     (broken,) = (one for one in scored if one.outcome == "broken")
     assert (tmp_path / place).is_relative_to(broken.folder)
     assert "result.json: no such file" in broken.reason
@@ -125,14 +125,14 @@ def test_links_that_lead_back_end_and_lose_nothing(tmp_path: Path, record_proper
     a_trajectory(tmp_path / "b" / "inner")
     for name, target in (("a", "b"), ("c", "."), ("b/up", ".."), ("b/inner/top", "../.."), ("loop", "loop")):
         (tmp_path / name).symlink_to(target)
-    found = names_of(tmp_path)
-    record_property("outcome", ", ".join(found))
-    assert found == ["b", "b/inner"]
+    names = names_of(tmp_path)
+    record_property("outcome", ", ".join(names))
+    assert names == ["b", "b/inner"]
 
 
 def test_folders_nested_without_end_are_reported(tmp_path: Path, record_property: Record) -> None:
     a_trajectory(tmp_path / "good")
     tmp_path.joinpath(*["deep"] * 200).mkdir(parents=True)
-    found = names_of(tmp_path)
-    record_property("outcome", ", ".join(found))
-    assert found == ["deep", "good"]
+    names = names_of(tmp_path)
+    record_property("outcome", ", ".join(names))
+    assert names == ["deep", "good"]

@@ -156,7 +156,7 @@ async def ask_judge(
     sink = RecordedEnds()
     text = json.dumps({"participants": {"p": url}, "config": body})
     await JudgeService(settings, folder).execute(AgentMessage(text=text, context_id="c", task_id="t"), sink)
-    return sink.ended
+    return sink.ending
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ async def test_the_judge_refuses_another_request_for_a_run_it_has(
 ) -> None:
     assert (await ask_judge(tmp_path, "r1"))[0] == "completed"
     before = (tmp_path / "runs" / "r1" / "run.json").read_bytes()
-    end, said = await ask_judge(tmp_path, "r1", **changes)
+    end, text = await ask_judge(tmp_path, "r1", **changes)
     record_property("outcome", f"{end}: {difference}")
     assert end == "rejected"
-    assert difference in str(said)
+    assert difference in str(text)
     assert (tmp_path / "runs" / "r1" / "run.json").read_bytes() == before
 
 
@@ -194,8 +194,8 @@ async def test_a_run_whose_record_is_damaged_is_not_resumed(
 ) -> None:
     await ask_judge(tmp_path, "r1")
     (tmp_path / "runs" / "r1" / "run.json").write_bytes(damage)
-    end, said = await ask_judge(tmp_path, "r1")
-    record_property("outcome", f"{end}: {said}")
+    end, text = await ask_judge(tmp_path, "r1")
+    record_property("outcome", f"{end}: {text}")
     assert end == "rejected"
 
 
@@ -212,15 +212,15 @@ def test_a_recorded_request_that_was_edited_does_not_verify(
     assert code == 1
 
 
-def begin_again(store: RunStore, asked: AssessmentRequest, judge_id: str) -> None:
+def begin_again(store: RunStore, request: AssessmentRequest, judge_id: str) -> None:
     begin_run(
         store,
-        config=asked.config,
-        tasks=asked.tasks,
+        config=request.config,
+        tasks=request.tasks,
         role="white_agent",
-        url=asked.participants["white_agent"],
+        url=request.participants["white_agent"],
         judge_id=judge_id,
-        launch=asked.launch,
+        launch=request.launch,
     )
 
 
@@ -229,9 +229,9 @@ def test_a_judge_of_other_code_continues_a_run_and_the_earlier_one_is_named(
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
-    asked = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
+    request = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
     for judge_id in ("offline-2", "offline-3", "offline-3"):
-        begin_again(store, asked, judge_id)
+        begin_again(store, request, judge_id)
     record = store.read_run() or {}
     record_property("outcome", f"judged by {record['judge_id']}, before by {', '.join(record['earlier_judges'])}")
     assert (record["judge_id"], record["earlier_judges"]) == ("offline-3", ["offline-1", "offline-2"])
@@ -244,13 +244,13 @@ def test_a_judge_with_other_prompts_of_the_user_does_not_continue_a_run(
 ) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
-    asked = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
-    asked = asked.model_copy(update={"config": asked.config.model_copy(update={"prompts": "mine"})})
+    request = parse_request(str(plan_again(path, tmp_path / "out").request), lambda _: ())
+    request = request.model_copy(update={"config": request.config.model_copy(update={"prompts": "mine"})})
     record = store.read_run() or {}
     record["request"]["config"]["prompts"] = "mine"
     store.write_run({**record, "request_sha256": sha256_of(record["request"])})
     with pytest.raises(ConfigError, match="judge: offline-1 → offline-2") as refused:
-        begin_again(store, asked, "offline-2")
+        begin_again(store, request, "offline-2")
     record_property("outcome", str(refused.value).splitlines()[1].strip())
 
 
@@ -265,41 +265,43 @@ def test_a_bare_resume_means_the_newest_unfinished_run_of_this_scenario(
         write_scenario(tmp_path / "b" / "s.toml", task="B"),
         tmp_path / "out",
     )
-    wanted = interrupted_run(mine, out)
+    expected = interrupted_run(mine, out)
     for scenario, state in ((mine, "completed"), (others, "cancelled")):
         store = interrupted_run(scenario, out)
         store.write_run({**(store.read_run() or {}), "state": state})
     old = RunStore(out, shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name).name)
-    old.write_run({**(old.read_run() or {}), "scenario": (wanted.read_run() or {})["scenario"]})
+    old.write_run({**(old.read_run() or {}), "scenario": (expected.read_run() or {})["scenario"]})
     merged = interrupted_run(mine, out)
     RunStore(out, f"{merged.run_id}/shards/000-of-001").create()
     (out / "runs" / "99999999-000000-aaaa" / "logs").mkdir(parents=True)
-    found = plan_again(mine, out).store
+    result = plan_again(mine, out).store
     record_property(
         "outcome", "neither the finished one, another scenario's, an older version's, a merged one nor an empty folder"
     )
-    assert found is not None
-    assert found.run_id == wanted.run_id
+    assert result is not None
+    assert result.run_id == expected.run_id
 
 
-@pytest.mark.parametrize("lost", ["aborted", "unscored"])
-def test_a_completed_run_with_something_lost_is_unfinished(tmp_path: Path, record_property: Record, lost: str) -> None:
+@pytest.mark.parametrize("outcome", ["aborted", "unscored"])
+def test_a_completed_run_with_something_lost_is_unfinished(
+    tmp_path: Path, record_property: Record, outcome: str
+) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
-    store.write_run({**(store.read_run() or {}), "state": "completed", "outcomes": {lost: 1}})
-    found = plan_again(path, tmp_path / "out").store
-    record_property("outcome", f"1 {lost}: resumed")
-    assert found is not None
+    store.write_run({**(store.read_run() or {}), "state": "completed", "outcomes": {outcome: 1}})
+    result = plan_again(path, tmp_path / "out").store
+    record_property("outcome", f"1 {outcome}: resumed")
+    assert result is not None
 
 
 def test_a_scenario_that_was_moved_is_known_by_its_bytes(tmp_path: Path, record_property: Record) -> None:
     path = write_scenario(tmp_path / "a" / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
     moved = path.rename(tmp_path / "moved.toml")
-    found = plan_again(moved, tmp_path / "out").store
-    record_property("outcome", "found" if found else "not found")
-    assert found is not None
-    assert found.run_id == store.run_id
+    result = plan_again(moved, tmp_path / "out").store
+    record_property("outcome", "found" if result else "not found")
+    assert result is not None
+    assert result.run_id == store.run_id
 
 
 def test_a_run_named_by_its_folder_is_resumed_where_it_is(tmp_path: Path, record_property: Record) -> None:
@@ -370,7 +372,7 @@ def held_by_another_process(store: RunStore) -> Iterator["subprocess.Popen[str]"
             process.kill()
 
 
-async def test_a_second_runner_is_told_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
+async def test_a_second_runner_learns_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
     path = write_scenario(tmp_path / "s.toml")
     store = interrupted_run(path, tmp_path / "out")
     with held_by_another_process(store) as other, pytest.raises(ConfigError) as refused:
@@ -380,13 +382,13 @@ async def test_a_second_runner_is_told_which_process_writes_the_run(tmp_path: Pa
     assert not (store.folder / "logs").exists()
 
 
-async def test_a_second_judge_is_told_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
+async def test_a_second_judge_learns_which_process_writes_the_run(tmp_path: Path, record_property: Record) -> None:
     await ask_judge(tmp_path, "r1")
     with held_by_another_process(RunStore(tmp_path, "r1")) as other:
-        end, said = await ask_judge(tmp_path, "r1")
-    record_property("outcome", f"{end}: {str(said).replace(str(other.pid), 'PID')}")
+        end, text = await ask_judge(tmp_path, "r1")
+    record_property("outcome", f"{end}: {str(text).replace(str(other.pid), 'PID')}")
     assert end == "rejected"
-    assert f"process {other.pid}" in str(said)
+    assert f"process {other.pid}" in str(text)
 
 
 @pytest.mark.parametrize("target", ["run", "task"])
@@ -467,10 +469,10 @@ async def test_a_run_that_never_started_leaves_nothing_behind(
 ) -> None:
     out = tmp_path / "out"
     before = interrupted_run(write_scenario(tmp_path / "other.toml"), out)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         judge, agent = (f"http://127.0.0.1:{port}" for port in free_ports(2))
         if fault == "already taken":
-            judge = f"http://127.0.0.1:{taken.getsockname()[1]}"
+            judge = f"http://127.0.0.1:{listener.getsockname()[1]}"
         path = write_scenario(tmp_path / "s.toml", judge=judge, agent=agent, **commands)
         with pytest.raises(ConfigError, match=fault) as failed:
             await run_here(scenario=path, output_dir=out)
@@ -480,9 +482,9 @@ async def test_a_run_that_never_started_leaves_nothing_behind(
 
 
 async def test_a_request_that_the_judge_refuses_leaves_nothing_behind(tmp_path: Path, record_property: Record) -> None:
-    end, said = await ask_judge(
+    end, text = await ask_judge(
         tmp_path, "new", prompts=str(tmp_path / "gone"), judge_model="openai:x", judge_base_url="http://127.0.0.1:1/"
     )
-    record_property("outcome", f"{end}: {str(said).replace(str(tmp_path), '')}")
+    record_property("outcome", f"{end}: {str(text).replace(str(tmp_path), '')}")
     assert end == "rejected"
     assert list(tmp_path.iterdir()) == []

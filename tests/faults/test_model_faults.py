@@ -57,12 +57,12 @@ async def test_a_model_that_is_down_leaves_the_task_unscored(judge: LiveJudge) -
 
 
 async def test_a_fault_that_goes_away_is_got_over(judge: LiveJudge) -> None:
-    asked: list[object] = []
+    requests: list[object] = []
 
     def plan(received: ModelCall, _: int) -> Answer:
         """Each question fails once."""
-        is_new = received.body not in asked
-        asked.append(received.body)
+        is_new = received.body not in requests
+        requests.append(received.body)
         return openai_error(503, "overloaded", retry_after_ms="5") if is_new else always_yes()
 
     assert (await judged(judge, plan)).verdict == ("success", "finished")
@@ -100,7 +100,7 @@ async def test_an_unscored_task_is_judged_again_on_resuming_without_playing_agai
         async with participant(script) as url:
             model.plan = FAULTS["blocked"]
             first = await judge.ask(url, some_tasks(site.url), run_id="again")
-            played = plays
+            outcome = plays
             model.plan = always_yes
             second = await judge.ask(url, some_tasks(site.url), run_id="again")
-    assert (first.verdict[0], second.verdict[0], plays) == ("unscored", "success", played)
+    assert (first.verdict[0], second.verdict[0], plays) == ("unscored", "success", outcome)

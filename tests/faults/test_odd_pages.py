@@ -71,8 +71,8 @@ async def test_the_attempt_goes_on_after(judge: LiveJudge, name: str) -> None:
     with hostile_site(odd_site_pages(lambda each: each in (name, "goal"))) as site:
         assessed = await judge.play(script, site.url, step_timeout_s=120, task_timeout_s=300)
     assert assessed.verdict == ("success", "finished"), assessed.entry
-    if (told := PAGES[name]) is not None:
-        assert assessed.result()["steps"][1]["notice"]["code"] in told
+    if (messages := PAGES[name]) is not None:
+        assert assessed.result()["steps"][1]["notice"]["code"] in messages
 
 
 @pytest.mark.own_browser

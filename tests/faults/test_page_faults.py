@@ -81,15 +81,17 @@ async def test_a_page_that_eats_all_memory_costs_its_tab_only(
 
 
 @pytest.mark.own_browser
-async def test_what_a_page_does_on_the_way_is_waited_for_told_or_bounded(judge: LiveJudge, dice: random.Random) -> None:
+async def test_what_a_page_does_on_the_way_is_waited_for_reported_or_bounded(
+    judge: LiveJudge, dice: random.Random
+) -> None:
     strike = dice.randrange(3)
-    told: list[str | None] = []
+    messages: list[str | None] = []
     lengths: list[int] = []
     downloaded: list[int] = []
 
     def goes_to_silence(turn: ParticipantTurn) -> str | Awaitable[str]:
         if turn.n == strike + 1:
-            told.append(turn.observation.feedback)
+            messages.append(turn.observation.feedback)
         return visiting(f"{site.url}silent", strike)(turn)
 
     def clicks(link: str) -> Script:
@@ -133,11 +135,11 @@ async def test_what_a_page_does_on_the_way_is_waited_for_told_or_bounded(judge: 
         # A link that is never answered takes 7.4 s to observe with the limits of these tests.
         entries = await play_cases(judge, site, cases, call_timeout_s=15)
         await asyncio.to_thread(site.released.wait, 0.2)
-        assert site.sent < 300_000_000
+        assert site.bytes_sent < 300_000_000
     ends = {name: (entry["verdict"], entry["stop_reason"]) for name, entry in entries.items()}
     assert ends == {**dict.fromkeys(cases, ("success", "finished")), "dialogs": ("failure", "max_steps")}
-    assert told[0] is not None
-    assert "Timeout" in told[0]
+    assert messages[0] is not None
+    assert "Timeout" in messages[0]
     assert not any("GOTO" in line for line in entries["address"]["action_history"])
     assert [step["url"] for step in entries["link"]["steps"]] == [f"{site.url}link"] * 2
     assert max(downloaded) < 150_000_000

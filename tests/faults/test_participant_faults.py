@@ -1,4 +1,4 @@
-"""The participant is killed, hangs, or answers what is no answer: scored 0 with the cause, at random steps."""
+"""The participant is killed, hangs, or answers with something else: scored 0 with the cause, at random steps."""
 
 import asyncio
 import random
@@ -78,7 +78,7 @@ async def test_a_participant_that_is_killed_is_scored_zero(judge: LiveJudge, dic
     port, strike = free_port(), dice.randrange(1, 4)
     with hostile_site() as site:
         async with participant_process(port, strike) as process:
-            asked = judge.ask(f"http://127.0.0.1:{port}/", some_tasks(site.url), run_id="killed")
+            request = judge.ask(f"http://127.0.0.1:{port}/", some_tasks(site.url), run_id="killed")
             steps = judge.output_dir / "runs" / "killed" / "results" / "t0" / "steps.jsonl"
 
             async def strike_at() -> None:
@@ -87,7 +87,7 @@ async def test_a_participant_that_is_killed_is_scored_zero(judge: LiveJudge, dic
                 process.send_signal(signal.SIGKILL)
 
             async with asyncio.timeout(120):
-                assessed, _ = await asyncio.gather(asked, strike_at())
+                assessed, _ = await asyncio.gather(request, strike_at())
     assessed.check()
     await judge.is_clean()
     assert "connection to the agent failed" in blames_the_participant(assessed)
@@ -105,30 +105,30 @@ async def test_a_participant_that_hangs_is_scored_zero_after_the_reply_timeout(
 ) -> None:
     strike = dice.randrange(3)
 
-    async def answer(asked: RawRequest) -> bytes | None:
-        if asked.number == strike:
+    async def answer(request: RawRequest) -> bytes | None:
+        if request.number == strike:
             await asyncio.sleep(60)
-        return message(asked, PRESS)
+        return message(request, PRESS)
 
     assessed = await play_raw(judge, answer, reply_timeout_s=0.5)
     assert "no reply within 0.5 s" in blames_the_participant(assessed)
 
 
 async def test_a_slow_participant_within_the_limit_is_waited_for(judge: LiveJudge) -> None:
-    async def answer(asked: RawRequest) -> bytes:
+    async def answer(request: RawRequest) -> bytes:
         await asyncio.sleep(0.5)
-        return message(asked, PRESS if asked.number < 1 else finish())
+        return message(request, PRESS if request.number < 1 else finish())
 
     assessed = await play_raw(judge, answer, reply_timeout_s=5)
     assert assessed.verdict == ("success", "finished")
 
 
 async def test_a_participant_that_trickles_its_answer_is_stopped_by_the_clock(judge: LiveJudge) -> None:
-    async def answer(asked: RawRequest) -> None:
-        asked.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+    async def answer(request: RawRequest) -> None:
+        request.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
         for _ in range(1000):
-            asked.writer.write(b" ")
-            await asked.writer.drain()
+            request.writer.write(b" ")
+            await request.writer.drain()
             await asyncio.sleep(0.05)
 
     assessed = await play_raw(judge, answer, reply_timeout_s=0.5)
@@ -175,38 +175,38 @@ GARBAGE = {
 async def test_garbage_is_the_participants_fault(judge: LiveJudge, dice: random.Random, kind: str) -> None:
     strike = dice.randrange(2)
 
-    def answer(asked: RawRequest) -> bytes:
-        return GARBAGE[kind] if asked.number >= strike else message(asked, PRESS)
+    def answer(request: RawRequest) -> bytes:
+        return GARBAGE[kind] if request.number >= strike else message(request, PRESS)
 
     blames_the_participant(await play_raw(judge, answer))
 
 
 async def test_a_hundred_megabytes_are_cut_off(judge: LiveJudge) -> None:
-    sent = 0
+    size = 0
 
-    async def answer(asked: RawRequest) -> None:
-        nonlocal sent
-        asked.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+    async def answer(request: RawRequest) -> None:
+        nonlocal size
+        request.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
         for _ in range(1600):
-            asked.writer.write(b"x" * 65_536)
-            await asked.writer.drain()
-            sent += 65_536
+            request.writer.write(b"x" * 65_536)
+            await request.writer.drain()
+            size += 65_536
 
     assessed = await play_raw(judge, answer)
     assert "more than 5000000 bytes" in blames_the_participant(assessed)
-    assert sent < 20_000_000
+    assert size < 20_000_000
 
 
 async def test_another_episodes_context_is_refused(judge: LiveJudge) -> None:
-    assessed = await play_raw(judge, lambda asked: message(asked, PRESS, contextId="somebody-elses"))
+    assessed = await play_raw(judge, lambda request: message(request, PRESS, contextId="somebody-elses"))
     assert "another context" in blames_the_participant(assessed)
 
 
 async def test_replies_that_cannot_be_read_end_the_episode_after_three(judge: LiveJudge, dice: random.Random) -> None:
     start = dice.randrange(2)
 
-    def answer(asked: RawRequest) -> bytes:
-        return message(asked, PRESS if asked.number < start else "I would rather talk about the weather.")
+    def answer(request: RawRequest) -> bytes:
+        return message(request, PRESS if request.number < start else "I would rather talk about the weather.")
 
     assessed = await play_raw(judge, answer)
     assert assessed.verdict == ("failure", "unreadable_replies")
@@ -218,10 +218,10 @@ async def test_a_participant_that_goes_away_between_steps_is_scored_zero(judge: 
     strike = dice.randrange(1, 3)
     agents: list[RawAgent] = []
 
-    def answer(asked: RawRequest) -> bytes:
-        if asked.number == strike:
+    def answer(request: RawRequest) -> bytes:
+        if request.number == strike:
             agents[0].vanish()
-        return message(asked, PRESS)
+        return message(request, PRESS)
 
     with hostile_site() as site:
         async with raw_agent(answer) as agent:

@@ -32,17 +32,17 @@ async def test_a_proxy_that_no_longer_accepts_its_password_is_a_fault_that_names
 
 def recovers_once_noticed(proxy: FakeProxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the proxy know its password again as soon as the judge has found the problem; these are the problems."""
-    found: list[str] = []
+    results: list[str] = []
     ask = UpstreamProxy.problem
 
     async def problem(upstream: UpstreamProxy) -> str | None:
-        if (said := await ask(upstream)) is not None:
-            found.append(said)
+        if (text := await ask(upstream)) is not None:
+            results.append(text)
             proxy.has_forgotten = False
-        return said
+        return text
 
     monkeypatch.setattr(UpstreamProxy, "problem", problem)
-    return found
+    return results
 
 
 # What differs by scheme is how a refusal is noticed, which the test above shows for both.
@@ -52,7 +52,7 @@ async def test_an_attempt_after_the_proxy_has_recovered_counts(
 ) -> None:
     episodes: set[int] = set()
     async with fake_proxy(scheme) as proxy:
-        found = recovers_once_noticed(proxy, monkeypatch)
+        result = recovers_once_noticed(proxy, monkeypatch)
 
         def script(turn: ParticipantTurn) -> str:
             if not episodes:
@@ -62,7 +62,7 @@ async def test_an_attempt_after_the_proxy_has_recovered_counts(
 
         with hostile_site() as site:
             assessed = await judge.play(script, site.url, max_task_retries=1, upstream_proxy=proxy.url(scheme))
-    (problem,) = found
+    (problem,) = result
     assert "does not accept the user name and password" in problem
     assert assessed.verdict == ("success", "finished"), assessed.entry
     assert assessed.result()["attempt"] == 2

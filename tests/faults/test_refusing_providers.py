@@ -82,7 +82,7 @@ async def judged(one: Trajectory, form: str, objected: str, folder: Path) -> tup
 
 
 @pytest.fixture
-def told(record_property: Callable[[str, object], None]) -> Callable[[Verdict], tuple[str, str | None]]:
+def report_verdict(record_property: Callable[[str, object], None]) -> Callable[[Verdict], tuple[str, str | None]]:
     """Puts a verdict into the test's report."""
 
     def tell(verdict: Verdict) -> tuple[str, str | None]:
@@ -92,38 +92,40 @@ def told(record_property: Callable[[str, object], None]) -> Callable[[Verdict], 
     return tell
 
 
-Told = Callable[[Verdict], tuple[str, str | None]]
-LOST = ("failure", "withheld_evidence")
+ReportVerdict = Callable[[Verdict], tuple[str, str | None]]
+WITHHELD = ("failure", "withheld_evidence")
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_typed_text_that_the_provider_refuses_is_scored_zero(tmp_path: Path, form: str, told: Told) -> None:
-    verdict, asked = await judged(attempt(tmp_path, typed(0, BAD), clicked(1)), form, BAD, tmp_path)
-    assert told(verdict) == LOST
+async def test_typed_text_that_the_provider_refuses_is_scored_zero(
+    tmp_path: Path, form: str, report_verdict: ReportVerdict
+) -> None:
+    verdict, request = await judged(attempt(tmp_path, typed(0, BAD), clicked(1)), form, BAD, tmp_path)
+    assert report_verdict(verdict) == WITHHELD
     # Two screenshots, the decision, and the decision without the text.
-    assert len(asked) == 4
+    assert len(request) == 4
 
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_page_of_another_site_that_the_provider_refuses_is_scored_zero(
-    tmp_path: Path, form: str, told: Told
+    tmp_path: Path, form: str, report_verdict: ReportVerdict
 ) -> None:
     one = attempt(tmp_path, clicked(0), clicked(1, at=ELSEWHERE))
     verdict, _ = await judged(one, form, "[shot 1]", tmp_path)
-    assert told(verdict) == LOST
+    assert report_verdict(verdict) == WITHHELD
 
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_the_site_s_own_page_that_the_provider_refuses_leaves_the_task_unscored(
-    tmp_path: Path, form: str, told: Told
+    tmp_path: Path, form: str, report_verdict: ReportVerdict
 ) -> None:
     verdict, _ = await judged(attempt(tmp_path, clicked(0), typed(1, "my words")), form, "[shot 0]", tmp_path)
-    assert told(verdict) == ("unscored", None)
+    assert report_verdict(verdict) == ("unscored", None)
 
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_provider_that_refuses_everything_leaves_the_task_unscored(
-    tmp_path: Path, form: str, told: Told
+    tmp_path: Path, form: str, report_verdict: ReportVerdict
 ) -> None:
     verdict, _ = await judged(attempt(tmp_path, typed(0, BAD)), form, "", tmp_path)
-    assert told(verdict) == ("unscored", None)
+    assert report_verdict(verdict) == ("unscored", None)

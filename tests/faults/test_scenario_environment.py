@@ -33,7 +33,7 @@ async def log_of_the_agent(folder: Path, env: str, environ: dict[str, str]) -> s
 
 
 @pytest.mark.parametrize(
-    ("env", "environ", "seen"),
+    ("env", "environ", "expected"),
     [
         ('env = { MY_KEY = "${MY_KEY}" }', {"MY_KEY": "k1"}, "key=k1 mode="),
         ('env = { MY_KEY = "${OTHER}" }', {"MY_KEY": "k1", "OTHER": "k2"}, "key=k2 mode="),
@@ -43,11 +43,11 @@ async def log_of_the_agent(folder: Path, env: str, environ: dict[str, str]) -> s
     ids=["the platform's syntax", "another name", "several, each once", "a plain value"],
 )
 async def test_an_agent_that_is_started_gets_the_values(
-    tmp_path: Path, record_property: Record, env: str, environ: dict[str, str], seen: str
+    tmp_path: Path, record_property: Record, env: str, environ: dict[str, str], expected: str
 ) -> None:
     printed = await log_of_the_agent(tmp_path, env, environ)
     record_property("outcome", printed)
-    assert printed == seen
+    assert printed == expected
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_a_key_that_only_the_judge_has_is_enough_for_its_model(tmp_path: Path, r
 def test_no_value_is_shown_or_recorded(tmp_path: Path, record_property: Record, changes: dict[str, str]) -> None:
     path = write_scenario(tmp_path / "s.toml", env='env = { KEY = "${MY_KEY}" }', **changes)
     plan = make_plan(RunOptions(scenario=path), Settings.from_environ({"MY_KEY": "s3cret"}))
-    shown = f"{plan!r} {plan.request}"
-    record_property("outcome", f"shown {shown.count('s3cret')} times")
-    assert "s3cret" not in shown
+    text = f"{plan!r} {plan.request}"
+    record_property("outcome", f"shown {text.count('s3cret')} times")
+    assert "s3cret" not in text
 
 
 def test_an_expired_log_in_is_noted_when_a_run_starts(tmp_path: Path, record_property: Record) -> None:

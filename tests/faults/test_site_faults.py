@@ -50,7 +50,7 @@ async def test_sites_that_are_down_or_block_are_retried_then_aborted_and_exclude
     with hostile_site({"/blocked": lambda handler: handler.send(b"<title>Just a moment...</title>", 403)}) as site:
         websites = {"good": site.url, "down": f"http://127.0.0.1:{free_port()}/", "blocked": f"{site.url}blocked"}
         entries = await play_sites(judge, {**websites, "as_good": site.url}, max_parallel=2, max_task_retries=1)
-        assert site.seen.count("/blocked") == 2
+        assert site.paths.count("/blocked") == 2
     assert ends(entries) == {"good": SUCCESS, "down": FAULT, "blocked": ("aborted", "site_blocked"), "as_good": SUCCESS}
     assert entries["down"]["attempt"] == 2
     assert entries["blocked"]["flags"] == ["shared_state", "site_blocked"]

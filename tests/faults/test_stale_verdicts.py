@@ -31,10 +31,10 @@ class Player:
 
     def __init__(self, *, clicks: bool) -> None:
         self._clicks = clicks
-        self.asked: dict[str, int] = {}
+        self.turns: dict[str, int] = {}
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        number = self.asked[context_id] = self.asked.get(context_id, 0) + 1
+        number = self.turns[context_id] = self.turns.get(context_id, 0) + 1
         done = number == STEPS or not self._clicks
         return render_reply(Action(tool="finish") if done else Action(tool="browser_click", params={"target": "e1"}))
 
@@ -44,10 +44,10 @@ class ClickJudge(Judge):
 
     def __init__(self, code: str = JUDGE.code_checksum, *, is_down: bool = False) -> None:
         self.id, self.info = "click-1", JUDGE.model_copy(update={"code_checksum": code})
-        self.asked, self.is_down = 0, is_down
+        self.calls, self.is_down = 0, is_down
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        self.asked += 1
+        self.calls += 1
         if self.is_down:
             return Verdict(outcome="unscored", reason="judge model: down", judge=self.info)
         clicked = any("CLICK" in line for line in trajectory.action_history)
@@ -123,8 +123,8 @@ async def test_a_whole_success_is_kept_on_resume(tmp_path: Path, record_property
     await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
     player, judge = Player(clicks=False), ClickJudge()
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
-    record_property("outcome", f"{done[0].outcome}; {len(player.asked)} episodes and {judge.asked} verdicts more")
-    assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 0)
+    record_property("outcome", f"{done[0].outcome}; {len(player.turns)} episodes and {judge.calls} verdicts more")
+    assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 0)
 
 
 async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_is_kept(
@@ -136,16 +136,16 @@ async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_
     before = (folder / "verdicts/click-1.json").read_bytes()
     player, judge = Player(clicks=False), ClickJudge("new")
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
-    (kept,) = (folder / "verdicts/earlier").iterdir()
-    record_property("outcome", f"{done[0].outcome}; {judge.asked} verdict more; the earlier one is {kept.name[:8]}…")
-    assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 1)
-    assert kept.read_bytes() == before
+    (file,) = (folder / "verdicts/earlier").iterdir()
+    record_property("outcome", f"{done[0].outcome}; {judge.calls} verdict more; the earlier one is {file.name[:8]}…")
+    assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 1)
+    assert file.read_bytes() == before
     for path in ("verdicts/click-1.json", "result.json"):
         assert json.loads((folder / path).read_text())["judge"]["code_checksum"] == "new"
     # And only once.
     again = ClickJudge("new")
     await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=again)
-    assert again.asked == 0
+    assert again.calls == 0
 
 
 async def test_a_judge_of_other_code_that_is_down_leaves_no_verdict_of_the_code_before(
@@ -156,7 +156,7 @@ async def test_a_judge_of_other_code_that_is_down_leaves_no_verdict_of_the_code_
     down = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new", is_down=True))
     up = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new"))
     record_property("outcome", f"{down[0].outcome}, then {up[0].outcome}")
-    assert [down[0].outcome, up[0].outcome, len(player.asked)] == ["unscored", "success", 0]
+    assert [down[0].outcome, up[0].outcome, len(player.turns)] == ["unscored", "success", 0]
 
 
 async def test_a_verdict_that_was_deleted_is_given_again_without_playing(
@@ -166,8 +166,8 @@ async def test_a_verdict_that_was_deleted_is_given_again_without_playing(
     shutil.rmtree(RunStore(tmp_path, "r").task("t0").folder / "verdicts")
     player, judge = Player(clicks=False), ClickJudge()
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
-    record_property("outcome", f"{done[0].outcome}; {len(player.asked)} episodes and {judge.asked} verdicts more")
-    assert (done[0].outcome, len(player.asked), judge.asked) == ("success", 0, 1)
+    record_property("outcome", f"{done[0].outcome}; {len(player.turns)} episodes and {judge.calls} verdicts more")
+    assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 1)
 
 
 async def a_failure_with_a_copied_success(folder: Path) -> TaskStore:
@@ -253,6 +253,6 @@ TAMPERINGS: dict[str, Callable[[Path], Any]] = {
 def test_verify_finds(finished: RunStore, tampering: str, record_property: Record) -> None:
     assert verify_run(finished).mismatches == ()
     TAMPERINGS[tampering](finished.task("t0").folder)
-    found = verify_run(finished).mismatches
-    record_property("outcome", "; ".join(found))
-    assert found
+    mismatches = verify_run(finished).mismatches
+    record_property("outcome", "; ".join(mismatches))
+    assert mismatches

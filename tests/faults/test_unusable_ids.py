@@ -50,10 +50,10 @@ def leave(capsys: pytest.CaptureFixture[str]) -> Leave:
     """Runs a command to its end: its exit code, and what it says."""
 
     def left(*arguments: object) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             run_command(app, list(map(str, arguments)), name="wabe")
-        written = capsys.readouterr()
-        return int(str(ended.value.code)), written.out + written.err
+        output = capsys.readouterr()
+        return int(str(exit_info.value.code)), output.out + output.err
 
     return left
 
@@ -67,9 +67,9 @@ def submission(path: Path, *ids: str, **changes: Any) -> Path:
     return path
 
 
-def is_one_line(said: str, *parts: str) -> bool:
-    line = said.removesuffix("\n")
-    return said.startswith("error: ") and line.isprintable() and len(line) < 700 and all(part in said for part in parts)
+def is_one_line(text: str, *parts: str) -> bool:
+    line = text.removesuffix("\n")
+    return text.startswith("error: ") and line.isprintable() and len(line) < 700 and all(part in text for part in parts)
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
@@ -77,20 +77,20 @@ def test_merge_refuses_an_id_that_cannot_be_a_folder(
     tmp_path: Path, leave: Leave, what: str, record_property: Record
 ) -> None:
     files = submission(tmp_path / "a.json", "t1"), submission(tmp_path / "b.json", UNUSABLE[what])
-    code, said = leave("merge", *files)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    code, text = leave("merge", *files)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
-    assert is_one_line(said, "b.json: tasks #1: task_id", "not usable as a folder name")
+    assert is_one_line(text, "b.json: tasks #1: task_id", "not usable as a folder name")
 
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_merge_refuses_a_name_that_windows_reserves(
     tmp_path: Path, leave: Leave, name: str, record_property: Record
 ) -> None:
-    code, said = leave("merge", submission(tmp_path / "a.json", name))
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    code, text = leave("merge", submission(tmp_path / "a.json", name))
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
-    assert is_one_line(said, f'a.json: tasks #1: task_id "{name}" is a name that Windows reserves')
+    assert is_one_line(text, f'a.json: tasks #1: task_id "{name}" is a name that Windows reserves')
 
 
 @pytest.mark.parametrize(
@@ -102,20 +102,20 @@ def test_merge_refuses_ids_that_differ_only_in_case(
 ) -> None:
     groups = [ids] if files == 1 else [(name,) for name in ids]
     paths = [submission(tmp_path / f"{number}.json", *group) for number, group in enumerate(groups)]
-    code, said = leave("merge", *paths)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    code, text = leave("merge", *paths)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
-    assert is_one_line(said, f"{paths[-1].name}: tasks #", "only in case")
+    assert is_one_line(text, f"{paths[-1].name}: tasks #", "only in case")
 
 
 @pytest.mark.parametrize("epoch", [0, -1, 101, 10**9, True, 1.5, "1", None])
 def test_merge_refuses_an_epoch_that_no_run_has(
     tmp_path: Path, leave: Leave, epoch: Any, record_property: Record
 ) -> None:
-    code, said = leave("merge", submission(tmp_path / "a.json", "t1", epoch=epoch))
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    code, text = leave("merge", submission(tmp_path / "a.json", "t1", epoch=epoch))
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
-    assert is_one_line(said, "a.json: tasks #1: its epoch")
+    assert is_one_line(text, "a.json: tasks #1: its epoch")
 
 
 def test_the_same_task_in_two_epochs_does_not_clash(tmp_path: Path, leave: Leave) -> None:
@@ -142,10 +142,10 @@ def test_merging_shards_refuses_an_id_that_cannot_be_a_folder(
     tmp_path: Path, leave: Leave, what: str, record_property: Record
 ) -> None:
     run = shards_of(tmp_path, "t1", UNUSABLE[what])
-    code, said = leave("merge", run.run_id, "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    code, text = leave("merge", run.run_id, "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
-    assert is_one_line(said, "001-of-002/run.json: task_id", "not usable as a folder name")
+    assert is_one_line(text, "001-of-002/run.json: task_id", "not usable as a folder name")
     assert not (tmp_path / "x").exists()
 
 
@@ -153,10 +153,10 @@ def test_merging_shards_refuses_ids_that_differ_only_in_case(
     tmp_path: Path, leave: Leave, record_property: Record
 ) -> None:
     run = shards_of(tmp_path, "shop", "Shop")
-    code, said = leave("merge", run.run_id, "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')}")
+    code, text = leave("merge", run.run_id, "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
-    assert is_one_line(said, "001-of-002/run.json", '"Shop"', "only in case")
+    assert is_one_line(text, "001-of-002/run.json", '"Shop"', "only in case")
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "score"])
@@ -168,12 +168,12 @@ def test_an_unusable_id_in_a_run_is_named(
     record = run.read_run() or {}
     write_json(run.folder / "run.json", record | {"task_ids": ["t1", UNUSABLE[what]]})
     options = ("--model", "offline") if command == "score" else ()
-    code, said = leave(command, run.run_id, "--output-dir", tmp_path, *options)
-    told = [line for line in said.splitlines() if "task_id" in line]
-    record_property("outcome", f"exit {code}: {told[0].replace(str(tmp_path), '')[:200]}")
+    code, text = leave(command, run.run_id, "--output-dir", tmp_path, *options)
+    messages = [line for line in text.splitlines() if "task_id" in line]
+    record_property("outcome", f"exit {code}: {messages[0].replace(str(tmp_path), '')[:200]}")
     assert code in (1, 2)
-    assert "run.json: task_id " in told[0]
-    assert all(line.isprintable() and len(line) < 700 for line in told)
+    assert "run.json: task_id " in messages[0]
+    assert all(line.isprintable() and len(line) < 700 for line in messages)
 
 
 SCENARIO = """
@@ -193,11 +193,11 @@ def test_a_scenario_with_unusable_ids_is_refused(
 ) -> None:
     path = tmp_path / "s.toml"
     path.write_text(SCENARIO + "".join(TASK.format(json.dumps(name), number) for number, name in enumerate(ids)))
-    code, said = leave("tasks", "validate", path)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    code, text = leave("tasks", "validate", path)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
-    assert "s.toml" in said
-    assert "task_id" in said
+    assert "s.toml" in text
+    assert "task_id" in text
 
 
 def test_trajectories_of_a_folder_have_ids_that_are_different_folders_everywhere(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_trajectories_of_a_folder_have_ids_that_are_different_folders_everywhere
 @pytest.mark.parametrize("name", ["../x", "/etc", "r1/..", "r1/shards", "r\u0430", "", ".", "..", "x" * 200])
 def test_no_name_removes_anything_but_a_run(tmp_path: Path, leave: Leave, name: str, record_property: Record) -> None:
     run = a_finished_run(tmp_path, a_result("t1"), run_id="r1")
-    code, said = leave("runs", "rm", name, "--yes", "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {said.strip().replace(str(tmp_path), '')[:200]}")
+    code, text = leave("runs", "rm", name, "--yes", "--output-dir", tmp_path)
+    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
     assert run.folder.is_dir()

@@ -85,15 +85,15 @@ def refused_action(number: int) -> list[Event]:
     return [step, *failed(number)]
 
 
-def ended(number: int, outcome: str, reason: str) -> list[Event]:
+def end_events(number: int, outcome: str, reason: str) -> list[Event]:
     return [TaskDone.model_validate({"task_id": f"t{number}", "outcome": outcome, "steps": 2, "reason": reason})]
 
 
-def stops(*tasks: list[Event], total: int = 9, kept: int = 0) -> str | None:
+def stops(*tasks: list[Event], total: int = 9, settled: int = 0) -> str | None:
     """What the run is stopped with; events go on to who watches in any case."""
     seen: list[Event] = []
     sink = FirstTasks(seen.append)
-    events = [RunStarted(run_id="r", total=total, kept=kept), *(event for task in tasks for event in task)]
+    events = [RunStarted(run_id="r", total=total, kept=settled), *(event for task in tasks for event in task)]
     try:
         for event in events:
             sink(event)
@@ -104,7 +104,7 @@ def stops(*tasks: list[Event], total: int = 9, kept: int = 0) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("tasks", "total", "kept"),
+    ("tasks", "total", "settled"),
     [
         ([failed(0), failed(1), failed(2)], 9, 0),
         ([failed(0), failed(1)], 2, 0),
@@ -116,9 +116,9 @@ def stops(*tasks: list[Event], total: int = 9, kept: int = 0) -> str | None:
     ids=["three", "two in all", "one in all", "other numbers", "an action that was refused", "resumed"],
 )
 def test_a_run_is_stopped_when_its_first_tasks_end_in_the_same_participant_error(
-    record_property: Record, tasks: list[list[Event]], total: int, kept: int
+    record_property: Record, tasks: list[list[Event]], total: int, settled: int
 ) -> None:
-    why = stops(*tasks, total=total, kept=kept)
+    why = stops(*tasks, total=total, settled=settled)
     record_property("outcome", why)
     assert why is not None
     assert FAILED in why
@@ -129,9 +129,16 @@ def test_a_run_is_stopped_when_its_first_tasks_end_in_the_same_participant_error
     [
         [acted(0), failed(1), failed(2), failed(3)],
         [failed(0), failed(1, "no reply within 8 s"), failed(2), failed(3)],
-        [failed(0), failed(1), ended(2, "failure", "over the step budget, no answer"), failed(3), failed(4), failed(5)],
-        [failed(0), failed(1), ended(2, "aborted", "browser: it died"), failed(3), failed(4)],
-        [ended(n, "failure", "the wrong lamp") for n in range(5)],
+        [
+            failed(0),
+            failed(1),
+            end_events(2, "failure", "over the step budget, no answer"),
+            failed(3),
+            failed(4),
+            failed(5),
+        ],
+        [failed(0), failed(1), end_events(2, "aborted", "browser: it died"), failed(3), failed(4)],
+        [end_events(n, "failure", "the wrong lamp") for n in range(5)],
     ],
     ids=["it acted", "different errors", "another end", "an aborted task", "lost fairly"],
 )
@@ -142,7 +149,7 @@ def test_a_participant_that_fails_in_other_ways_is_scored(record_property: Recor
 
 
 def test_the_last_task_of_a_resumed_run_is_scored(record_property: Record) -> None:
-    why = stops(failed(8), total=9, kept=8)
+    why = stops(failed(8), total=9, settled=8)
     record_property("outcome", why or "scored 0, as in the tasks before the participant could play")
     assert why is None
 
@@ -204,20 +211,20 @@ async def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_fixed(
             agent_cmd=f'cmd = "python {script} {key} {agent}"',
         )
         path.write_text(path.read_text().replace("https://shop.test/", site.url))
-        asked: dict[str, Any] = {"scenario": path, "output_dir": tmp_path / "out", "limit": 1}
+        request: dict[str, Any] = {"scenario": path, "output_dir": tmp_path / "out", "limit": 1}
         with pytest.raises(WabeError) as stopped:
-            await run_here(settings, command=("agentbeats-run", str(path)), **asked)
+            await run_here(settings, command=("agentbeats-run", str(path)), **request)
         (run,) = (tmp_path / "out" / "runs").iterdir()
         has_results = (run / "results.json").exists()
         key.touch()
-        said = stopped.value.message.splitlines()
-        (again,) = [line.partition("resume with: ")[2] for line in said if "--resume" in line]
-        code, _ = await run_here(settings, **asked, resume=again.split()[-1])
+        text = stopped.value.message.splitlines()
+        (again,) = [line.partition("resume with: ")[2] for line in text if "--resume" in line]
+        code, _ = await run_here(settings, **request, resume=again.split()[-1])
     (result,) = [json.loads(file.read_text()) for file in run.glob("results/*/result.json")]
-    record_property("outcome", f"{said[0]}; resumed: exit {code}")
+    record_property("outcome", f"{text[0]}; resumed: exit {code}")
     assert not isinstance(stopped.value, ConfigError)
-    assert "LookupError" in said[0]
-    assert said[-1] == "LookupError: the key is not there"
+    assert "LookupError" in text[0]
+    assert text[-1] == "LookupError: the key is not there"
     assert not has_results
     assert again == f"agentbeats-run {path} --output-dir {tmp_path / 'out'} --limit 1 --resume {run.name}"
     assert code == 0
@@ -230,7 +237,7 @@ CHAINED = "try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('no mo
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("print('up'); raise ValueError('no model')", "with exit code 1: ValueError: no model"),
         (CHAINED, "with exit code 1: ValueError: no model"),
@@ -241,7 +248,7 @@ CHAINED = "try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('no mo
     ids=["traceback", "chained", "exit code", "killed", "ended"],
 )
 async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_log(
-    tmp_path: Path, record_property: Record, code: str, told: str
+    tmp_path: Path, record_property: Record, code: str, message: str
 ) -> None:
     log = tmp_path / "white_agent.log"
     child = await start_child(
@@ -249,16 +256,16 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
     )
     async with asyncio.timeout(30):
         await child.process.wait()
-    said = child.crash()
+    crash = child.crash()
     await child.stop()
-    record_property("outcome", str(said).replace(str(log), log.name))
-    assert said == f"white_agent ended during the run {told} (its log: {log})"
+    record_property("outcome", str(crash).replace(str(log), log.name))
+    assert crash == f"white_agent ended during the run {message} (its log: {log})"
 
 
 async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path, record_property: Record) -> None:
     env = {"PATH": "/bin:/usr/bin"}
     child = await start_child("white_agent", "sleep 60", env=env, log=tmp_path / "log", scenario_dir=tmp_path)
-    said = child.crash()
+    crash = child.crash()
     await child.stop()
-    record_property("outcome", str(said))
-    assert said is None
+    record_property("outcome", str(crash))
+    assert crash is None

@@ -44,10 +44,10 @@ def never_wait() -> Iterator[None]:
 @pytest.fixture
 def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
     def validated(path: Path) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             run_command(app, ["tasks", "validate", str(path)], name="wabe")
-        written = capsys.readouterr()
-        return int(str(ended.value.code)), (written.out + written.err).strip()
+        output = capsys.readouterr()
+        return int(str(exit_info.value.code)), (output.out + output.err).strip()
 
     return validated
 
@@ -67,8 +67,8 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "script as base url": (('judge_base_url = "javascript:1"',), "'javascript:1' does not begin with http"),
     "file as base url": (('judge_base_url = "file:///etc/passwd"',), "does not begin with http"),
     "base url without a host": (('judge_base_url = "http://"',), "has no host"),
-    "program that is no browser": (('browser_path = "/bin/true"',), "does not look like Chromium"),
-    "file that is no program": (('browser_path = "/etc/passwd"',), "is not a program"),
+    "program that is not a browser": (('browser_path = "/bin/true"',), "does not look like Chromium"),
+    "file that is not a program": (('browser_path = "/etc/passwd"',), "is not a program"),
     "interpreter as browser": ((f'browser_path = "{sys.executable}"',), "does not look like Chromium"),
     "file as prompts": (('prompts = "/etc/passwd"',), "no folder /etc/passwd"),
     "folder without prompts": (('prompts = "/etc"',), "has no prompts.toml"),
@@ -93,12 +93,12 @@ def test_a_setting_that_cannot_work_is_refused_everywhere(
 ) -> None:
     settings, expected = UNUSABLE[name]
     path = scenario(tmp_path, *settings)
-    code, said = validate(path)
-    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    code, text = validate(path)
+    record_property("outcome", f"exit {code}: {text.replace(str(tmp_path), '')}")
     assert code == 2
-    assert len(said.splitlines()) == 1
-    assert said.startswith(f"{path}: ")
-    assert expected in said
+    assert len(text.splitlines()) == 1
+    assert text.startswith(f"{path}: ")
+    assert expected in text
     with pytest.raises(ConfigError) as refused:
         make_plan(RunOptions(scenario=path), Settings.from_environ(WITH_KEYS))
     assert expected in str(refused.value)
@@ -111,10 +111,10 @@ def test_a_website_that_no_browser_can_open_is_refused(
 ) -> None:
     path = tmp_path / "s.toml"
     path.write_text(GOOD.replace("https://www.example.org/", website))
-    code, said = validate(path)
-    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    code, text = validate(path)
+    record_property("outcome", f"exit {code}: {text.replace(str(tmp_path), '')}")
     assert code == 2
-    assert "key 'website'" in said
+    assert "key 'website'" in text
 
 
 def test_settings_that_work_are_accepted(tmp_path: Path, validate: Validate, record_property: Record) -> None:
@@ -124,16 +124,16 @@ def test_settings_that_work_are_accepted(tmp_path: Path, validate: Validate, rec
     path = scenario(
         tmp_path, f'browser_path = "{browser}"', "max_steps = 100", "step_delay = 600", 'judge_model = "openai:a/b:c"'
     )
-    code, said = validate(path)
-    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    code, text = validate(path)
+    record_property("outcome", f"exit {code}: {text.replace(str(tmp_path), '')}")
     assert code == 0
 
 
 def test_a_password_in_an_address_is_not_shown(tmp_path: Path, validate: Validate, record_property: Record) -> None:
-    code, said = validate(scenario(tmp_path, 'judge_base_url = "https://me:hunter2@host/v1"'))
-    record_property("outcome", f"exit {code}: {said.replace(str(tmp_path), '')}")
+    code, text = validate(scenario(tmp_path, 'judge_base_url = "https://me:hunter2@host/v1"'))
+    record_property("outcome", f"exit {code}: {text.replace(str(tmp_path), '')}")
     assert code == 2
-    assert "hunter2" not in said
+    assert "hunter2" not in text
 
 
 @given(
@@ -155,9 +155,9 @@ def test_a_judge_model_is_accepted_only_with_a_provider_and_a_name(name: str) ->
 def test_a_byte_order_mark_is_not_part_of_a_scenario(tmp_path: Path, record_property: Record, mark: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(GOOD, encoding="utf-8-sig" if mark == "UTF-8" else "utf-8")
-    found = load_scenario(path)
-    record_property("outcome", f"{len(found.tasks)} tasks")
-    assert len(found.tasks) == 2
+    loaded = load_scenario(path)
+    record_property("outcome", f"{len(loaded.tasks)} tasks")
+    assert len(loaded.tasks) == 2
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
@@ -192,9 +192,9 @@ def test_a_scenario_that_is_not_a_regular_file_is_refused_at_once(
 def test_runs_are_where_the_option_or_else_the_environment_says(
     record_property: Record, option: str | None, variable: str | None, expected: str
 ) -> None:
-    found = output_folder(Path(option) if option else None, Settings(output_dir=variable))
-    record_property("outcome", f"--output-dir {option}, WABE_OUTPUT_DIR {variable}: {found}")
-    assert found == Path(expected)
+    result = output_folder(Path(option) if option else None, Settings(output_dir=variable))
+    record_property("outcome", f"--output-dir {option}, WABE_OUTPUT_DIR {variable}: {result}")
+    assert result == Path(expected)
 
 
 @pytest.mark.parametrize("command", ["report", "verify", "score", "export", "doctor", "agreement", "agentbeats-run"])
@@ -218,7 +218,7 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     words = [word.replace("s.toml", "s.csv") if command == "agreement" else word for word in words]
     with pytest.raises(SystemExit):
         run_command(command_app("run") if command == "agentbeats-run" else app, words, name="wabe")
-    written = capsys.readouterr()
-    told = [line for line in (written.out + written.err).splitlines() if "elsewhere" in line]
-    record_property("outcome", told[0].strip().replace(str(tmp_path), "") if told else "looked elsewhere")
-    assert told
+    output = capsys.readouterr()
+    messages = [line for line in (output.out + output.err).splitlines() if "elsewhere" in line]
+    record_property("outcome", messages[0].strip().replace(str(tmp_path), "") if messages else "looked elsewhere")
+    assert messages

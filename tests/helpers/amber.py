@@ -120,22 +120,22 @@ _SCHEMA_KEYS = frozenset(
 
 def problems(manifest: Mapping[str, Any]) -> list[str]:
     """What the compiler would refuse, as its documents describe it."""
-    found = [error.message for error in jsonschema.Draft202012Validator(_MANIFEST).iter_errors(manifest)]
+    results = [error.message for error in jsonschema.Draft202012Validator(_MANIFEST).iter_errors(manifest)]
     schema = manifest.get("config_schema")
     if schema is not None:
-        found += _schema_problems(schema, "config_schema")
+        results += _schema_problems(schema, "config_schema")
         if schema.get("type") != "object":
-            found.append("config_schema: the root is no object")
+            results.append("config_schema: the root is not an object")
     declared = {place: set(manifest.get(place, {})) for place in ("slots", "provides", "components")}
-    found += [f"{name}: in slots and provides" for name in declared["slots"] & declared["provides"]]
+    results += [f"{name}: in slots and provides" for name in declared["slots"] & declared["provides"]]
     targets = [*manifest.get("exports", {}).values()]
     targets += [end for each in manifest.get("bindings", ()) for end in (each["to"], each["from"])]
     for target in targets:
         place, _, name = target.partition(".")
         known = place[1:] in declared["components"] if place.startswith("#") else name in declared[place]
         if not known:
-            found.append(f"{target}: not declared")
-    return found
+            results.append(f"{target}: not declared")
+    return results
 
 
 def _schema_problems(schema: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -195,10 +195,10 @@ def program_environment(
 
     own = {key: filled(value, config) for key, value in scenario["components"][component]["config"].items()}
     jsonschema.validate(own, manifest["config_schema"])
-    found = {}
+    results = {}
     for variable, value in manifest["program"].get("env", {}).items():
         if isinstance(value, str):
-            found[variable] = filled(value, own)
+            results[variable] = filled(value, own)
         elif value["when"].removeprefix("config.") in own:
-            found[variable] = filled(value["value"], own)
-    return found
+            results[variable] = filled(value["value"], own)
+    return results

@@ -13,7 +13,7 @@ def attacked(
     outcome: str = "success",
     kind: str = "insert",
     name: str = "a",
-    shown: bool = True,
+    is_shown: bool = True,
     is_unseen: bool = False,
 ) -> Attempt:
     """An attempt at the task `of` under attack, whose goals have these states."""
@@ -21,5 +21,5 @@ def attacked(
     result = a_result(f"{of}--{name}", verdict=a_verdict(outcome))
     task = result.task.model_copy(update={"attack": PlayedAttack(of=of, attack=attack, is_unseen=is_unseen)})
     goals = tuple(GoalResult(reached=each) for each in reached)
-    found = AttackResult(name=name, kind=attack.kind, of=of, shown=shown, goals=goals, is_unseen=is_unseen)
-    return result.model_copy(update={"task": task, "attack": found})
+    actual = AttackResult(name=name, kind=attack.kind, of=of, shown=is_shown, goals=goals, is_unseen=is_unseen)
+    return result.model_copy(update={"task": task, "attack": actual})

@@ -11,14 +11,14 @@ Case = TypeVar("Case", bound=Hashable)
 
 def each(cases: Iterable[Case], *, suite: Collection[Case]) -> list[ParameterSet]:
     """Parameters for all cases; those that are not in `suite` are left to the nightly run. A tuple has several."""
-    listed = list(cases)
-    if unknown := [case for case in suite if case not in listed]:
+    items = list(cases)
+    if unknown := [case for case in suite if case not in items]:
         raise ValueError(f"not among the cases: {unknown}")
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)), marks=[] if case in suite else [pytest.mark.nightly]
         )
-        for case in listed
+        for case in items
     ]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 def a_pdf(lines: Sequence[str], *, pages: int = 1) -> bytes:
     """A document with the same lines on each page."""
-    written = " ".join(f"({line}) Tj 0 -20 Td" for line in lines)
-    content = f"BT /F1 14 Tf 72 720 Td {written} ET".encode()
+    text = " ".join(f"({line}) Tj 0 -20 Td" for line in lines)
+    content = f"BT /F1 14 Tf 72 720 Td {text} ET".encode()
     kids = [4 + 2 * page for page in range(pages)]
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

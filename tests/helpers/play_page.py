@@ -1,4 +1,4 @@
-"""A scripted browser on the page on which people play. It is no person, and its runs are no results of people."""
+"""A scripted browser on the page on which people play. It is not a person, and its runs are not results of people."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -49,8 +49,8 @@ class Hand:
         while True:
             await expect(picture).to_have_js_property("complete", True)
             state = await self.state()
-            found = [each for each in state["view"]["elements"] if each["role"] == role and name in each["name"]]
-            x, y, width, height = found[0]["box"]
+            results = [each for each in state["view"]["elements"] if each["role"] == role and name in each["name"]]
+            x, y, width, height = results[0]["box"]
             if y + height / 2 < await picture.evaluate("image => image.naturalHeight"):
                 break
             await self.scroll("Down")

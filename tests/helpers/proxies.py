@@ -21,7 +21,7 @@ class FakeProxy:
     """Connects to what it is asked for, and remembers what that was. `refuses`: answers that it may not."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
+        self.targets: list[tuple[str, int]] = []
         self.refuses = False
         # Whether it knows the password no longer.
         self.has_forgotten = False
@@ -67,7 +67,7 @@ class FakeProxy:
                 await _joined((reader, writer), site)
 
     async def _connected(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        self.asked.append((host, port))
+        self.targets.append((host, port))
         if not self.refuses:
             with contextlib.suppress(OSError):
                 return await asyncio.open_connection(self.hosts.get(host, host), port)

@@ -101,15 +101,15 @@ def write_attempt(task: TaskStore, result: Attempt) -> Attempt:
             url="", title="", snapshot=f"- text: step {step.index}", screenshot=JPEG + bytes([step.index % 256])
         )
         steps.append(task.append_step(step.model_copy(update=task.write_page(step.index, page))))
-    written = result.model_copy(update={"steps": tuple(steps)})
+    attempt = result.model_copy(update={"steps": tuple(steps)})
     if look := result.final_look:
         files = task.write_final_page(Page(url="", title="", snapshot="- text: the end", screenshot=JPEG + b"end"))
-        written = written.model_copy(update={"final_look": look.model_copy(update=files)})
+        attempt = attempt.model_copy(update={"final_look": look.model_copy(update=files)})
     if result.network is not None:
         trace = write_har(task.folder, [RecordedRequest().har_entry(1)], Redaction(salt=b"test").entry, versions={})
-        written = written.model_copy(update={"network": trace})
-    task.write_result(written.to_json())
-    return written
+        attempt = attempt.model_copy(update={"network": trace})
+    task.write_result(attempt.to_json())
+    return attempt
 
 
 def verdict_of_checks(result: Attempt, **config: Any) -> Verdict:

@@ -91,10 +91,10 @@ def write_task(
     rng = random.Random(seed)
     place = store.task(task.task_id)
     place.begin()
-    written = []
+    lines = []
     for index in range(steps):
-        written.append(_step(index, steps, task, place.write_page(index, _page(task, index, image)), says, rng))
-        place.append_step(written[-1])
+        lines.append(_step(index, steps, task, place.write_page(index, _page(task, index, image)), says, rng))
+        place.append_step(lines[-1])
     final_look = None
     if has_final_look:
         page = _page(task, steps, image)
@@ -102,10 +102,10 @@ def write_task(
     stop = stop_reason or _ENDS.get(outcome, rng.choice(("finished", "finished", "max_steps")))
     verdict = None if outcome == "aborted" else _verdict(outcome, steps, says, cost_usd, rng)
     began = BEGAN + 40 * seed
-    lasted = sum(sum(step.timings.model_dump().values()) for step in written)
+    lasted = sum(sum(step.timings.model_dump().values()) for step in lines)
     result = Attempt(
         task=task,
-        steps=tuple(written),
+        steps=tuple(lines),
         final_look=final_look,
         stop_reason=stop,
         max_steps=15,
@@ -173,7 +173,7 @@ def write_synthetic_run(
     return store
 
 
-# What a run's files hold that is no free text: ids, paths, enumerations, times.
+# What a run's files hold that is not free text: ids, paths, enumerations, times.
 _FIXED = frozenset(
     {"schema_version", "run_id", "task_id", "level", "stop_reason", "verdict", "verdict_of_judge", "outcome", "status"}
     | {"screenshot", "snapshot", "started_at", "ended_at", "resumed_at", "target", "tool", "judge_id", "state"}
@@ -261,7 +261,7 @@ def _verdict(outcome: TaskOutcome, steps: int, says: str, cost_usd: float | None
         ImageScore(Response=f"The page shows lamps ({index}).\nScore: {score}", Score=score)
         for index, score in enumerate(rng.choices((1, 2, 3, 4, 5), (10, 20, 25, 25, 20), k=steps))
     )
-    met = [outcome == "success", True, outcome == "success"]
+    points_met = [outcome == "success", True, outcome == "success"]
     calls = [
         {"stage": "key_points", "prompt": "List the key points.", "images": [], "reply": "1. …", "asked_again": False}
     ]
@@ -278,7 +278,7 @@ def _verdict(outcome: TaskOutcome, steps: int, says: str, cost_usd: float | None
         evidence={
             "key_points": [
                 {"key_point": point, "status": "success" if is_met else "failure", "reason": "as the screenshots show"}
-                for point, is_met in zip(points, met, strict=True)
+                for point, is_met in zip(points, points_met, strict=True)
             ],
             "systems": {"image": "You rate screenshots."},
             "calls": calls,

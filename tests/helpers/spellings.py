@@ -69,7 +69,7 @@ def reached(path: str) -> frozenset[str]:
 
 
 def _encoded(draw: st.DrawFn, text: str) -> str:
-    written = []
+    lines = []
     for sign in text:
         times = draw(st.sampled_from((0, 0, 0, 1, 2)))
         one = sign
@@ -79,8 +79,8 @@ def _encoded(draw: st.DrawFn, text: str) -> str:
                 if len(one) == 1
                 else (one.replace("%", "%25"))
             )
-        written.append(one)
-    return "".join(written)
+        lines.append(one)
+    return "".join(lines)
 
 
 @st.composite

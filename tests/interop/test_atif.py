@@ -37,14 +37,14 @@ def test_harbors_models_accept_what_we_export(tmp_path: Path) -> None:
         attempt = a_result(f"t{number}", steps=steps, participant_usage=TokenUsage(input=5, output=2))
         write_attempt(TaskStore(tmp_path / f"run{number}"), attempt)
         trajectory = load_trajectory(tmp_path / f"run{number}")
-        made = writers()["atif"].write(Source(f"t{number}", trajectory, a_verdict(), dict))
+        written_submission = writers()["atif"].write(Source(f"t{number}", trajectory, a_verdict(), dict))
         paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(made.texts["trajectory.json"])
+        paths[-1].write_text(written_submission.texts["trajectory.json"])
     (tmp_path / "wrong.json").write_text('{"schema_version": "ATIF-v1.8", "agent": {}, "steps": []}')
     command = [str(python), str(PROGRAM), *map(str, paths), str(tmp_path / "wrong.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={}, timeout=120)
-    *found, wrong = map(json.loads, done.stdout.splitlines())
+    *document, wrong = map(json.loads, done.stdout.splitlines())
     assert "error" in wrong
-    assert [each.get("error") for each in found] == [None] * len(CASES)
-    assert [each["steps"] for each in found] == [1 + len(steps) for steps in CASES.values()]
-    assert found[0]["calls"] == ["browser_click", "browser_click"]
+    assert [each.get("error") for each in document] == [None] * len(CASES)
+    assert [each["steps"] for each in document] == [1 + len(steps) for steps in CASES.values()]
+    assert document[0]["calls"] == ["browser_click", "browser_click"]

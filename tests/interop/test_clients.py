@@ -47,16 +47,16 @@ def site() -> Iterator[str]:
 
 
 class Gate(asyncio.Event):
-    """While it is not set, a participant that waits for it says nothing. `asked`: it was asked something."""
+    """While it is not set, a participant that waits for it says nothing. `was_reached`: it was asked something."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = asyncio.Event()
+        self.was_reached = asyncio.Event()
 
     @property
     def script(self) -> Script:
         async def reply(turn: ParticipantTurn) -> str:
-            self.asked.set()
+            self.was_reached.set()
             await self.wait()
             return finish() if turn.n else tool_call("browser_click", ref=ref(turn, 'link "Goal"'))
 
@@ -97,7 +97,7 @@ class Streamed(NamedTuple):
     """What each client sees of a whole assessment: its card, then every event. Later, two others fetch the task."""
 
     judge_url: str
-    seen: dict[str, list[EventRecords]]
+    events: dict[str, list[EventRecords]]
     fetched: dict[str, list[EventRecords]]
 
 
@@ -109,12 +109,14 @@ def streamed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPa
     is_open.touch()
 
     def call(judge: str, player: str) -> Streamed:
-        seen = {client: clients.call(client, judge, "stream", text=assessment(player, site)) for client in CLIENTS}
+        event_records = {
+            client: clients.call(client, judge, "stream", text=assessment(player, site)) for client in CLIENTS
+        }
         fetched = {
             client: [clients.call(other, judge, "get", task=events[-1]["task"])[1] for other in ONE_OF_EACH]
-            for client, events in seen.items()
+            for client, events in event_records.items()
         }
-        return Streamed(judge, seen, fetched)
+        return Streamed(judge, event_records, fetched)
 
     async def run() -> Streamed:
         async with offline_judge(folder) as judge:
@@ -128,30 +130,30 @@ def streamed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPa
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_card_is_read_in_the_clients_protocol(streamed: Streamed, client: str) -> None:
-    card, *_ = streamed.seen[client]
+    card, *_ = streamed.events[client]
     protocol = "0.3" if client.startswith("v03") else "1.0"
     assert card == {"card": "test agent", "url": streamed.judge_url, "protocol": protocol}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_it_is_one_task_that_works_and_then_is_completed(streamed: Streamed, client: str) -> None:
-    _, *events = streamed.seen[client]
+    _, *events = streamed.events[client]
     assert len({event["task"] for event in events}) == 1
     assert {event["state"] for event in events[:-1]} == {"working"}
     assert events[-1]["state"] == "completed"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_progress_is_told_in_prose(streamed: Streamed, client: str) -> None:
-    _, *events = streamed.seen[client]
-    said = [text for event in events for text in event["said"]]
-    assert len(said) > 2
-    assert not any(is_json(line) for text in said for line in (text, *text.splitlines()))
+def test_progress_is_reported_in_prose(streamed: Streamed, client: str) -> None:
+    _, *events = streamed.events[client]
+    messages = [text for event in events for text in event["said"]]
+    assert len(messages) > 2
+    assert not any(is_json(line) for text in messages for line in (text, *text.splitlines()))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_one_artifact_holds_prose_and_the_result_as_json(streamed: Streamed, client: str) -> None:
-    _, *events = streamed.seen[client]
+    _, *events = streamed.events[client]
     [texts] = events[-1]["artifacts"]
     assert [is_json(text) for text in texts] == [False, True]
     assert set(results_of(events[-1])) == {"winner", "detail"}
@@ -159,7 +161,7 @@ def test_one_artifact_holds_prose_and_the_result_as_json(streamed: Streamed, cli
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: Streamed, client: str) -> None:
-    _, *events = streamed.seen[client]
+    _, *events = streamed.events[client]
     result = results_of(events[-1])
     detail = result["detail"]
     assert result["winner"] == "white_agent"
@@ -170,7 +172,7 @@ def test_the_result_is_that_of_the_assessment_with_whole_numbers(streamed: Strea
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_task_that_is_done_can_be_fetched_by_any_client(streamed: Streamed, client: str) -> None:
-    last = streamed.seen[client][-1]
+    last = streamed.events[client][-1]
     seen = [(task["state"], task["artifacts"]) for task in streamed.fetched[client]]
     assert seen == [("completed", last["artifacts"])] * 2
 
@@ -201,7 +203,7 @@ async def test_a_client_that_polls_is_answered_at_once_and_gets_the_result_later
     clients: ForeignClients, client: str, judge: str, gate: Gate, request_text: str
 ) -> None:
     _, task = await asyncio.to_thread(clients.call, client, judge, "poll", text=request_text)
-    await gate.asked.wait()
+    await gate.was_reached.wait()
     later = await fetched(clients, client, judge, task["task"])
     gate.set()
     while (done := await fetched(clients, client, judge, task["task"]))["state"] == "working":
@@ -230,16 +232,16 @@ async def test_a_client_that_was_cut_off_can_follow_the_run_again(
     clients: ForeignClients, client: str, judge: str, gate: Gate, request_text: str
 ) -> None:
     task_id = await asyncio.to_thread(begin_and_leave, client, judge, request_text)
-    seen: list[EventRecords] = []
+    events: list[EventRecords] = []
 
     def follow(loop: asyncio.AbstractEventLoop) -> None:
         for event in clients.events(client, judge, "resubscribe", task=task_id):
-            seen.append(event)
+            events.append(event)
             if "task" in event:
                 loop.call_soon_threadsafe(gate.set)
 
     await asyncio.to_thread(follow, asyncio.get_running_loop())
-    _, first, *_, last = seen
+    _, first, *_, last = events
     assert (first["task"], first["state"]) == (task_id, "working")
     assert last["state"] == "completed"
     assert results_of(last)["detail"]["judged_successes"] == 1
@@ -284,8 +286,8 @@ async def test_clients_reach_a_judge_behind_a_proxy_by_the_address_in_its_card(
     async with served(proxy.app) as outside, offline_judge(tmp_path, f"{outside}{PREFIX}/") as url:
         proxy.target = url.rstrip("/")
         for client in CLIENTS:
-            asked = (client, f"{outside}{PREFIX}", "stream")
-            card, *_, last = await asyncio.to_thread(clients.call, *asked, text="no assessment request")
+            request = (client, f"{outside}{PREFIX}", "stream")
+            card, *_, last = await asyncio.to_thread(clients.call, *request, text="no assessment request")
             assert card["url"] == f"{outside}{PREFIX}/", client
             assert last["state"] == "rejected", client
             assert [line.split()[0] for line in proxy.passed] == ["GET", "POST"], client
@@ -308,15 +310,17 @@ class Restarted(NamedTuple):
     followed: list[EventRecords]
 
 
-async def begun(clients: ForeignClients, judge: str, gate: Gate, text: str) -> tuple[list[EventRecords], str]:
+async def start_assessments(
+    clients: ForeignClients, judge: str, gate: Gate, text: str
+) -> tuple[list[EventRecords], str]:
     """What a client sees of an assessment that is finished, and the id of a task that will not be."""
     gate.set()
-    seen = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "send", text=text)
+    events = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "send", text=text)
     gate.clear()
-    gate.asked.clear()
+    gate.was_reached.clear()
     _, task = await asyncio.to_thread(clients.call, "v03 JSON-RPC", judge, "poll", text=text)
-    await gate.asked.wait()
-    return seen, task["task"]
+    await gate.was_reached.wait()
+    return events, task["task"]
 
 
 async def after(clients: ForeignClients, judge: str, finished: str, cut_short: str) -> tuple[list[EventRecords], ...]:
@@ -335,7 +339,7 @@ async def stop_and_restart(clients: ForeignClients, site: str, folder: Path) -> 
     gate = Gate()
     async with participant(gate.script) as player:
         async with offline_judge(folder) as judge:
-            (card, finished), task_id = await begun(clients, judge, gate, assessment(player, site))
+            (card, finished), task_id = await start_assessments(clients, judge, gate, assessment(player, site))
         async with offline_judge(folder) as again:
             return Restarted(judge, card, finished, *await after(clients, again, finished["task"], task_id))
 
@@ -345,11 +349,11 @@ async def kill_and_restart(clients: ForeignClients, site: str, folder: Path) -> 
     gate = Gate()
     async with participant(gate.script) as player:
         with judge_process(folder) as judge:
-            (card, finished), task_id = await begun(clients, judge.url, gate, assessment(player, site))
+            (card, finished), task_id = await start_assessments(clients, judge.url, gate, assessment(player, site))
             await asyncio.to_thread(judge.end, signal.SIGKILL)
             await asyncio.to_thread(judge.start)
-            seen = await after(clients, judge.url, finished["task"], task_id)
-            return Restarted(judge.card_url, card, finished, *seen)
+            events = await after(clients, judge.url, finished["task"], task_id)
+            return Restarted(judge.card_url, card, finished, *events)
 
 
 @pytest.fixture(scope="module")
@@ -366,8 +370,8 @@ def killed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(params=["stopped", pytest.param("killed", marks=pytest.mark.e2e)])
 def restarted(request: pytest.FixtureRequest) -> Restarted:
-    found: Restarted = request.getfixturevalue(request.param)
-    return found
+    result: Restarted = request.getfixturevalue(request.param)
+    return result
 
 
 @pytest.mark.e2e

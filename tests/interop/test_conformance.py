@@ -11,7 +11,7 @@ from helpers.interop.conformance import Findings, KnownFailure, read_junit, read
 from interop.conformance.agent_under_test import app_under_test
 
 ROOT = Path(__file__).resolve().parents[2]
-KNOWN = KnownFailure("tests.a", ("jsonrpc",), "kit", "It is wrong.")
+KNOWN_FAILURE = KnownFailure("tests.a", ("jsonrpc",), "kit", "It is wrong.")
 
 
 def findings(**outcomes: str) -> Findings:
@@ -19,25 +19,25 @@ def findings(**outcomes: str) -> Findings:
 
 
 def test_known_failures_are_not_reported() -> None:
-    assert unexpected_results(findings(a="failed", b="passed", c="skipped"), [KNOWN]) == []
+    assert unexpected_results(findings(a="failed", b="passed", c="skipped"), [KNOWN_FAILURE]) == []
 
 
 @pytest.mark.parametrize("outcome", ["failed", "error"])
 def test_a_failure_that_is_not_in_the_list_is_a_complaint(outcome: str) -> None:
-    [complaint] = unexpected_results(findings(a="failed", b=outcome), [KNOWN])
+    [complaint] = unexpected_results(findings(a="failed", b=outcome), [KNOWN_FAILURE])
     assert "tests.b fails and is not in the list" in complaint
 
 
 def test_a_failure_known_over_one_transport_is_none_over_another() -> None:
-    found = Findings({("jsonrpc", "tests.a"): "failed", ("rest", "tests.a"): "failed"})
-    assert unexpected_results(found, [KNOWN]) == ["rest: tests.a fails and is not in the list"]
+    result = Findings({("jsonrpc", "tests.a"): "failed", ("rest", "tests.a"): "failed"})
+    assert unexpected_results(result, [KNOWN_FAILURE]) == ["rest: tests.a fails and is not in the list"]
 
 
 @pytest.mark.parametrize(
-    ("found", "words"), [({"a": "passed"}, "passed"), ({"a": "skipped"}, "skipped"), ({}, "not there")]
+    ("results", "words"), [({"a": "passed"}, "passed"), ({"a": "skipped"}, "skipped"), ({}, "not there")]
 )
-def test_an_entry_that_fails_no_longer_is_a_complaint(found: dict[str, str], words: str) -> None:
-    assert unexpected_results(findings(**found), [KNOWN]) == [
+def test_an_entry_that_fails_no_longer_is_a_complaint(results: dict[str, str], words: str) -> None:
+    assert unexpected_results(findings(**results), [KNOWN_FAILURE]) == [
         f"jsonrpc: tests.a is in the list and {words}; take it out"
     ]
 
@@ -86,13 +86,13 @@ async def test_a_message_that_names_its_task_alone_stays_in_that_tasks_context()
 
 
 def test_a_folder_that_is_not_a_kit_is_reported(tmp_path: Path) -> None:
-    ended = subprocess.run([ROOT / "scripts/conformance.sh", tmp_path], capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "a2aproject/a2a-tck" in ended.stderr
+    completed = subprocess.run([ROOT / "scripts/conformance.sh", tmp_path], capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "a2aproject/a2a-tck" in completed.stderr
 
 
 @pytest.mark.skipif("WABE_A2A_TCK" not in os.environ, reason="needs a checkout of a2aproject/a2a-tck in WABE_A2A_TCK")
 def test_only_known_tests_of_the_conformance_kit_fail() -> None:
     kit = os.environ["WABE_A2A_TCK"]
-    ended = subprocess.run([ROOT / "scripts/conformance.sh", kit], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    completed = subprocess.run([ROOT / "scripts/conformance.sh", kit], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr

@@ -58,12 +58,12 @@ async def next_event(events: Iterator[EventRecords]) -> EventRecords | None:
 
 async def follow(events: Iterator[EventRecords], work: SilentWork) -> list[EventRecords]:
     """What a client sees of work that ends after many keep-alive messages."""
-    seen: list[EventRecords] = []
+    event_records: list[EventRecords] = []
     while (event := await next_event(events)) is not None:
-        seen.append(event)
-        if sum(event.get("said") == ["Still working."] for event in seen) == WORDS_OF_LIFE:
+        event_records.append(event)
+        if sum(event.get("said") == ["Still working."] for event in event_records) == WORDS_OF_LIFE:
             work.over.set()
-    return seen
+    return event_records
 
 
 async def seen_by(client: str, still_working_s: float) -> list[EventRecords]:
@@ -75,8 +75,8 @@ async def seen_by(client: str, still_working_s: float) -> list[EventRecords]:
 
 async def test_clients_survive_work_that_takes_longer_than_they_would_wait() -> None:
     clients = ("v03 JSON-RPC", "v1 HTTP+JSON")
-    seen = await asyncio.gather(*(seen_by(client, WORDS_OF_LIFE_S) for client in clients))
-    for client, events in zip(clients, seen, strict=True):
+    event_records = await asyncio.gather(*(seen_by(client, WORDS_OF_LIFE_S) for client in clients))
+    for client, events in zip(clients, event_records, strict=True):
         assert (events[-1].get("state"), events[-1].get("artifacts")) == ("completed", [["Done.", "{}"]]), client
 
 

@@ -47,18 +47,20 @@ def echoed(turn: int) -> str:
 async def test_many_turns_with_screenshots_arrive_whole_and_in_one_conversation(agent: tuple[str, str]) -> None:
     turns = range(1, TURNS + 1)
     async with ParticipantClient(agent[1]) as client:
-        said = [await client.send(f"What now, {turn}?", image=picture(turn), context_id="episode") for turn in turns]
-    assert said == [echoed(turn) for turn in turns]
+        messages = [
+            await client.send(f"What now, {turn}?", image=picture(turn), context_id="episode") for turn in turns
+        ]
+    assert messages == [echoed(turn) for turn in turns]
 
 
 async def test_two_episodes_on_one_line_are_two_conversations(agent: tuple[str, str]) -> None:
     async with ParticipantClient(agent[1]) as client:
-        said = [
+        messages = [
             await client.send(f"What now, {turn}?", image=picture(turn), context_id=episode)
             for turn in (1, 2, 3)
             for episode in ("first", "second")
         ]
-    assert said == [echoed(turn) for turn in (1, 2, 3) for _ in ("first", "second")]
+    assert messages == [echoed(turn) for turn in (1, 2, 3) for _ in ("first", "second")]
 
 
 CARDS = {"v03": ("old agent", "0.3"), "v1": ("new agent", "1.0"), "adk": ("adk_agent", "1.0")}

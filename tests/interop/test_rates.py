@@ -44,17 +44,17 @@ def ratings(draw: random.Random) -> list[list[float | None]]:
 def test_rates_and_alpha_equal_those_of_other_packages(python: Path) -> None:
     draw = random.Random(45)
     samples, tables = [a_sample(draw) for _ in range(SAMPLES)], [ratings(draw) for _ in range(TABLES)]
-    asked = json.dumps({"samples": samples, "ratings": tables})
-    done = subprocess.run([python, PROGRAM], input=asked, capture_output=True, text=True, check=True)
+    request = json.dumps({"samples": samples, "ratings": tables})
+    done = subprocess.run([python, PROGRAM], input=request, capture_output=True, text=True, check=True)
     theirs = json.loads(done.stdout)
     ours = []
     for sample in samples:
         labels = [[SampleLabel("", bool(each)) for each in part] for part in sample["labels"]]
-        made = estimate(
+        estimated = estimate(
             [Stratum(name, *pair) for name, *pair in zip(("success", "failure"), sample["sizes"], labels, strict=True)]
         )
-        assert made is not None
-        ours.append(made.rate)
+        assert estimated is not None
+        ours.append(estimated.rate)
     assert theirs["ppi-python"] == pytest.approx(ours, abs=1e-12)
     assert theirs["truescore"] == pytest.approx(ours, abs=1e-12)
     units = [

@@ -52,21 +52,21 @@ async def playing(decide: Decide) -> AsyncIterator[ParticipantClient]:
         yield client
 
 
-@pytest.mark.parametrize(("version", "shown"), [("2.1", "2.1"), (None, metadata.version("wabe"))])
-async def test_its_card_has_the_version_of_the_agent(version: str | None, shown: str) -> None:
+@pytest.mark.parametrize(("version", "expected"), [("2.1", "2.1"), (None, metadata.version("wabe"))])
+async def test_its_card_has_the_version_of_the_agent(version: str | None, expected: str) -> None:
     app = build_participant(Notes(), name="tested", card_url="http://participant.invalid/", version=version)
     async with served(app) as url:
-        assert (await fetch_card(url, timeout_s=5)).version == shown
+        assert (await fetch_card(url, timeout_s=5)).version == expected
 
 
 class Notes:
     """A participant that records its observations and clicks."""
 
     def __init__(self) -> None:
-        self.seen: list[Observation] = []
+        self.observations: list[Observation] = []
 
     async def __call__(self, observation: Observation) -> Action:
-        self.seen.append(observation)
+        self.observations.append(observation)
         return Action(tool="browser_click", params={"target": "e1"}, thought="Why not?")
 
 
@@ -80,14 +80,19 @@ async def test_the_first_observation_has_everything_the_judge_sent() -> None:
     notes = Notes()
     async with playing(notes) as judge:
         await judge.send(message("Buy a chair."), image=JPEG, context_id="episode")
-    [seen] = notes.seen
-    assert seen.text == message("Buy a chair.")
-    assert (seen.context_id, seen.step, seen.feedback, seen.tools) == ("episode", 0, None, TOOLS)
-    assert (seen.instruction, seen.website) == ("Buy a chair.", "http://shop.test/")
-    assert seen.page == Page(
+    [observation] = notes.observations
+    assert observation.text == message("Buy a chair.")
+    assert (observation.context_id, observation.step, observation.feedback, observation.tools) == (
+        "episode",
+        0,
+        None,
+        TOOLS,
+    )
+    assert (observation.instruction, observation.website) == ("Buy a chair.", "http://shop.test/")
+    assert observation.page == Page(
         url="http://shop.test/", title="Shop", snapshot="- main [ref=e1]", screenshot=JPEG, media_type="image/jpeg"
     )
-    assert seen.message.instruction == "Buy a chair."
+    assert observation.message.instruction == "Buy a chair."
 
 
 async def test_the_task_is_remembered_through_the_attempt_and_the_steps_are_counted() -> None:
@@ -96,11 +101,13 @@ async def test_the_task_is_remembered_through_the_attempt_and_the_steps_are_coun
         await judge.send(message("Buy a chair."), context_id="episode")
         await judge.send(message(title="Chairs"), context_id="episode")
         await judge.send(message(feedback="There is no e1."), context_id="episode")
-    assert [seen.step for seen in notes.seen] == [0, 1, 2]
-    assert {(seen.instruction, seen.website) for seen in notes.seen} == {("Buy a chair.", "http://shop.test/")}
-    assert [seen.page.title for seen in notes.seen] == ["Shop", "Chairs", "Shop"]
-    assert [seen.feedback for seen in notes.seen] == [None, None, "There is no e1."]
-    assert [seen.message.instruction for seen in notes.seen] == ["Buy a chair.", None, None]
+    assert [observation.step for observation in notes.observations] == [0, 1, 2]
+    assert {(observation.instruction, observation.website) for observation in notes.observations} == {
+        ("Buy a chair.", "http://shop.test/")
+    }
+    assert [observation.page.title for observation in notes.observations] == ["Shop", "Chairs", "Shop"]
+    assert [observation.feedback for observation in notes.observations] == [None, None, "There is no e1."]
+    assert [observation.message.instruction for observation in notes.observations] == ["Buy a chair.", None, None]
 
 
 async def test_parallel_attempts_do_not_mix() -> None:
@@ -109,7 +116,9 @@ async def test_parallel_attempts_do_not_mix() -> None:
         await judge.send(message("Buy a chair."), context_id="one")
         await judge.send(message("Find the opening hours."), context_id="two")
         await judge.send(message(), context_id="one")
-    assert [(seen.context_id, seen.step, seen.instruction) for seen in notes.seen] == [
+    assert [
+        (observation.context_id, observation.step, observation.instruction) for observation in notes.observations
+    ] == [
         ("one", 0, "Buy a chair."),
         ("two", 0, "Find the opening hours."),
         ("one", 1, "Buy a chair."),

@@ -45,14 +45,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def imported_by(package: str) -> set[str]:
     """Top-level names that the package's files import."""
-    found: set[str] = set()
+    result: set[str] = set()
     for path in (ROOT / "src" / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found.update(alias.name.split(".")[0] for alias in node.names)
+                result.update(alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module.split(".")[0])
-    return found
+                result.add(node.module.split(".")[0])
+    return result
 
 
 def test_what_participants_import_is_in_their_own_lock() -> None:

@@ -129,14 +129,14 @@ async def test_several_actions_and_calls_of_openais_are_one_turn() -> None:
     ]
     async with talking("openai", openai_response(*items), openai_response(openai_message("Done."))) as (
         conversation,
-        asked,
+        requests,
     ):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
     assert turn.actions == move(1, 1) + type_text("a") + wait(2)
     assert (turn.text, turn.confirmation) == ("Search first.", None)
     assert (last.actions, last.text) == ((), "Done.")
-    results = [item for item in asked[1].body["input"] if item.get("type") == "computer_call_output"]
+    results = [item for item in requests[1].body["input"] if item.get("type") == "computer_call_output"]
     assert [result["call_id"] for result in results] == ["c1", "c2"]
 
 
@@ -145,11 +145,11 @@ async def test_openai_is_asked_with_the_task_first_and_the_result_later() -> Non
         openai_response(computer_call({"type": "wait"}), response_id="r1"),
         openai_response(openai_message("ok")),
     ]
-    async with talking("openai", *answers) as (conversation, asked):
+    async with talking("openai", *answers) as (conversation, requests):
         await conversation.ask(VIEW)
         await conversation.ask(NEXT)
-    first, second = (request.body for request in asked)
-    assert asked[0].path.endswith("/responses")
+    first, second = (request.body for request in requests)
+    assert requests[0].path.endswith("/responses")
     assert (first["model"], first["instructions"], first["tools"]) == ("m", "Be careful.", [{"type": "computer"}])
     text, image = first["input"][0]["content"]
     assert text == {"type": "input_text", "text": "Task: Buy"}
@@ -162,11 +162,11 @@ async def test_openai_is_asked_with_the_task_first_and_the_result_later() -> Non
 
 
 async def test_the_older_model_of_openais_gets_the_older_tool() -> None:
-    async with talking("openai", openai_response(openai_message("ok")), model=PREVIEW) as (conversation, asked):
+    async with talking("openai", openai_response(openai_message("ok")), model=PREVIEW) as (conversation, requests):
         await conversation.ask(VIEW)
     size = {"display_width": 1000, "display_height": 500}
-    assert asked[0].body["tools"] == [{"type": "computer_use_preview", **size, "environment": "browser"}]
-    assert asked[0].body["truncation"] == "auto"
+    assert requests[0].body["tools"] == [{"type": "computer_use_preview", **size, "environment": "browser"}]
+    assert requests[0].body["truncation"] == "auto"
 
 
 async def test_openais_safety_checks_want_a_confirmation() -> None:
@@ -196,12 +196,12 @@ async def test_an_unusable_answer_of_openais_is_a_model_error(answer: Answer, er
 
 async def test_after_an_error_the_same_is_asked_again() -> None:
     answers = [openai_response(computer_call({"type": "wait"})), Answer(b"?"), openai_response(openai_message("ok"))]
-    async with talking("openai", *answers) as (conversation, asked):
+    async with talking("openai", *answers) as (conversation, requests):
         await conversation.ask(VIEW)
         with pytest.raises(ModelMalformed):
             await conversation.ask(NEXT)
         assert (await conversation.ask(NEXT)).text == "ok"
-    assert asked[1].body == asked[2].body
+    assert requests[1].body == requests[2].body
 
 
 # --- Gemini ---
@@ -282,13 +282,13 @@ async def test_an_unknown_or_malformed_action_of_geminis_is_named(name: str, arg
 
 async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> None:
     answers = [gemini_calls(("go_back", {}), ("wait_5_seconds", {}), text="I go back."), gemini_answer("Done.")]
-    async with talking("gemini", *answers) as (conversation, asked):
+    async with talking("gemini", *answers) as (conversation, requests):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
     assert (turn.actions, turn.text) == (go_back() + wait(5), "I go back.")
     assert (last.actions, last.text) == ((), "Done.")
-    assert asked[0].body["tools"] == [{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}]
-    task, model, results = asked[1].body["contents"]
+    assert requests[0].body["tools"] == [{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}]
+    task, model, results = requests[1].body["contents"]
     assert task["parts"][0] == {"text": "Task: Buy"}
     # The signature must come back as it was.
     assert [part.get("thoughtSignature") for part in model["parts"]] == [None, "c2ln", "c2ln"]
@@ -303,10 +303,10 @@ async def test_gemini_is_sent_the_conversation_with_a_result_for_each_call() -> 
 
 
 async def test_gemini_is_sent_the_newest_screenshots_only() -> None:
-    async with talking("gemini", gemini_calls(("wait_5_seconds", {}))) as (conversation, asked):
+    async with talking("gemini", gemini_calls(("wait_5_seconds", {}))) as (conversation, requests):
         for _ in range(6):
             await conversation.ask(VIEW)
-    parts = [part for content in asked[-1].body["contents"] for part in content["parts"]]
+    parts = [part for content in requests[-1].body["contents"] for part in content["parts"]]
     pictured = [part for part in parts if "inlineData" in part or "parts" in part.get("functionResponse", {})]
     assert (len(pictured), parts[0]) == (3, {"text": "Task: Buy"})
     assert len([part for part in parts if "functionResponse" in part]) == 5
@@ -330,13 +330,13 @@ async def test_geminis_safety_decision_wants_a_confirmation(decision: object, co
 @pytest.mark.parametrize("before", [[], [gemini_calls(("go_back", {}))]], ids=["at the start", "with a call open"])
 async def test_an_empty_answer_of_geminis_leaves_no_trace_in_the_conversation(before: list[Answer]) -> None:
     malformed = gemini_calls(finish="MALFORMED_FUNCTION_CALL")
-    async with talking("gemini", *before, malformed, gemini_answer("Done.")) as (conversation, asked):
+    async with talking("gemini", *before, malformed, gemini_answer("Done.")) as (conversation, requests):
         for _ in before:
             await conversation.ask(VIEW)
         turn = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
     assert (turn.actions, turn.text) == ((), "")
-    assert asked[-2].body["contents"] == asked[-1].body["contents"]
+    assert requests[-2].body["contents"] == requests[-1].body["contents"]
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,8 @@ async def test_an_unusable_answer_of_geminis_is_a_model_error(answer: Answer, er
 # --- Anthropic ---
 
 
-async def anthropic_turn(name: str, **given: Any) -> ModelTurn:
-    async with talking("anthropic", anthropic_answer(anthropic_call(name, **given))) as (conversation, _):
+async def anthropic_turn(name: str, **tool_input: Any) -> ModelTurn:
+    async with talking("anthropic", anthropic_answer(anthropic_call(name, **tool_input))) as (conversation, _):
         return await conversation.ask(VIEW)
 
 
@@ -366,7 +366,7 @@ AT = {"coordinate": [4, 5]}
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "actions"),
+    ("name", "tool_input", "actions"),
     [
         ("left_click", AT, click(4, 5)),
         ("right_click", AT, click(4, 5, button="right")),
@@ -385,12 +385,12 @@ AT = {"coordinate": [4, 5]}
         ("screenshot", {}, ()),
     ],
 )
-async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str, Any], actions: Actions) -> None:
-    assert (await anthropic_turn(name, **given)).actions == actions
+async def test_an_action_of_anthropics_is_understood(name: str, tool_input: dict[str, Any], actions: Actions) -> None:
+    assert (await anthropic_turn(name, **tool_input)).actions == actions
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "tool_input"),
     [
         ("zoom", {"region": [0, 0, 9, 9]}),
         ("left_mouse_down", {}),
@@ -404,26 +404,30 @@ async def test_an_action_of_anthropics_is_understood(name: str, given: dict[str,
         ("key", {"text": "Down", "repeat": 101}),
     ],
 )
-async def test_an_unknown_or_malformed_action_of_anthropics_is_named(name: str, given: dict[str, Any]) -> None:
-    turn = await anthropic_turn(name, **given)
+async def test_an_unknown_or_malformed_action_of_anthropics_is_named(name: str, tool_input: dict[str, Any]) -> None:
+    turn = await anthropic_turn(name, **tool_input)
     assert turn.actions == ()
     assert "Not carried out" in turn.problem
     assert len(turn.problem) < 300
 
 
 async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_each_call() -> None:
-    said = [anthropic_thought("First a click."), anthropic_call("left_click", "t1", **AT), anthropic_call("wait", "t2")]
-    async with talking("anthropic", anthropic_answer(*said), anthropic_answer("Done.")) as (conversation, asked):
+    messages = [
+        anthropic_thought("First a click."),
+        anthropic_call("left_click", "t1", **AT),
+        anthropic_call("wait", "t2"),
+    ]
+    async with talking("anthropic", anthropic_answer(*messages), anthropic_answer("Done.")) as (conversation, requests):
         turn = await conversation.ask(VIEW)
         last = await conversation.ask(NEXT)
     assert (turn.actions, turn.text) == (click(4, 5) + wait(1), "First a click.")
     assert (last.actions, last.text) == ((), "Done.")
-    first, second = (request.body for request in asked)
-    assert (asked[0].path, first["model"], first["system"]) == ("/v1/messages", "m", "Be careful.")
+    first, second = (request.body for request in requests)
+    assert (requests[0].path, first["model"], first["system"]) == ("/v1/messages", "m", "Be careful.")
     text, image = first["messages"][0]["content"]
     assert text == {"type": "text", "text": "Task: Buy"}
     assert base64.b64decode(image["source"]["data"]) == b"one"
-    assert second["messages"][:2] == [first["messages"][0], {"role": "assistant", "content": said}]
+    assert second["messages"][:2] == [first["messages"][0], {"role": "assistant", "content": messages}]
     without, pictured, note = second["messages"][2]["content"]
     assert without == {"type": "tool_result", "tool_use_id": "t1", "toolset_name": "computer"}
     assert base64.b64decode(pictured["content"][0]["source"]["data"]) == b"two"
@@ -431,29 +435,29 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
 
 
 async def test_anthropics_older_screenshots_are_left_out_many_at_once_and_with_all_thoughts() -> None:
-    said = anthropic_answer(anthropic_thought("First a click."), anthropic_call("wait"))
-    async with talking("anthropic", said) as (conversation, asked):
+    text = anthropic_answer(anthropic_thought("First a click."), anthropic_call("wait"))
+    async with talking("anthropic", text) as (conversation, requests):
         for _ in range(22):
             await conversation.ask(VIEW)
-    bodies = [json.dumps(request.body["messages"]) for request in asked]
+    bodies = [json.dumps(request.body["messages"]) for request in requests]
     assert [body.count('"type": "image"') for body in bodies] == [*range(1, 21), 11, 12]
     # Signed for what stood before them, the thoughts of before are no longer valid.
     assert [body.count('"type": "thinking"') for body in bodies] == [*range(20), 0, 1]
-    assert asked[21].body["messages"][:41] == asked[20].body["messages"]
-    task, picture = asked[20].body["messages"][0]["content"]
+    assert requests[21].body["messages"][:41] == requests[20].body["messages"]
+    task, picture = requests[20].body["messages"][0]["content"]
     assert (task["text"], picture["type"]) == ("Task: Buy", "text")
-    (result,) = asked[20].body["messages"][2]["content"]
+    (result,) = requests[20].body["messages"][2]["content"]
     assert (result["tool_use_id"], result["content"]) == ("t1", [picture])
 
 
 async def test_anthropic_is_offered_only_what_the_judge_can_do() -> None:
-    async with talking("anthropic", anthropic_answer("Done.")) as (conversation, asked):
+    async with talking("anthropic", anthropic_answer("Done.")) as (conversation, requests):
         await conversation.ask(VIEW)
-    (tool,) = asked[0].body["tools"]
+    (tool,) = requests[0].body["tools"]
     assert tool["type"] == "computer_toolset_20260801"
     assert {name for name, config in tool["configs"].items() if not config["enabled"]} >= {"zoom", "left_mouse_down"}
     # The toolset is no longer a beta.
-    assert "anthropic-beta" not in asked[0].headers
+    assert "anthropic-beta" not in requests[0].headers
 
 
 async def test_an_empty_answer_from_anthropic_is_not_an_answer_and_leaves_its_calls_open() -> None:
@@ -462,12 +466,12 @@ async def test_an_empty_answer_from_anthropic_is_not_an_answer_and_leaves_its_ca
         anthropic_answer(anthropic_thought("Done?")),
         anthropic_answer("Yes."),
     ]
-    async with talking("anthropic", *answers) as (conversation, asked):
+    async with talking("anthropic", *answers) as (conversation, requests):
         await conversation.ask(VIEW)
         empty = await conversation.ask(VIEW)
         await conversation.ask(VIEW)
     assert (empty.actions, empty.text) == ((), "")
-    assert asked[1].body == asked[2].body
+    assert requests[1].body == requests[2].body
 
 
 @pytest.mark.parametrize(
@@ -484,7 +488,7 @@ async def test_an_unusable_answer_of_anthropics_is_a_model_error(answer: Answer,
             await conversation.ask(VIEW)
 
 
-async def test_reasoning_of_openais_without_a_call_is_no_answer() -> None:
+async def test_reasoning_from_openai_without_a_call_is_not_an_answer() -> None:
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Search first."}]}
     async with talking("openai", openai_response(thought)) as (conversation, _):
         turn = await conversation.ask(VIEW)

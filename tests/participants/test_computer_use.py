@@ -88,7 +88,7 @@ async def play(
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
             actions = []
             for place, page in enumerate(pages):
-                shown = ObservationMessage(
+                observation = ObservationMessage(
                     page=Page(**page.model_dump(exclude={"feedback"})),
                     tools=tuple(tools),
                     instruction=None if place else "Buy a lamp",
@@ -96,7 +96,7 @@ async def play(
                     feedback=page.feedback,
                 )
                 image = None if page.dialog else picture
-                text = await client.send(render_observation(shown), image=image, context_id="c")
+                text = await client.send(render_observation(observation), image=image, context_id="c")
                 actions.append(parse_reply(text).action)
         await decide.aclose()
     return actions, server.received
@@ -115,14 +115,14 @@ DONE = openai_response(openai_message("It costs €5."))
 
 async def test_one_action_that_needs_several_tools_is_asked_for_once() -> None:
     typed = gemini_calls(("type_text_at", {"x": 500, "y": 500, "text": "lamp"}), text="I search.")
-    actions, asked = await play([typed, gemini_answer("Found it.")], *[PAGE] * 4, model="gemini:m-1")
+    actions, requests = await play([typed, gemini_answer("Found it.")], *[PAGE] * 4, model="gemini:m-1")
     assert calls(actions) == [
         ("browser_mouse_click_xy", {"x": 500, "y": 250}),
         ("browser_press_key", {"key": "Control+a"}),
         ("browser_type", {"text": "lamp", "submit": True}),
         ("finish", {"answer": "Found it."}),
     ]
-    assert len(asked) == 2
+    assert len(requests) == 2
     assert [action.thought for action in actions if action][:2] == ["I search.", ""]
 
 
@@ -161,7 +161,7 @@ async def test_anthropics_actions_are_carried_out_in_order() -> None:
         anthropic_call("screenshot", "t6"),
     ]
     answers = [anthropic_answer("I search.", *calls_made), anthropic_answer("Found it.")]
-    actions, asked = await play(answers, *[PAGE] * 5, model="anthropic:m-1")
+    actions, request = await play(answers, *[PAGE] * 5, model="anthropic:m-1")
     assert calls(actions) == [
         ("browser_mouse_click_xy", {"x": 4, "y": 5}),
         ("browser_press_key", {"key": "Control+a"}),
@@ -169,40 +169,40 @@ async def test_anthropics_actions_are_carried_out_in_order() -> None:
         ("browser_mouse_wheel", {"x": 6, "y": 7, "deltaX": 0, "deltaY": 300}),
         ("finish", {"answer": "Found it."}),
     ]
-    assert ([action.thought for action in actions if action][:2], len(asked)) == (["I search.", ""], 2)
+    assert ([action.thought for action in actions if action][:2], len(request)) == (["I search.", ""], 2)
 
 
 async def test_a_failed_action_drops_the_planned_ones_and_is_reported_to_the_model() -> None:
     failed = PAGE.model_copy(update={"feedback": "x is outside the viewport"})
-    actions, asked = await play([openai_actions(CLICK_AT, {"type": "wait"}), DONE], PAGE, failed)
+    actions, requests = await play([openai_actions(CLICK_AT, {"type": "wait"}), DONE], PAGE, failed)
     assert [name for name, _ in calls(actions)] == ["browser_mouse_click_xy", "finish"]
-    assert "outside the viewport" in asked[1].body["input"][-1]["content"][0]["text"]
+    assert "outside the viewport" in requests[1].body["input"][-1]["content"][0]["text"]
 
 
 async def test_the_result_of_an_action_drops_nothing() -> None:
-    told = PAGE.model_copy(update={"feedback": 'Result: the page offered "a.pdf" for download'})
-    actions, asked = await play([openai_actions(CLICK_AT, {"type": "wait"}), DONE], PAGE, told, PAGE)
+    messages = PAGE.model_copy(update={"feedback": 'Result: the page offered "a.pdf" for download'})
+    actions, requests = await play([openai_actions(CLICK_AT, {"type": "wait"}), DONE], PAGE, messages, PAGE)
     assert [name for name, _ in calls(actions)] == ["browser_mouse_click_xy", "browser_wait_for", "finish"]
-    assert "a.pdf" in asked[1].body["input"][-1]["content"][0]["text"]
+    assert "a.pdf" in requests[1].body["input"][-1]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("unusable", [{"type": "teleport"}, {"type": "click", "x": "far"}])
 async def test_an_unusable_action_is_asked_for_again_in_the_same_turn(unusable: dict[str, Any]) -> None:
-    actions, asked = await play([openai_actions(unusable), DONE], PAGE)
+    actions, requests = await play([openai_actions(unusable), DONE], PAGE)
     assert [name for name, _ in calls(actions)] == ["finish"]
-    assert "Not carried out" in asked[1].body["input"][-1]["content"][0]["text"]
+    assert "Not carried out" in requests[1].body["input"][-1]["content"][0]["text"]
 
 
 async def test_what_comes_before_an_unusable_action_is_carried_out() -> None:
     mixed = openai_actions(CLICK_AT, {"type": "teleport"}, {"type": "wait"})
-    actions, asked = await play([mixed, DONE], PAGE, PAGE)
+    actions, requests = await play([mixed, DONE], PAGE, PAGE)
     assert [name for name, _ in calls(actions)] == ["browser_mouse_click_xy", "finish"]
-    assert "teleport" in asked[1].body["input"][-1]["content"][0]["text"]
+    assert "teleport" in requests[1].body["input"][-1]["content"][0]["text"]
 
 
 async def test_a_screenshot_that_the_model_asks_for_costs_no_step() -> None:
-    actions, asked = await play([openai_actions({"type": "screenshot"}), DONE], PAGE)
-    assert ([name for name, _ in calls(actions)], len(asked)) == (["finish"], 2)
+    actions, requests = await play([openai_actions({"type": "screenshot"}), DONE], PAGE)
+    assert ([name for name, _ in calls(actions)], len(requests)) == (["finish"], 2)
 
 
 @pytest.mark.parametrize(
@@ -236,23 +236,23 @@ async def test_while_no_reply_is_usable_it_waits_and_goes_on(answer: Answer) -> 
     ],
 )
 async def test_an_action_that_a_person_must_confirm_ends_the_attempt(model: str, answer: Answer) -> None:
-    actions, asked = await play([answer], PAGE, model=model)
+    actions, requests = await play([answer], PAGE, model=model)
     ((name, params),) = calls(actions)
-    assert (name, len(asked)) == ("finish", 1)
+    assert (name, len(requests)) == ("finish", 1)
     assert params["answer"] == f"I stopped: {model} requires a person to confirm the next action. A sensitive site."
 
 
 async def test_a_dialog_is_accepted_and_the_model_told() -> None:
     asking = PAGE.model_copy(update={"dialog": "confirm: Delete it?"})
-    actions, asked = await play([openai_actions(CLICK_AT), DONE], PAGE, asking, PAGE)
+    actions, requests = await play([openai_actions(CLICK_AT), DONE], PAGE, asking, PAGE)
     assert calls(actions)[1] == ("browser_handle_dialog", {"accept": True})
-    assert "Delete it?" in asked[1].body["input"][-1]["content"][0]["text"]
+    assert "Delete it?" in requests[1].body["input"][-1]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("picture", [None, b"\xff\xd8\xff"])
 async def test_without_a_screenshot_it_waits(picture: bytes | None) -> None:
-    actions, asked = await play([DONE], PAGE, picture=picture)
-    assert ([name for name, _ in calls(actions)], asked) == (["browser_wait_for"], [])
+    actions, requests = await play([DONE], PAGE, picture=picture)
+    assert ([name for name, _ in calls(actions)], requests) == (["browser_wait_for"], [])
 
 
 async def test_without_coordinates_the_error_names_the_setting() -> None:
@@ -265,9 +265,9 @@ async def test_attempts_do_not_share_a_conversation() -> None:
         settings = Settings(environ={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.url})
         decide = create(ParticipantOptions(model=MODELS[0], settings=settings))
         async with serving_participant(decide) as agent, ParticipantClient(agent) as client:
-            shown = ObservationMessage(page=PAGE, tools=TOOLS, instruction="Buy", website="https://a.test/")
+            observation = ObservationMessage(page=PAGE, tools=TOOLS, instruction="Buy", website="https://a.test/")
             for context in ("a", "b"):
-                await client.send(render_observation(shown), image=PICTURE, context_id=context)
+                await client.send(render_observation(observation), image=PICTURE, context_id=context)
         await decide.aclose()
     assert ["previous_response_id" in request.body for request in server.received] == [False, False]
 

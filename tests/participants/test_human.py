@@ -56,8 +56,8 @@ class Seat:
         turn = (await self.turn())["turn"] if turn is None else turn
         return await self.client.post("/play/move", json={"turn": turn, "do": do, **more}, headers=self.headers)
 
-    def asked(self, *given: Any, **page: Any) -> "asyncio.Task[Action]":
-        return asyncio.create_task(self.human(observation(*given, **page)))
+    def take_turn(self, *arguments: Any, **page: Any) -> "asyncio.Task[Action]":
+        return asyncio.create_task(self.human(observation(*arguments, **page)))
 
 
 @asynccontextmanager
@@ -66,13 +66,13 @@ async def seated(note: str = "", peer: str = "127.0.0.1") -> AsyncIterator[Seat]
     transport = httpx.ASGITransport(Starlette(routes=human.routes), client=(peer, 50_000))
     async with httpx.AsyncClient(transport=transport, base_url=HOST) as client:
         page = (await client.get("/play")).text
-        token = found[1] if (found := re.search(r'data-token="([^"]+)"', page)) else ""
+        token = match[1] if (match := re.search(r'data-token="([^"]+)"', page)) else ""
         yield Seat(human, client, {"Origin": HOST, TOKEN_HEADER: token})
 
 
 async def test_what_the_person_does_is_the_action() -> None:
     async with seated() as seat:
-        asked = seat.asked()
+        page = seat.take_turn()
         state = await seat.turn()
         assert (state["view"]["task"], state["view"]["reply"], state["others"]) == ("Buy a lamp.", 1, 0)
         assert state["view"]["elements"][0] == {
@@ -89,23 +89,23 @@ async def test_what_the_person_does_is_the_action() -> None:
         assert (screenshot.content, screenshot.headers["content-type"]) == (b"jpeg", "image/jpeg")
         aim = await seat.client.get("/play/element", params={"turn": state["turn"], "x": "20", "y": "15"})
         assert aim.json()["ref"] == "e1"
-        sent = await seat.send({"kind": "click", "at": {"x": 20, "y": 15}})
-        assert sent.status_code == 200, sent.text
-        assert await asked == Action(tool="browser_click", params={"target": "e1", "element": "button Buy"})
+        response = await seat.send({"kind": "click", "at": {"x": 20, "y": 15}})
+        assert response.status_code == 200, response.text
+        assert await page == Action(tool="browser_click", params={"target": "e1", "element": "button Buy"})
         assert (await seat.state())["phase"] == "sent"
 
 
 async def test_a_page_is_answered_once_and_only_while_it_is_the_current_one() -> None:
     async with seated() as seat:
-        asked = seat.asked()
+        page = seat.take_turn()
         turn = (await seat.turn())["turn"]
         refused = await seat.send({"kind": "call", "tool": "browser_evaluate"}, turn)
         assert refused.status_code == 422
-        assert not asked.done()
+        assert not page.done()
         answers = await asyncio.gather(seat.send(TAB, turn), seat.send(FINISH, turn))
         assert sorted(answer.status_code for answer in answers) == [200, 422]
-        assert (await asked).tool in ("browser_press_key", "finish")
-        next_ = seat.asked("a", 1)
+        assert (await page).tool in ("browser_press_key", "finish")
+        next_ = seat.take_turn("a", 1)
         assert (await seat.send(TAB, turn)).status_code == 422
         assert (await seat.send(TAB)).status_code == 200
         assert (await next_).params == {"key": "Tab"}
@@ -113,29 +113,29 @@ async def test_a_page_is_answered_once_and_only_while_it_is_the_current_one() ->
 
 async def test_what_a_program_sends_is_recorded_as_such() -> None:
     async with seated() as seat:
-        asked = seat.asked()
+        page = seat.take_turn()
         await seat.send(TAB, by_program=True)
-        assert (await asked).thought == BY_PROGRAM
-        asked = seat.asked("a", 1)
+        assert (await page).thought == BY_PROGRAM
+        page = seat.take_turn("a", 1)
         await seat.send(TAB)
-        assert (await asked).thought == ""
+        assert (await page).thought == ""
 
 
 async def test_one_attempt_is_in_front_until_it_ends() -> None:
     async with seated() as seat:
-        first, second = seat.asked("a"), seat.asked("b")
+        first, second = seat.take_turn("a"), seat.take_turn("b")
         assert (await seat.turn())["others"] == 1
         await seat.send(TAB)
         await first
         # The judge acts: the other one does not come between.
         assert (await seat.state())["phase"] == "sent"
-        first = seat.asked("a", 1)
+        first = seat.take_turn("a", 1)
         await seat.send(FINISH)
         assert (await first).tool == "finish"
         await seat.send(TAB)
         await second
         # The judge has ended this one without a word, and begins another.
-        third = seat.asked("c")
+        third = seat.take_turn("c")
         await seat.send(FINISH)
         assert (await third).tool == "finish"
         assert (await seat.state())["phase"] == "idle"
@@ -143,7 +143,7 @@ async def test_one_attempt_is_in_front_until_it_ends() -> None:
 
 async def test_the_person_can_go_on_where_the_judge_has_ended_a_task() -> None:
     async with seated() as seat:
-        first, second = seat.asked("a"), seat.asked("b")
+        first, second = seat.take_turn("a"), seat.take_turn("b")
         await seat.send(TAB)
         await first
         passed = await seat.client.post("/play/pass", json={"turn": 1}, headers=seat.headers)
@@ -154,11 +154,11 @@ async def test_the_person_can_go_on_where_the_judge_has_ended_a_task() -> None:
 
 async def test_an_attempt_that_the_judge_has_given_up_is_over() -> None:
     async with seated() as seat:
-        asked = seat.asked()
+        page = seat.take_turn()
         await seat.turn()
-        asked.cancel()
+        page.cancel()
         with suppress(asyncio.CancelledError):
-            await asked
+            await page
         assert (await seat.state())["phase"] == "idle"
 
 
@@ -168,16 +168,16 @@ async def test_what_a_site_writes_is_shown_as_text() -> None:
         Tab(index=1, title="", url="about:blank"),
     )
     async with seated(note=HOSTILE) as seat:
-        asked = seat.asked(title=HOSTILE, dialog=HOSTILE, tabs=tabs, vanished=(HOSTILE,))
+        shown_page = seat.take_turn(title=HOSTILE, dialog=HOSTILE, tabs=tabs, vanished=(HOSTILE,))
         view = (await seat.turn())["view"]
         # The page puts it into text nodes; here, hidden characters are written out.
-        written = HOSTILE.replace("\u202e", "\\u202e")
-        assert (view["title"], view["dialog"], view["vanished"]) == (written, written, [written])
-        assert [tab["title"] for tab in view["tabs"]] == [written, "about:blank"]
+        text = HOSTILE.replace("\u202e", "\\u202e")
+        assert (view["title"], view["dialog"], view["vanished"]) == (text, text, [text])
+        assert [tab["title"] for tab in view["tabs"]] == [text, "about:blank"]
         page = (await seat.client.get("/play")).text
         assert "<img src=x" not in page
         assert "&lt;img src=x" in page
-        asked.cancel()
+        shown_page.cancel()
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,14 @@ async def test_what_a_site_writes_is_shown_as_text() -> None:
 )
 async def test_only_its_own_page_can_act(headers: dict[str, str], status: int) -> None:
     async with seated() as seat:
-        asked = seat.asked()
+        page = seat.take_turn()
         turn = (await seat.turn())["turn"]
         body = f'{{"turn": {turn}, "do": {{"kind": "call", "tool": "finish"}}}}'
-        sent = {"Content-Type": "application/json", **seat.headers, **headers}
-        answer = await seat.client.post("/play/move", content=body, headers=sent)
+        request_headers = {"Content-Type": "application/json", **seat.headers, **headers}
+        answer = await seat.client.post("/play/move", content=body, headers=request_headers)
         assert answer.status_code == status
-        assert asked.done() == (status == 200)
-        asked.cancel()
+        assert page.done() == (status == 200)
+        page.cancel()
 
 
 @pytest.mark.parametrize("path", ["/play", "/play/state", "/play/screenshot/1", "/play/element"])

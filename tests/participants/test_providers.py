@@ -139,11 +139,11 @@ async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]
 async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None:
     async with serving(provider.answer(CLICK), provider.answer(FINISH)) as server:
         actions = await play(provider, server.url, [("c", "Find the way in"), ("c", None)])
-        asked = [received.body for received in server.received]
+        requests = [received.body for received in server.received]
     assert [action.tool if action else None for action in actions] == ["browser_click", "finish"]
-    assert ["Task: Find the way in" in provider.text_of(body) for body in asked] == [True, True]
-    assert "browser_click" in provider.text_of(asked[1]).partition("Tools:")[0]
-    assert [provider.images_of(body) for body in asked] == [[PICTURE], [PICTURE]]
+    assert ["Task: Find the way in" in provider.text_of(body) for body in requests] == [True, True]
+    assert "browser_click" in provider.text_of(requests[1]).partition("Tools:")[0]
+    assert [provider.images_of(body) for body in requests] == [[PICTURE], [PICTURE]]
 
 
 @every
@@ -195,10 +195,10 @@ async def test_a_refused_key_fails_at_once_instead_of_waiting_on_the_page(provid
 async def test_a_model_that_takes_no_images_is_asked_again_without(provider: Provider) -> None:
     async with serving(provider.refused_image, provider.answer(CLICK)) as server:
         (action,) = await play(provider, server.url, [("c", "Go")])
-        asked = [provider.images_of(received.body) for received in server.received]
+        requests = [provider.images_of(received.body) for received in server.received]
     assert action is not None
     assert action.tool == "browser_click"
-    assert asked == [[PICTURE], []]
+    assert requests == [[PICTURE], []]
 
 
 async def test_a_compatible_endpoint_needs_no_key_and_may_name_its_models_as_it_likes() -> None:

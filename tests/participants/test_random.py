@@ -55,14 +55,16 @@ TOOLS = offered_tools(SERVER_TOOLS)
 TASK = "Find a warm tent"
 
 
-def seen(dialog: str | None = None, instruction: str = TASK, tools: tuple[ToolSpec, ...] = TOOLS) -> Observation:
+def observation_of(
+    dialog: str | None = None, instruction: str = TASK, tools: tuple[ToolSpec, ...] = TOOLS
+) -> Observation:
     page = Page(url="https://a.test/", title="", snapshot=SNAPSHOT, dialog=dialog)
     return observed(page, tools, instruction=instruction)
 
 
 async def play(seed: int, turns: int = 30) -> list[Action]:
-    agent = RandomAgent(seed, seen())
-    return [await agent(seen()) for _ in range(turns)]
+    agent = RandomAgent(seed, observation_of())
+    return [await agent(observation_of()) for _ in range(turns)]
 
 
 @given(st.integers(0, 2**32))
@@ -90,17 +92,17 @@ async def test_disabled_elements_are_not_used() -> None:
 
 
 async def test_an_open_dialog_is_answered_first() -> None:
-    action = await RandomAgent(3, seen())(seen(dialog="Leave the page?"))
+    action = await RandomAgent(3, observation_of())(observation_of(dialog="Leave the page?"))
     assert action.tool == "browser_handle_dialog"
 
 
 async def test_a_page_without_tools_ends_the_attempt() -> None:
-    action = await RandomAgent(3, seen())(seen(tools=()))
+    action = await RandomAgent(3, observation_of())(observation_of(tools=()))
     assert action.tool == "finish"
 
 
 @pytest.mark.parametrize("instruction", ["", "   ", "x"])
 async def test_any_task_gives_words_to_type(instruction: str) -> None:
-    agent = RandomAgent(5, seen(instruction=instruction))
-    actions = [await agent(seen(instruction=instruction)) for _ in range(5)]
+    agent = RandomAgent(5, observation_of(instruction=instruction))
+    actions = [await agent(observation_of(instruction=instruction)) for _ in range(5)]
     assert all(action.params.get("text", "x") for action in actions)

@@ -83,8 +83,8 @@ async def test_a_task_without_a_script_is_finished_at_once(script: Path) -> None
 async def test_replies_are_deterministic(script: Path) -> None:
     first, second = (create(ParticipantOptions(script=str(script))) for _ in range(2))
     for step in range(3):
-        seen = observation("a", step, "Open the lamps")
-        assert await first(seen) == await second(seen)
+        each_observation = observation("a", step, "Open the lamps")
+        assert await first(each_observation) == await second(each_observation)
 
 
 async def test_several_files_are_played_together(script: Path, tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ def action(reply: Reply) -> Action:
     ],
 )
 def test_an_element_is_found_by_exact_name_then_by_a_part_of_it(step: dict[str, object], ref: str) -> None:
-    found = play(ScriptStep.model_validate({"tool": "browser_click", "role": "link"} | step)).reply(SNAPSHOT, None)
-    assert action(found).params["target"] == ref
+    result = play(ScriptStep.model_validate({"tool": "browser_click", "role": "link"} | step)).reply(SNAPSHOT, None)
+    assert action(result).params["target"] == ref
 
 
 def test_an_element_without_a_reference_is_never_named() -> None:
@@ -266,8 +266,8 @@ def test_the_fields_of_a_form_are_found_by_name() -> None:
         {"role": "textbox", "name": "Name", "type": "combobox", "value": "Bob"},
     ]
     step = ScriptStep.model_validate({"tool": "browser_fill_form", "fields": fields})
-    found = action(play(step).reply(form, None)).params["fields"]
-    assert [(field["target"], field["type"], field["value"]) for field in found] == [
+    result = action(play(step).reply(form, None)).params["fields"]
+    assert [(field["target"], field["type"], field["value"]) for field in result] == [
         ("e3", "textbox", "Ann"),
         ("e2", "textbox", "lamp"),
         ("e1", "combobox", "Bob"),

@@ -33,8 +33,8 @@ def test_it_is_valid_by_the_schema_of_github() -> None:
 @pytest.mark.parametrize("step", SCRIPTS, ids=lambda step: step["name"])
 def test_shellcheck_finds_nothing_in_a_step(step: dict[str, Any]) -> None:
     command = [SHELLCHECK, "--shell", step["shell"], "-"]
-    found = subprocess.run(command, input=step["run"], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (0, "")
+    completed = subprocess.run(command, input=step["run"], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
 def test_no_input_becomes_part_of_a_script() -> None:
@@ -65,26 +65,26 @@ class Runner:
     def run(self, step: dict[str, Any]) -> int:
         script = self.folder / "step.sh"
         script.write_text(step["run"])
-        written = self.folder / "output"
-        written.write_text("")
+        ledger_file = self.folder / "output"
+        ledger_file.write_text("")
         environ = {
             "GITHUB_ACTION_PATH": str(self.action),
-            "GITHUB_OUTPUT": str(written),
+            "GITHUB_OUTPUT": str(ledger_file),
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
             "RUNNER_TEMP": str(self.temp),
             **{name: self._resolved(text) for name, text in step.get("env", {}).items()},
         }
         # As the runner's documentation gives it for `shell: bash`.
         command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", script)
-        ended = run_command(self.folder / "tmp", *command, env=environ)
-        for line in written.read_text().splitlines():
+        completed = run_command(self.folder / "tmp", *command, env=environ)
+        for line in ledger_file.read_text().splitlines():
             name, _, value = line.partition("=")
             self.values[f"steps.{step['id']}.outputs.{name}"] = value
-        assert ended.left_processes == {}
-        return ended.code
+        assert completed.left_processes == {}
+        return completed.code
 
     def _resolved(self, text: str) -> str:
-        return re.sub(r"\$\{\{ (.+?) \}\}", lambda found: self.values[found[1]], text)
+        return re.sub(r"\$\{\{ (.+?) \}\}", lambda match: self.values[match[1]], text)
 
 
 def checked_out(folder: Path) -> Path:
@@ -97,9 +97,9 @@ def checked_out(folder: Path) -> Path:
     programs.mkdir(parents=True)
     (programs / "wabe").symlink_to(BIN / "wabe")
     # The network's boundary: what would be downloaded is written down.
-    noted = f'echo "$@" >>"{folder.parent}/downloads"'
+    log_command = f'echo "$@" >>"{folder.parent}/downloads"'
     (programs / "python").write_text(
-        f'#!/bin/sh\ncase "$2" in playwright | pip) {noted} ;; *) exec "{sys.executable}" "$@" ;; esac\n'
+        f'#!/bin/sh\ncase "$2" in playwright | pip) {log_command} ;; *) exec "{sys.executable}" "$@" ;; esac\n'
     )
     (programs / "python").chmod(0o755)
     made_from = b"".join((ROOT / name).read_bytes() for name in ("requirements.lock",) * 2 + ("pyproject.toml",))

@@ -41,8 +41,8 @@ def test_a_manifest_is_valid_by_the_schema_of_kubernetes(name: str, version: str
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_shellcheck_finds_nothing_in_a_script(path: Path) -> None:
-    found = subprocess.run([SHELLCHECK, path], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout) == (0, "")
+    completed = subprocess.run([SHELLCHECK, path], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
 def test_the_job_starts_as_many_pods_as_there_are_shards() -> None:
@@ -145,7 +145,7 @@ exit "$(cat "$CODES/$WABE_SHARD" 2>/dev/null || echo 0)"
 
 
 class Workers:
-    """Workers that share a folder, with a program of ours in the place of `wabe`."""
+    """Workers that share a folder, with a test program in the place of `wabe`."""
 
     def __init__(self, folder: Path) -> None:
         self.log, self.go, self.codes = folder / "log", folder / "go", folder / "codes"
@@ -218,7 +218,7 @@ def test_the_slurm_script_becomes_a_shard_that_writes_to_the_shared_folder(tmp_p
     environ |= {"WABE_OUTPUT_DIR": output} if output else {}
     script = ["bash", str(DEPLOY / "slurm" / "shards.sbatch"), "s.toml", "--max-parallel", "1"]
     with subprocess.Popen(script, env=environ, stdout=subprocess.PIPE, text=True) as shard:
-        said, _ = shard.communicate()
+        printed, _ = shard.communicate()
     # In the place of the script, so that it receives the script's signals.
     folder = output or "/home/me/.output"
-    assert said == f"{shard.pid} {folder} run s.toml --shards auto --max-parallel 4 --max-parallel 1\n"
+    assert printed == f"{shard.pid} {folder} run s.toml --shards auto --max-parallel 4 --max-parallel 1\n"

@@ -44,6 +44,6 @@ def test_the_check_ends_as_the_command_does_and_its_report_is_in_the_summary(tmp
     environ = {**os.environ, "SCENARIO": "my tasks.toml", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
     words = step["shell"].replace("{0}", "step.sh").split()
     done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
-    asked = "asked: tasks check my tasks.toml --state freshness.json --propose exclusions.toml"
-    assert (done.returncode, done.stdout) == (code, f"{asked}\n"), done.stderr
-    assert (tmp_path / "summary.md").read_text() == f"```\n{asked}\n```\n"
+    request = "asked: tasks check my tasks.toml --state freshness.json --propose exclusions.toml"
+    assert (done.returncode, done.stdout) == (code, f"{request}\n"), done.stderr
+    assert (tmp_path / "summary.md").read_text() == f"```\n{request}\n```\n"

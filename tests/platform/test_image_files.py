@@ -49,9 +49,9 @@ def instructions(name: str) -> list[tuple[str, str]]:
 
 
 def final_stage(name: str) -> list[tuple[str, str]]:
-    found = instructions(name)
-    start = max(index for index, (instruction, _) in enumerate(found) if instruction == "FROM")
-    return found[start:]
+    result = instructions(name)
+    start = max(index for index, (instruction, _) in enumerate(result) if instruction == "FROM")
+    return result[start:]
 
 
 def argument_of(name: str, instruction: str) -> str:
@@ -66,11 +66,11 @@ def copied_from_context(name: str) -> Iterator[str]:
 
 @both
 def test_the_image_runs_as_a_numbered_user_without_privileges(name: str) -> None:
-    found = final_stage(name)
+    result = final_stage(name)
     user = argument_of(name, "USER")
     assert re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user)
-    last_user = max(index for index, (instruction, _) in enumerate(found) if instruction == "USER")
-    assert "RUN" not in [instruction for instruction, _ in found[last_user:]]
+    last_user = max(index for index, (instruction, _) in enumerate(result) if instruction == "USER")
+    assert "RUN" not in [instruction for instruction, _ in result[last_user:]]
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "scripts/setup.sh"])
@@ -112,9 +112,9 @@ def test_every_base_is_debians_slim_python_of_one_release(name: str) -> None:
 
 @both
 def test_dependencies_are_checked_by_hash_and_stand_before_the_code(name: str) -> None:
-    found = instructions(name)
-    install = next(i for i, (head, rest) in enumerate(found) if head == "RUN" and "--require-hashes" in rest)
-    code = next(i for i, (head, rest) in enumerate(found) if head == "COPY" and rest.startswith("src "))
+    result = instructions(name)
+    install = next(i for i, (head, rest) in enumerate(result) if head == "RUN" and "--require-hashes" in rest)
+    code = next(i for i, (head, rest) in enumerate(result) if head == "COPY" and rest.startswith("src "))
     assert install < code
 
 
@@ -194,7 +194,7 @@ def test_a_manifest_names_only_what_it_declares(name: str) -> None:
 
 
 def is_read(variable: str) -> bool:
-    """Whether a setting of ours or of a provider of models reads the variable."""
+    """Whether one of our settings or a model provider reads the variable."""
     known = [provider(name) for name in provider_names()]
     ours = [Settings.from_environ(each).model_dump(exclude={"environ"}) for each in ({variable: "x"}, {})]
     return ours[0] != ours[1] or any(variable in (*each.key_variables, each.url_variable) for each in known)
@@ -242,8 +242,8 @@ def test_the_judge_accepts_the_request_that_its_manifest_asks_for() -> None:
 @both
 def test_the_images_default_arguments_are_options_of_the_command(name: str) -> None:
     command = "serve" if name == "Dockerfile" else "participant"
-    shown = CliRunner().invoke(wabe, [command, "--help"]).output
-    assert all(word in shown for word in (*json.loads(argument_of(name, "CMD"))[::2], "--card-url"))
+    output = CliRunner().invoke(wabe, [command, "--help"]).output
+    assert all(word in output for word in (*json.loads(argument_of(name, "CMD"))[::2], "--card-url"))
 
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -341,8 +341,8 @@ def test_each_query_of_the_leaderboard_runs_as_a_file(name: str, tmp_path: Path)
     detail = {"success_rate": 100.0, "successful_tasks": 1, "total_tasks": 1, "tasks": [task]}
     submission = {"participants": {"white_agent": "id"}, "results": [{"winner": "white_agent", "detail": detail}]}
     (tmp_path / "r.json").write_text(json.dumps(submission))
-    _, found = rows([tmp_path / "r.json"], str(ROOT / "leaderboard" / "queries" / f"{name}.sql"))
-    assert [row[0] for row in found] == ["id"]
+    _, table_rows = rows([tmp_path / "r.json"], str(ROOT / "leaderboard" / "queries" / f"{name}.sql"))
+    assert [row[0] for row in table_rows] == ["id"]
 
 
 def test_the_leaderboards_scenario_is_valid_and_asks_for_a_bundled_task_set() -> None:
@@ -354,8 +354,8 @@ def test_the_leaderboards_scenario_is_valid_and_asks_for_a_bundled_task_set() ->
 
 def test_both_scenarios_of_the_leaderboard_ask_for_the_same() -> None:
     toml, amber = load_scenario(ROOT / "leaderboard" / "scenario.toml"), json5(ROOT / "leaderboard" / "scenario.json5")
-    asked = amber["components"]["gateway"]["config"]["assessment_config"]
-    assert {key: getattr(toml.config, key) for key in asked} == asked
+    request = amber["components"]["gateway"]["config"]["assessment_config"]
+    assert {key: getattr(toml.config, key) for key in request} == request
     assert set(amber["components"]["gateway"]["config"]["participant_roles"].values()) == {"green", "white_agent"}
 
 
@@ -390,10 +390,10 @@ def test_the_judges_defaults_are_those_of_its_settings() -> None:
 
 def test_what_the_platforms_runner_sets_reaches_the_programs_as_their_settings() -> None:
     scenario, manifest = json5(SUBMITTED), json5(ROOT / "amber-manifest.json5")
-    given = {key: f"value of {key}" for key in manifest["config_schema"]["properties"]}
-    config = root_config(scenario, runner_environment(given, white_agent={"google_api_key": "theirs", "model": "m"}))
+    values = {key: f"value of {key}" for key in manifest["config_schema"]["properties"]}
+    config = root_config(scenario, runner_environment(values, white_agent={"google_api_key": "theirs", "model": "m"}))
     judge = program_environment(scenario, "green", manifest, config)
-    assert {value for value in judge.values() if value.startswith("value of")} == set(given.values())
+    assert {value for value in judge.values() if value.startswith("value of")} == set(values.values())
     settings = Settings.from_environ(judge)
     assert (settings.judge_model, settings.judge_method) == ("value of judge_model", "value of judge_method")
     assert settings.seal_key is not None

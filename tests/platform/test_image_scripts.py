@@ -65,10 +65,10 @@ def test_a_module_that_needs_more_libraries_is_built_from_its_own_lock() -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "baked"), [("gemini-2.0-flash", "gemini:gemini-2.0-flash"), ("openai:o4", "openai:o4")]
+    ("configured", "baked"), [("gemini-2.0-flash", "gemini:gemini-2.0-flash"), ("openai:o4", "openai:o4")]
 )
-def test_the_judges_model_is_baked_in_with_its_provider(given: str, baked: str) -> None:
-    done = run("build-green-image.sh", "--dry-run", "--eval-model", given)
+def test_the_judges_model_is_baked_in_with_its_provider(configured: str, baked: str) -> None:
+    done = run("build-green-image.sh", "--dry-run", "--eval-model", configured)
     assert done.stdout.split()[-3:] == ["--build-arg", f"JUDGE_MODEL={baked}", "."]
 
 

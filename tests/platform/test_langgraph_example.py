@@ -44,8 +44,10 @@ async def test_the_example_plays_an_attempt_and_remembers_it() -> None:
     model = scripted("I click e1.", CLICK, FINISH)
     async with serving_agent(lambda url: build_app(model, url)) as url, ParticipantClient(url) as client:
         replies = [
-            parse_reply(await client.send(render_observation(seen), image=b"\xff\xd8\xff", context_id="c")).action
-            for seen in (FIRST, NEXT)
+            parse_reply(
+                await client.send(render_observation(observation), image=b"\xff\xd8\xff", context_id="c")
+            ).action
+            for observation in (FIRST, NEXT)
         ]
     assert [reply.tool if reply else None for reply in replies] == ["browser_click", "finish"]
     # Asked again after the reply without a tool call.

@@ -118,8 +118,8 @@ async def _serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator
 
 def message_context(document: dict[str, Any]) -> str:
     inner: Any = document.get("params", document.get("result"))
-    found: str = inner.get("message", inner)["contextId"]
-    return found
+    result: str = inner.get("message", inner)["contextId"]
+    return result
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
@@ -151,8 +151,10 @@ async def test_the_guides_card_is_the_examples(example: str) -> None:
 async def test_the_example_plays_an_episode_from_memory(example: str) -> None:
     async with ParticipantClient(example) as client:
         replies = [
-            parse_reply(await client.send(render_observation(seen), image=b"\xff\xd8\xff", context_id="c-1")).action
-            for seen in (FIRST, NEXT)
+            parse_reply(
+                await client.send(render_observation(observation), image=b"\xff\xd8\xff", context_id="c-1")
+            ).action
+            for observation in (FIRST, NEXT)
         ]
     tools = [reply.tool if reply else None for reply in replies]
     assert tools == ["browser_click", "finish"]
@@ -169,8 +171,8 @@ async def test_the_example_keeps_episodes_apart(example: str) -> None:
 
 def test_the_shown_observation_is_a_real_one() -> None:
     part = message("request-1.0")["params"]["message"]["parts"]
-    seen = parse_observation(part[0]["text"], base64.b64decode(part[1]["raw"]))
-    assert seen == FIRST
+    observation = parse_observation(part[0]["text"], base64.b64decode(part[1]["raw"]))
+    assert observation == FIRST
 
 
 def test_the_shown_replies_are_read() -> None:
@@ -181,9 +183,9 @@ def test_the_shown_replies_are_read() -> None:
 
 
 def test_the_shown_scenarios_are_valid(tmp_path: Path) -> None:
-    shown = blocks("toml")
-    assert len(shown) == 2
-    for number, text in enumerate(shown):
+    examples = blocks("toml")
+    assert len(examples) == 2
+    for number, text in enumerate(examples):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
         assert load_scenario(path).participants[0].role == "white_agent"
@@ -208,7 +210,7 @@ async def test_the_python_example_is_a_participant_that_plays(tmp_path: Path) ->
     assert list(list_participants([str(tmp_path)])) == ["first_link"]
     create = runpy.run_path(str(module))["create"]
     async with serving_participant(create(None)) as url, ParticipantClient(url) as client:
-        replies = [await client.send(render_observation(seen), context_id="c") for seen in (FIRST, NEXT)]
+        replies = [await client.send(render_observation(observation), context_id="c") for observation in (FIRST, NEXT)]
     actions = [parse_reply(reply).action for reply in replies]
     assert [action.params if action else None for action in actions] == [
         {"target": "e2"},
@@ -221,8 +223,8 @@ def test_the_limits_are_those_in_force() -> None:
     rows = dict(re.findall(r"^\| [^|]+ \| ([\d,]+) ?[a-z]* \| `(\w+)` \|$", GUIDE, re.MULTILINE))
     assert len(rows) == 7
     in_force = {**dict(config), "attempt_timeout_s": config.attempt_limit_s}
-    for shown, key in rows.items():
-        assert in_force[key] == int(shown.replace(",", ""))
+    for text, key in rows.items():
+        assert in_force[key] == int(text.replace(",", ""))
 
 
 def test_the_scenario_with_images_needs_no_more_than_it_shows() -> None:

@@ -140,8 +140,10 @@ def test_the_live_page_is_published_on_this_machine_only_and_behind_a_token(play
     _, calls = play(scenario=SCENARIO.replace("9009", str(port)))
     judge, participant, run = (call for call in calls if call[0] == "run")
     assert judge[judge.index("--publish") + 1] == f"127.0.0.1:{port}:{port}"
-    given = [[call[at + 1] for at, word in enumerate(call) if word == "--env"] for call in (judge, participant, run)]
-    assert ["WABE_AUTH_TOKEN" in names for names in given] == [True, False, True]
+    env_names = [
+        [call[at + 1] for at, word in enumerate(call) if word == "--env"] for call in (judge, participant, run)
+    ]
+    assert ["WABE_AUTH_TOKEN" in names for names in env_names] == [True, False, True]
 
 
 def test_the_folders_above_a_scenario_travel_with_it_if_its_paths_name_them(play: Play, tmp_path: Path) -> None:
@@ -210,8 +212,8 @@ env = { OPENAI_API_KEY = "${OPENAI_API_KEY}", MODE = "fast" }
 def test_a_third_party_image_gets_only_what_its_env_names(play: Play) -> None:
     _, calls = play(scenario=IMAGES, keys={"GOOGLE_API_KEY": "a", "OPENAI_API_KEY": "b"})
     participant = [call for call in calls if call[0] == "run"][1]
-    given = [participant[at + 1] for at, word in enumerate(participant) if word == "--env"]
-    assert given == ["OPENAI_API_KEY", "MODE=fast"]
+    env_names = [participant[at + 1] for at, word in enumerate(participant) if word == "--env"]
+    assert env_names == ["OPENAI_API_KEY", "MODE=fast"]
     assert "--volume" not in participant
     assert "--user" not in participant
     image = participant.index("example.test/mine:1")
@@ -223,9 +225,9 @@ def test_the_run_gets_the_variables_of_a_participants_headers_by_name(play: Play
     headers = 'headers = { Authorization = "Bearer ${AGENT_TOKEN}", X-Key = "${UNSET}" }\n'
     _, calls = play(scenario=IMAGES + headers, keys={"OPENAI_API_KEY": "b", "AGENT_TOKEN": "secret-1"})
     *agents, run = [call for call in calls if call[0] == "run"]
-    given = [run[at + 1] for at, word in enumerate(run) if word == "--env"]
-    assert "AGENT_TOKEN" in given
-    assert "UNSET" not in given
+    env_names = [run[at + 1] for at, word in enumerate(run) if word == "--env"]
+    assert "AGENT_TOKEN" in env_names
+    assert "UNSET" not in env_names
     assert not any("AGENT_TOKEN" in call for call in agents)
     assert "secret-1" not in json.dumps(calls)
 
@@ -277,12 +279,12 @@ def test_what_ran_is_written_down_as_the_platforms_runner_does(play: Play, tmp_p
     path = tmp_path / "sub" / "p.json"
     done, _ = play("--provenance", str(path), keys=workflow, image=[{"Id": "i", "RepoDigests": ["wabe@sha256:2"]}])
     assert done.returncode == 0, done.stderr
-    written = json.loads(path.read_text())
-    assert written["image_digests"] == {"/green": "wabe@sha256:2", "/white_agent": "wabe@sha256:2"}
+    content = json.loads(path.read_text())
+    assert content["image_digests"] == {"/green": "wabe@sha256:2", "/white_agent": "wabe@sha256:2"}
     scenario = hashlib.sha256((tmp_path / "scenario.toml").read_bytes()).digest()
-    assert written["manifest_digests"] == {"/": "sha256:" + base64.b64encode(scenario).decode()}
-    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", written["timestamp"])
-    assert written["github_actions"] == {
+    assert content["manifest_digests"] == {"/": "sha256:" + base64.b64encode(scenario).decode()}
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", content["timestamp"])
+    assert content["github_actions"] == {
         "run_url": "https://github.com/me/board/actions/runs/7",
         "repository_url": "https://github.com/me/board",
         "ref": "refs/heads/mine",

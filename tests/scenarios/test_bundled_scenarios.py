@@ -11,17 +11,17 @@ from participants.replay import find_script, load_book
 from shared.settings import Settings
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-PLAYED = ["demo", "docs", "held", "miniwob"]
+SCRIPTED_SETS = ["demo", "docs", "held", "miniwob"]
 # With a right script for each task, and a wrong one.
 IN_TWO_WAYS = ["apps", "hire"]
 
 
-@pytest.mark.parametrize("name", [*PLAYED, *IN_TWO_WAYS, "live"])
+@pytest.mark.parametrize("name", [*SCRIPTED_SETS, *IN_TWO_WAYS, "live"])
 def test_a_bundled_scenario_is_read(name: str) -> None:
     assert load_scenario(SCENARIOS / name / "scenario.toml").tasks
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", SCRIPTED_SETS)
 def test_every_task_has_a_script_and_every_script_a_task(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     book = load_book([SCENARIOS / name / "replay.toml"])
@@ -30,7 +30,7 @@ def test_every_task_has_a_script_and_every_script_a_task(name: str) -> None:
     assert {script.task for script in book.values()} == {task.task for task in tasks}
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", SCRIPTED_SETS)
 def test_every_task_has_an_expected_verdict(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     expected = tomllib.loads((SCENARIOS / name / "expected.toml").read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ def test_every_task_has_an_expected_verdict(name: str) -> None:
     assert {entry["verdict"] for entry in expected.values()} == {"success", "failure"}
 
 
-@pytest.mark.parametrize("name", [*PLAYED, *IN_TWO_WAYS])
+@pytest.mark.parametrize("name", [*SCRIPTED_SETS, *IN_TWO_WAYS])
 def test_every_task_has_checks_that_can_be_passed(name: str) -> None:
     tasks = load_scenario(SCENARIOS / name / "scenario.toml").tasks
     assert [task.task_id for task in tasks if not task.checks] == []
@@ -63,7 +63,7 @@ def test_every_application_of_the_scenario_can_be_installed() -> None:
 def test_the_scenarios_use_every_kind_of_check() -> None:
     used = {
         type(one).__name__
-        for name in PLAYED
+        for name in SCRIPTED_SETS
         for task in load_scenario(SCENARIOS / name / "scenario.toml").tasks
         for check in task.checks
         for one in (check, *(check.any_of if isinstance(check, AnyOf) else ()))

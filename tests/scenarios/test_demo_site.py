@@ -81,14 +81,14 @@ def test_facets_narrow_the_results(shop: TestClient) -> None:
 
 @pytest.mark.parametrize(("sort", "turned"), [("price-asc", False), ("price-desc", True)])
 def test_prices_stand_in_the_order_asked_for(shop: TestClient, sort: str, turned: bool) -> None:
-    found = prices(shop.get(f"/search?sort={sort}").text)
-    assert len(found) == 9
-    assert found == sorted(found, reverse=turned)
+    result = prices(shop.get(f"/search?sort={sort}").text)
+    assert len(result) == 9
+    assert result == sorted(result, reverse=turned)
 
 
 def test_pages_hold_every_product_once(shop: TestClient) -> None:
-    found = [name for page in range(1, 6) for name in names(shop.get(f"/search?page={page}").text)]
-    assert len(found) == len(set(found)) == 40
+    results = [name for page in range(1, 6) for name in names(shop.get(f"/search?page={page}").text)]
+    assert len(results) == len(set(results)) == 40
 
 
 @pytest.mark.parametrize("query", ["page=x", "min=-1", "max=9999999999", "sort=drop", "category=%00", "page=999"])
@@ -97,8 +97,8 @@ def test_an_invalid_query_is_ignored(shop: TestClient, query: str) -> None:
 
 
 def test_suggestions_hold_what_was_typed(shop: TestClient) -> None:
-    found = shop.get("/api/suggest?q=harbour").json()
-    assert [item["name"] for item in found] == ["Harbour Desk Lamp", "Harbour Clip Lamp"]
+    document = shop.get("/api/suggest?q=harbour").json()
+    assert [item["name"] for item in document] == ["Harbour Desk Lamp", "Harbour Clip Lamp"]
 
 
 def test_what_is_searched_for_is_shown_as_text(shop: TestClient) -> None:

@@ -32,7 +32,7 @@ def operation(name: str, **variables: Any) -> dict[str, Any]:
     return {"operationName": name, "variables": variables}
 
 
-def asked(hire: TestClient, *operations: dict[str, Any]) -> dict[str, Any]:
+def call_tools(hire: TestClient, *operations: dict[str, Any]) -> dict[str, Any]:
     answer = hire.post("/graphql", json=list(operations))
     assert answer.status_code == 200
     return {each["name"]: each["data"] for each in answer.json()}
@@ -44,21 +44,21 @@ def logged_in(hire: TestClient) -> dict[str, str]:
 
 def test_operations_of_a_batch_have_the_same_result_in_any_order(hire: TestClient) -> None:
     add, look = operation("add_line", slug="oak-canoe"), operation("basket")
-    assert asked(hire, look, add)["basket"]["total"] == 35
-    assert asked(hire, add, look)["basket"]["total"] == 70
+    assert call_tools(hire, look, add)["basket"]["total"] == 35
+    assert call_tools(hire, add, look)["basket"]["total"] == 70
 
 
 def test_an_entry_can_be_changed_under_the_name_that_the_page_gave_it(hire: TestClient) -> None:
-    saved = asked(hire, operation("add_entry", text="Rope", temp="tmp-1"))["add_entry"]
+    saved = call_tools(hire, operation("add_entry", text="Rope", temp="tmp-1"))["add_entry"]
     assert saved == {"temp": "tmp-1", "id": 31}
-    asked(hire, operation("tick_entry", id="tmp-1", done=True))
-    assert asked(hire, operation("entries"))["entries"] == [{"id": 31, "text": "Rope", "done": True}]
+    call_tools(hire, operation("tick_entry", id="tmp-1", done=True))
+    assert call_tools(hire, operation("entries"))["entries"] == [{"id": 31, "text": "Rope", "done": True}]
 
 
 def test_another_page_has_another_basket(hire: TestClient) -> None:
-    asked(hire, operation("add_line", slug="oak-canoe"))
+    call_tools(hire, operation("add_line", slug="oak-canoe"))
     hire.headers["X-Client"] = "other"
-    assert asked(hire, operation("basket"))["basket"]["lines"] == []
+    assert call_tools(hire, operation("basket"))["basket"]["lines"] == []
 
 
 @pytest.mark.parametrize("path", ["/api/orders", "/api/messages", "/api/messages/41"])
@@ -80,18 +80,18 @@ def test_a_refreshed_token_is_another_one_and_refreshes_once(hire: TestClient) -
 
 
 def test_an_order_that_is_sent_twice_is_placed_once(hire: TestClient) -> None:
-    asked(hire, operation("add_line", slug="pedal-boat"))
-    sent = {"day": "2031-06-20", "insurance": 40, "voucher": "k7f2qd"}
+    call_tools(hire, operation("add_line", slug="pedal-boat"))
+    body = {"day": "2031-06-20", "insurance": 40, "voucher": "k7f2qd"}
     headers = {**logged_in(hire), "Idempotency-Key": "a"}
-    first, again = (hire.post("/api/orders", json=sent, headers=headers).json() for _ in range(2))
+    first, again = (hire.post("/api/orders", json=body, headers=headers).json() for _ in range(2))
     assert first == again
     assert (first["number"], first["total"]) == (1004, 48)
     assert len(hire.get("/api/orders", headers=headers).json()) == 4
 
 
 def test_an_order_without_a_boat_is_refused(hire: TestClient) -> None:
-    sent = {"day": "2031-06-20", "insurance": 0, "voucher": None}
-    answer = hire.post("/api/orders", json=sent, headers={**logged_in(hire), "Idempotency-Key": "a"})
+    body = {"day": "2031-06-20", "insurance": 0, "voucher": None}
+    answer = hire.post("/api/orders", json=body, headers={**logged_in(hire), "Idempotency-Key": "a"})
     assert answer.status_code == 422
 
 

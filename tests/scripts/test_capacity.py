@@ -45,18 +45,18 @@ def a_model(**changes: Any) -> Any:
 
 def a_run(model: Any, slots: int, think_s: float, steps: int = 6) -> Any:
     """A run that goes exactly as the model says."""
-    made = model.predict(slots, think_s, steps, CORES, are_others_here=True)
+    prediction = model.predict(slots, think_s, steps, CORES, are_others_here=True)
     per_task = {name: getattr(model, name).of(steps) for name in ("disk_kb", "participant_kb", "site_kb")}
     return capacity.Run(
         CORES,
         slots,
         think_s,
         steps,
-        made.held_s,
-        made.cpu_s,
-        made.judge_cpu_s,
+        prediction.held_s,
+        prediction.cpu_s,
+        prediction.judge_cpu_s,
         others_cpu_s=model.others_cpu.of(steps),
-        memory_mb=made.memory_mb,
+        memory_mb=prediction.memory_mb,
         **per_task,
     )
 
@@ -64,10 +64,10 @@ def a_run(model: Any, slots: int, think_s: float, steps: int = 6) -> Any:
 def test_the_model_is_found_again_in_runs_that_follow_it() -> None:
     true = a_model()
     runs = [a_run(true, slots, think_s) for slots in (1, 2, 4) for think_s in (0.0, 2.0, 8.0)]
-    found = capacity.fit(runs, a_run(true, 1, 0.0, steps=1))
+    result = capacity.fit(runs, a_run(true, 1, 0.0, steps=1))
     eight = [a_run(true, 8, think_s) for think_s in (0.0, 2.0, 8.0)]
-    assert max(abs(off) for run in eight for off in capacity.error(found, run).values()) < 0.01
-    assert found.predict(20, 8.0, 15, 8).held_s == pytest.approx(true.predict(20, 8.0, 15, 8).held_s, rel=0.01)
+    assert max(abs(off) for run in eight for off in capacity.error(result, run).values()) < 0.01
+    assert result.predict(20, 8.0, 15, 8).held_s == pytest.approx(true.predict(20, 8.0, 15, 8).held_s, rel=0.01)
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(2, 8.0), (1, 8.0), (0.5, 11.0)])
@@ -92,10 +92,10 @@ def test_a_machine_carries_what_its_memory_holds() -> None:
 def test_a_machine_carries_what_its_cores_do() -> None:
     model = a_model(slot_mb=0.0)
     used = [
-        slots * made.cpu_s / made.held_s
+        slots * prediction.cpu_s / prediction.held_s
         for load in [capacity.best_load(model, CORES, 64, 8.0, 15)]
         for slots in (load.slots, load.slots + 1)
-        for made in [model.predict(slots, 8.0, 15, CORES)]
+        for prediction in [model.predict(slots, 8.0, 15, CORES)]
     ]
     assert used[0] <= 0.8 * CORES < used[1]
 

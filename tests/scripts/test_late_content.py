@@ -16,7 +16,7 @@ def test_every_offered_tool_that_can_change_a_page_is_measured(late_content: Mod
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown", "expected"),
+    ("kind", "snapshot", "expected"),
     [
         ("timer", "first FINAL t7 second FINAL t7", "captured"),
         ("timer", "first initial t7 second initial t7", "missed"),
@@ -29,8 +29,8 @@ def test_every_offered_tool_that_can_change_a_page_is_measured(late_content: Mod
     ],
 )
 def test_an_observation_is_judged_by_what_it_shows(
-    late_content: ModuleType, kind: str, shown: str, expected: str
+    late_content: ModuleType, kind: str, snapshot: str, expected: str
 ) -> None:
     case = late_content.Case(late_content.Kind(kind), "click", 0.3, "t7", "http://127.0.0.1:1")
-    page = Page(url="", title="", snapshot=f'- paragraph [ref=e1]: "{shown}"')
+    page = Page(url="", title="", snapshot=f'- paragraph [ref=e1]: "{snapshot}"')
     assert late_content.verdict(page, case, 720)[0] == expected

@@ -25,8 +25,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = (a_result("t1", network=A_TRACE), a_result("t2", "environment_fault", error="x", blame="browser"))
     policy = {"name": "no-go", "dimension": "consent", "kind": "action", "line": "<Go button> -> CLICK"}
     task = Task.model_validate({**results[0].task.model_dump(), "task_id": "t3", "policies": [policy]})
-    found = PolicyResult(name="no-go", dimension="consent", violated=True, attempt=1, step=0, found="it")
-    with_policies = a_result("t3", task=task, policies=(found,), earlier_attempts=("ab" * 32,))
+    result = PolicyResult(name="no-go", dimension="consent", violated=True, attempt=1, step=0, found="it")
+    with_policies = a_result("t3", task=task, policies=(result,), earlier_attempts=("ab" * 32,))
     return a_finished_run(tmp_path_factory.mktemp("out"), *results, with_policies).folder
 
 

@@ -6,9 +6,9 @@ from shared.settings import Settings
 
 
 def test_in_a_source_tree_the_task_sets_lie_beside_the_code() -> None:
-    found = Settings().bundled_scenarios
-    assert {"demo", "docs", "live"} <= set(found)
-    assert all(path.is_file() for path in found.values())
+    result = Settings().bundled_scenarios
+    assert {"demo", "docs", "live"} <= set(result)
+    assert all(path.is_file() for path in result.values())
 
 
 def test_an_image_names_their_folder() -> None:

@@ -17,11 +17,11 @@ KEYS = st.sampled_from(["input_tokens", "output_tokens", "cached_tokens", "reaso
 
 @given(st.fixed_dictionaries({}, optional={"usage": JSON | st.dictionaries(KEYS, JSON, max_size=4)}))
 def test_whatever_is_claimed_is_bounded_numbers_or_nothing(metadata: dict[str, Any]) -> None:
-    found = ClaimedUsage.in_reply(metadata)
-    if found is not None:
-        assert 0 <= found.input <= 10**9
-        assert 0 <= found.output <= 10**9
-        assert found.cost_usd is None or 0 <= found.cost_usd <= 10**6
+    claim = ClaimedUsage.in_reply(metadata)
+    if claim is not None:
+        assert 0 <= claim.input <= 10**9
+        assert 0 <= claim.output <= 10**9
+        assert claim.cost_usd is None or 0 <= claim.cost_usd <= 10**6
 
 
 def test_a_cost_that_one_reply_leaves_out_is_unknown() -> None:
@@ -39,25 +39,25 @@ SPANS = st.lists(st.fixed_dictionaries({}, optional=dict.fromkeys(ClaimedSpan.mo
 
 @given(st.fixed_dictionaries({}, optional={"spans": SPANS | JSON, "traceparent": JSON}))
 def test_whatever_is_claimed_of_the_work_is_bounded_spans_in_order_or_nothing(metadata: dict[str, Any]) -> None:
-    found = ClaimedTrace.in_reply(metadata)
-    if found is not None:
-        assert found.spans or found.traceparent
-        assert all(0 <= span.start <= span.end <= 1e11 for span in found.spans)
-        assert ClaimedTrace.model_validate_json(found.model_dump_json()) == found
+    claim = ClaimedTrace.in_reply(metadata)
+    if claim is not None:
+        assert claim.spans or claim.traceparent
+        assert all(0 <= span.start <= span.end <= 1e11 for span in claim.spans)
+        assert ClaimedTrace.model_validate_json(claim.model_dump_json()) == claim
 
 
 def test_spans_are_cut_to_a_number_and_their_texts_to_a_length() -> None:
     span = {"name": "n" * 1000, "start": 1, "end": 2.5, "input_tokens": 3.0, "text": "t" * 1000, "more": 1}
-    found = ClaimedTrace.in_reply({"spans": [span] * 1000})
-    assert found is not None
-    assert len(found.spans) == MAX_SPANS
-    assert (len(found.spans[0].name), len(found.spans[0].text), found.spans[0].input_tokens) == (100, 500, 3)
+    claim = ClaimedTrace.in_reply({"spans": [span] * 1000})
+    assert claim is not None
+    assert len(claim.spans) == MAX_SPANS
+    assert (len(claim.spans[0].name), len(claim.spans[0].text), claim.spans[0].input_tokens) == (100, 500, 3)
 
 
 def test_a_span_that_ends_before_it_starts_is_left_out() -> None:
     good = {"name": "plan", "start": 2, "end": 3}
-    found = ClaimedTrace.in_reply({"spans": [{"name": "act", "start": 2, "end": 1}, good]})
-    assert found == ClaimedTrace(spans=(ClaimedSpan(name="plan", start=2, end=3),))
+    claim = ClaimedTrace.in_reply({"spans": [{"name": "act", "start": 2, "end": 1}, good]})
+    assert claim == ClaimedTrace(spans=(ClaimedSpan(name="plan", start=2, end=3),))
 
 
 def test_a_traceparent_that_is_not_one_of_w3c_is_left_out() -> None:

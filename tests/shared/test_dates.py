@@ -16,7 +16,7 @@ DAYS = st.dates(date(1000, 1, 1), date(5000, 1, 1))
 
 
 @pytest.mark.parametrize(
-    ("text", "written"),
+    ("text", "expected"),
     [
         ("{today}", "2026-11-23"),
         ("Fly on {today+30d:%B %-d, %Y}.", "Fly on December 23, 2026."),
@@ -29,12 +29,12 @@ DAYS = st.dates(date(1000, 1, 1), date(5000, 1, 1))
         ("{today:100 %%, %Y}", "100 %, 2026"),
     ],
 )
-def test_a_date_is_written_out(text: str, written: str) -> None:
-    assert resolved_dates(text, MONDAY) == written
+def test_a_date_is_written_out(text: str, expected: str) -> None:
+    assert resolved_dates(text, MONDAY) == expected
 
 
 @pytest.mark.parametrize(
-    ("day", "text", "written"),
+    ("day", "text", "expected"),
     [
         (date(2026, 1, 31), "{today+1m}", "2026-02-28"),
         (date(2024, 2, 29), "{today+1y}", "2025-02-28"),
@@ -42,8 +42,8 @@ def test_a_date_is_written_out(text: str, written: str) -> None:
         (date(2026, 1, 31), "{today-2m}", "2025-11-30"),
     ],
 )
-def test_a_day_that_a_month_does_not_have_is_its_last(day: date, text: str, written: str) -> None:
-    assert resolved_dates(text, day) == written
+def test_a_day_that_a_month_does_not_have_is_its_last(day: date, text: str, expected: str) -> None:
+    assert resolved_dates(text, day) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_an_offset_in_days_is_that_many_days(day: date, count: int) -> None:
 @given(day=DAYS, number=st.integers(0, 6))
 def test_the_next_weekday_is_one_of_the_seven_days_after_today(day: date, number: int) -> None:
     name = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")[number]
-    found = date.fromisoformat(resolved_dates(f"{{next {name}}}", day))
-    assert found.weekday() == number
-    assert 1 <= (found - day).days <= 7
+    result = date.fromisoformat(resolved_dates(f"{{next {name}}}", day))
+    assert result.weekday() == number
+    assert 1 <= (result - day).days <= 7
 
 
 @given(day=DAYS, text=st.text())
@@ -95,8 +95,8 @@ def test_a_text_without_dates_is_unchanged(day: date, text: str) -> None:
 @given(text=st.text(alphabet="{}today+-:%Ynext friday019dwmQ ", max_size=40))
 def test_a_text_is_written_out_or_refused_and_then_has_no_dates_left(text: str) -> None:
     with suppress(Invalid):
-        written = resolved_dates(text, MONDAY)
-        assert has_dates(text) or written == text
+        resolved = resolved_dates(text, MONDAY)
+        assert has_dates(text) or resolved == text
         return
     with pytest.raises(Invalid) as caught:
         resolved_dates(text, MONDAY)
@@ -106,9 +106,9 @@ def test_a_text_is_written_out_or_refused_and_then_has_no_dates_left(text: str) 
 @given(day=DAYS)
 def test_the_dates_of_a_text_are_known_by_how_they_are_written(day: date) -> None:
     text = "from {today:%B %-d, %Y} to {today+3d} in {place}"
-    found = written_dates(text, day)
-    assert set(found.values()) == {"{today:%B %-d, %Y}", "{today+3d}"}
-    assert all(written in resolved_dates(text, day) for written in found)
+    result = written_dates(text, day)
+    assert set(result.values()) == {"{today:%B %-d, %Y}", "{today+3d}"}
+    assert all(spelling in resolved_dates(text, day) for spelling in result)
 
 
 TABLES = st.recursive(
@@ -119,10 +119,10 @@ TABLES = st.recursive(
 
 @given(value=TABLES, day=DAYS)
 def test_dates_are_written_out_at_any_depth_and_nothing_else_changes(value: object, day: date) -> None:
-    written = all_resolved(value, day)
-    assert not mentions_dates(written)
-    assert mentions_dates(value) or written == value
-    assert all_resolved(written, day) == written
+    text = all_resolved(value, day)
+    assert not mentions_dates(text)
+    assert mentions_dates(value) or text == value
+    assert all_resolved(text, day) == text
 
 
 def test_in_a_pattern_a_date_matches_literally_and_a_mistake_is_named_with_its_key() -> None:
@@ -143,5 +143,5 @@ def test_a_day_is_read_as_it_is_written(day: date) -> None:
 
 
 @pytest.mark.parametrize("value", ["2026-13-01", "today", "20261123", 20261123, None, "2026-11-23T00:00"])
-def test_what_is_no_day_is_none(value: object) -> None:
+def test_what_is_not_a_day_is_none(value: object) -> None:
     assert day_in(value) is None

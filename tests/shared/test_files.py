@@ -76,8 +76,10 @@ def test_endless_nesting_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "device", "sparse", "folder"])
-@pytest.mark.parametrize("read", [read_file, read_text, read_json, sha256_file])
-def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path, kind: str, read: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("reader", [read_file, read_text, read_json, sha256_file])
+def test_only_regular_files_of_bounded_size_are_read(
+    tmp_path: Path, kind: str, reader: Callable[[Path], object]
+) -> None:
     path = tmp_path / "x"
     if kind == "FIFO":
         os.mkfifo(path)
@@ -90,11 +92,11 @@ def test_only_regular_files_of_bounded_size_are_read(tmp_path: Path, kind: str, 
             # Refused by its size: nothing is read, and no memory is taken.
             stream.truncate(1 << 40)
     with pytest.raises((OSError, ValueError)):
-        read(path)
+        reader(path)
     assert read_end(path, 10) in ("", "\0" * 10)
 
 
-def test_what_is_no_file_is_not_copied(tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_not_copied(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
     with pytest.raises(ValueError, match="not a regular file"):
         copy_file(tmp_path / "x", tmp_path / "y")

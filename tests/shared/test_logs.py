@@ -82,8 +82,8 @@ def fails(function: Any, *arguments: Any) -> Any:
 def test_a_librarys_error_about_a_request_is_one_bounded_line(stream: io.StringIO) -> None:
     error = fails(json.loads, '{"a": \x1b[2J' + "x" * 100_000)
     logger_to(stream, FOREIGN[0]).error("Failed to parse %s", "y\n" * 100_000, exc_info=error, stack_info=True)
-    written = stream.getvalue()
-    assert (written.count("\n"), len(written) < 1_200) == (1, True)
+    log_text = stream.getvalue()
+    assert (log_text.count("\n"), len(log_text) < 1_200) == (1, True)
     logger_to(stream, FOREIGN[0]).error("Failed to parse", exc_info=error)
     assert (
         stream.getvalue()
@@ -120,8 +120,8 @@ def test_code_that_every_request_passes_does_not_make_an_error_ours(stream: io.S
 
 def test_a_long_traceback_is_cut_in_the_middle(stream: io.StringIO) -> None:
     error = fails(int, "\n" * 5_000)
-    made = ValueError("\n".join(f"line {number}" for number in range(10_000)))
-    logger_to(stream, "judge").error("x", exc_info=(type(made), made, error[2]))
+    long_error = ValueError("\n".join(f"line {number}" for number in range(10_000)))
+    logger_to(stream, "judge").error("x", exc_info=(type(long_error), long_error, error[2]))
     lines = stream.getvalue().splitlines()
     assert (len(lines) < 250, lines[-1]) == (True, "  | line 9999")
     assert any("more lines" in line for line in lines)
@@ -176,9 +176,9 @@ def test_every_logger_of_the_process_is_cleaned(root: logging.Logger, capsys: py
         logging.captureWarnings(False)
         logging.captureWarnings(True)
         warnings.warn("odd \x1b[2J input", stacklevel=1)
-    written = capsys.readouterr().err
-    assert written.count("\n") == len(names) + 1
-    assert "\x1b" not in written
+    output = capsys.readouterr().err
+    assert output.count("\n") == len(names) + 1
+    assert "\x1b" not in output
 
 
 def in_its_place(stream: io.StringIO, form: logging.Formatter) -> list[str]:

@@ -212,11 +212,11 @@ def test_a_lone_surrogate_in_the_snapshot_does_not_stop_the_message() -> None:
 def test_page_content_before_the_snapshot_is_bounded() -> None:
     many = tuple(Tab(index=n, title="t" * 9999, url="u" * 9999, current=n == 0) for n in range(500))
     page = Page(url="u" * 9999, title="t" * 9999, snapshot="", tabs=many, dialog="d" * 9999)
-    read = parse_observation(render_observation(ObservationMessage(page=page, tools=(), feedback="f" * 9999)))
-    assert len(read.page.title) == MAX_TITLE_CHARS
-    assert len(read.page.dialog or "") == MAX_DIALOG_CHARS
-    assert len(read.feedback or "") == MAX_FEEDBACK_CHARS
-    assert [tab.index for tab in read.page.tabs] == [0, *range(500 - MAX_TABS + 1, 500)]
+    parsed = parse_observation(render_observation(ObservationMessage(page=page, tools=(), feedback="f" * 9999)))
+    assert len(parsed.page.title) == MAX_TITLE_CHARS
+    assert len(parsed.page.dialog or "") == MAX_DIALOG_CHARS
+    assert len(parsed.feedback or "") == MAX_FEEDBACK_CHARS
+    assert [tab.index for tab in parsed.page.tabs] == [0, *range(500 - MAX_TABS + 1, 500)]
 
 
 def test_one_tab_is_not_listed() -> None:

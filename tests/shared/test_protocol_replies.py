@@ -104,7 +104,7 @@ def test_typed_text_is_never_mistaken_for_markup(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty"),
         (" \n", "is empty"),
@@ -146,10 +146,10 @@ def test_typed_text_is_never_mistaken_for_markup(typed: str) -> None:
         ("x" * (MAX_REPLY_CHARS + 1), f"has {MAX_REPLY_CHARS + 1} characters"),
     ],
 )
-def test_a_complaint_says_what_was_wrong_and_what_to_send(text: str, said: str) -> None:
+def test_a_complaint_says_what_was_wrong_and_what_to_send(text: str, message: str) -> None:
     sentence = complaint(text)
     assert sentence.startswith("Your reply ")
-    assert said in sentence
+    assert message in sentence
     assert sentence.endswith(f"; send exactly one action, such as {REPLY_EXAMPLE}")
 
 
@@ -166,9 +166,9 @@ def test_a_thought_that_is_not_text_is_kept_as_json() -> None:
 
 
 def test_lone_surrogates_become_encodable() -> None:
-    found = action('<json>{"tool": "a", "thought": "\\ud800", "params": {"\\udfff": ["\\ud83d"]}}</json>')
-    found.model_dump_json().encode("utf-8")
-    assert found.params == {"\ufffd": ["\ufffd"]}
+    result = action('<json>{"tool": "a", "thought": "\\ud800", "params": {"\\udfff": ["\\ud83d"]}}</json>')
+    result.model_dump_json().encode("utf-8")
+    assert result.params == {"\ufffd": ["\ufffd"]}
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
@@ -187,19 +187,19 @@ noise = st.text(st.characters(exclude_characters="<{"), max_size=60)
 
 
 @given(actions, noise, noise)
-def test_any_action_survives_its_reply_with_any_text_around_it(written: Action, before: str, after: str) -> None:
-    assert action(before + render_reply(written) + after) == written
+def test_any_action_survives_its_reply_with_any_text_around_it(original: Action, before: str, after: str) -> None:
+    assert action(before + render_reply(original) + after) == original
 
 
 @given(actions)
-def test_any_action_survives_the_form_of_lines(written: Action) -> None:
-    text = f"THOUGHT: x\nACTION: {written.tool}\nPARAMS: {json.dumps(written.params)}"
-    assert action(text) == written.model_copy(update={"thought": "x"})
+def test_any_action_survives_the_form_of_lines(original: Action) -> None:
+    text = f"THOUGHT: x\nACTION: {original.tool}\nPARAMS: {json.dumps(original.params)}"
+    assert action(text) == original.model_copy(update={"thought": "x"})
 
 
 @given(actions)
-def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(written: Action) -> None:
-    text = render_reply(written)
+def test_a_rendered_reply_is_one_line_of_ascii_with_one_pair_of_tags(an_action: Action) -> None:
+    text = render_reply(an_action)
     assert text.isascii()
     assert text.isprintable()
     assert text.count("<") == 2
@@ -296,7 +296,7 @@ FORMS = ("{}", "<json>{}</json>", "```json\n{}\n```", "Done.\n{}")
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (
             '{"tool": "finish", "answer": "42"}',
@@ -324,15 +324,15 @@ FORMS = ("{}", "<json>{}</json>", "```json\n{}\n```", "Done.\n{}")
         ('{"tool": "browser_scroll", "direction": "up"}', 'has "direction" beside "params" instead of inside it'),
     ],
 )
-def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, said: str) -> None:
+def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, message: str) -> None:
     reply = with_tools(form.format(body))
     assert reply.action is None
-    assert said in reply.complaint
+    assert message in reply.complaint
 
 
 @pytest.mark.parametrize("before", ["", "THOUGHT: It is shown.\n"])
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "ACTION: finish\nANSWER: 42",
@@ -355,10 +355,10 @@ def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, 
         ('Action: finish("42")', 'has as "tool" \'finish("42")\', which is not the name of a tool'),
     ],
 )
-def test_a_label_that_is_not_read_is_refused_by_name(before: str, text: str, said: str) -> None:
+def test_a_label_that_is_not_read_is_refused_by_name(before: str, text: str, message: str) -> None:
     reply = with_tools(before + text)
     assert reply.action is None
-    assert said in reply.complaint
+    assert message in reply.complaint
 
 
 @pytest.mark.parametrize(
@@ -387,9 +387,9 @@ def test_an_answer_in_params_is_the_answer(text: str) -> None:
     ],
 )
 def test_nothing_is_refused_where_nothing_is_lost(text: str) -> None:
-    found = with_tools(text)
-    assert found.complaint is None
-    assert found.action.params == {}
+    result = with_tools(text)
+    assert result.complaint is None
+    assert result.action.params == {}
 
 
 def test_an_answer_may_look_like_a_label() -> None:
@@ -414,15 +414,15 @@ def test_a_mark_in_an_action_is_part_of_it(mark: str, text: str) -> None:
     body = json.dumps({"thought": typed, "tool": "browser_type", "params": {"text": typed}}, ensure_ascii=False)
     expected = Action(tool="browser_type", params={"text": typed}, thought=typed)
     # Raw line breaks are accepted in strings.
-    for written in (body, body.replace("\\n", "\n"), body[:-1] + ",}"):
+    for spelling in (body, body.replace("\\n", "\n"), body[:-1] + ",}"):
         for form in FORMS:
-            assert action(form.format(written)) == expected
-        assert action(f"<think>Type it.</think>{written}") == expected
+            assert action(form.format(spelling)) == expected
+        assert action(f"<think>Type it.</think>{spelling}") == expected
     assert action(f"ACTION: browser_type\nPARAMS: {json.dumps({'text': typed})}").params == {"text": typed}
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ('{"tool": "a" "b"}', "near '\"b\"}'"),
         ("{'tool': 'a'}", "near \"'tool': 'a'}\""),
@@ -432,16 +432,16 @@ def test_a_mark_in_an_action_is_part_of_it(mark: str, text: str) -> None:
         ("a \"b\" 'c' `d`", "begins with «a \"b\" 'c' `d`»"),
     ],
 )
-def test_a_complaint_shows_the_participants_own_characters(text: str, shown: str) -> None:
-    assert shown in complaint(text)
+def test_a_complaint_shows_the_participants_own_characters(text: str, expected: str) -> None:
+    assert expected in complaint(text)
     assert len(complaint(text).splitlines()) == 1
 
 
 @given(st.text(max_size=200), st.integers(2, 80))
 def test_an_excerpt_is_bounded_and_one_line(text: str, limit: int) -> None:
-    shown = excerpt(text, limit)
-    assert len(shown) <= limit + 2
-    assert len(shown.splitlines()) == 1
-    inner = shown[1:-1]
+    escaped = excerpt(text, limit)
+    assert len(escaped) <= limit + 2
+    assert len(escaped.splitlines()) == 1
+    inner = escaped[1:-1]
     if text.isprintable() and text.isascii() and len(text) <= limit and not set("\"'`") <= set(text):
         assert inner == text

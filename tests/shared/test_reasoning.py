@@ -99,7 +99,7 @@ def test_a_quoted_mark_is_text(quotation: str) -> None:
         "The assistant finally said so.",
     ],
 )
-def test_ordinary_words_are_no_marks(text: str) -> None:
+def test_ordinary_words_are_not_marks(text: str) -> None:
     assert without_reasoning(text) == text
 
 
@@ -122,10 +122,10 @@ def test_an_unfinished_quotation_hides_no_mark(text: str, reply: str) -> None:
 @pytest.mark.parametrize("mark", MARKS)
 def test_an_escaped_mark_means_nothing(mark: str) -> None:
     assert find_mark(mark)
-    shown = escape_marks(f"a {mark} b {mark} {REPLY}")
-    assert not find_mark(shown)
-    assert "<|" not in shown
-    assert without_reasoning(shown) == shown
+    text = escape_marks(f"a {mark} b {mark} {REPLY}")
+    assert not find_mark(text)
+    assert "<|" not in text
+    assert without_reasoning(text) == text
 
 
 @given(
@@ -170,11 +170,11 @@ def test_a_reply_is_the_end_of_its_text(text: str) -> None:
 def test_long_hostile_texts_take_linear_time(unit: str) -> None:
     def cost(size: int) -> float:
         text = unit * (size // len(unit))
-        begun = time.process_time()
+        start = time.process_time()
         without_reasoning(text)
         without_reasoning("</think>" + text)
         escape_marks(text)
-        return time.process_time() - begun
+        return time.process_time() - start
 
     # Quadratic work would take 100 times as long for 10 times the text; linear work takes 10 times.
     assert cost(200_000) < 40 * max(cost(20_000), 0.02)

@@ -26,9 +26,9 @@ def as_lines(actions: list[Action]) -> str:
 
 @given(st.lists(ACTIONS, min_size=1, max_size=MAX_ACTIONS), TEXTS)
 def test_a_rendered_list_is_read_as_it_was(actions: list[Action], thought: str) -> None:
-    sent = [actions[0].model_copy(update={"thought": thought}), *actions[1:]]
-    reply = parse_reply(render_reply(sent), max_actions=MAX_ACTIONS)
-    assert [reply.action, *reply.rest] == sent
+    body = [actions[0].model_copy(update={"thought": thought}), *actions[1:]]
+    reply = parse_reply(render_reply(body), max_actions=MAX_ACTIONS)
+    assert [reply.action, *reply.rest] == body
 
 
 @given(st.lists(ACTIONS, min_size=1, max_size=MAX_ACTIONS))
@@ -63,7 +63,7 @@ def test_a_reply_with_one_action_means_the_same_where_several_are_allowed(text: 
         assert several.action == one.action
 
 
-REFUSED = {
+REFUSED_REPLIES = {
     "<json>[]</json>": "is an empty list",
     '<json>[[{"tool": "a"}]]</json>': "has a list inside its list of actions",
     '<json>[{"tool": "a"}, [{"tool": "b"}]]</json>': "has a list inside its list of actions",
@@ -80,7 +80,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "problem"), REFUSED.items())
+@pytest.mark.parametrize(("text", "problem"), REFUSED_REPLIES.items())
 def test_a_list_that_is_unclear_is_refused(text: str, problem: str) -> None:
     reply = parse_reply(text, max_actions=3)
     assert reply.action is None

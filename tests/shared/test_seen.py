@@ -26,9 +26,9 @@ def test_an_invisible_character_anywhere_and_either_form_change_nothing(
 ) -> None:
     # Tags behind a black flag are drawn.
     before = before.replace("\U0001f3f4", "")
-    written = unicodedata.normalize(form, before) + invisible + unicodedata.normalize(form, after)
-    assert as_seen(written) == as_seen(before + after)
-    assert as_seen(as_seen(written)) == as_seen(written)
+    text = unicodedata.normalize(form, before) + invisible + unicodedata.normalize(form, after)
+    assert as_seen(text) == as_seen(before + after)
+    assert as_seen(as_seen(text)) == as_seen(text)
 
 
 @pytest.mark.parametrize("joiner", ["\u200c", "\u200d"])
@@ -43,7 +43,7 @@ def test_the_tags_of_a_flag_are_seen_and_no_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "seen"),
+    ("name", "expected"),
     [
         ("\ue8b8 Settings", " Settings"),
         ("Settings\U000f0493", "Settings"),
@@ -52,8 +52,8 @@ def test_the_tags_of_a_flag_are_seen_and_no_others() -> None:
         ("Settings", "Settings"),
     ],
 )
-def test_a_name_has_no_pictures_unless_it_has_nothing_else(written: str, seen: str) -> None:
-    assert name_as_seen(written) == seen
+def test_a_name_has_no_pictures_unless_it_has_nothing_else(name: str, expected: str) -> None:
+    assert name_as_seen(name) == expected
 
 
 @given(TEXTS)
@@ -68,5 +68,5 @@ def test_what_is_encoded_in_ascii_stays_as_it_is_written() -> None:
 
 
 def test_texts_and_keys_of_any_value_are_as_seen() -> None:
-    found = values_as_seen({"u\u0308": [1, None, True, "u\u0308", ("\u200ba", {"b": "\ufeff"})]})
-    assert found == {"ü": [1, None, True, "ü", ("a", {"b": ""})]}
+    result = values_as_seen({"u\u0308": [1, None, True, "u\u0308", ("\u200ba", {"b": "\ufeff"})]})
+    assert result == {"ü": [1, None, True, "ü", ("a", {"b": ""})]}

@@ -37,9 +37,9 @@ def test_a_variable_named_like_a_field_is_not_a_setting(name: str) -> None:
     assert Settings.from_environ({name: "1"}) == Settings(environ={name: "1"})
 
 
-@pytest.mark.parametrize(("written", "trusts"), [("1", True), ("true", False), ("yes", False), ("", False)])
-def test_only_1_makes_the_judge_trust_what_a_request_configures(written: str, trusts: bool) -> None:
-    assert Settings.from_environ({"WABE_TRUST_CONFIG": written}).trust_config is trusts
+@pytest.mark.parametrize(("value", "trusts"), [("1", True), ("true", False), ("yes", False), ("", False)])
+def test_only_1_makes_the_judge_trust_what_a_request_configures(value: str, trusts: bool) -> None:
+    assert Settings.from_environ({"WABE_TRUST_CONFIG": value}).trust_config is trusts
 
 
 def test_in_a_source_tree_the_bundled_scenarios_are_next_to_the_code() -> None:

@@ -61,9 +61,9 @@ SNAPSHOT = parse_snapshot(REAL)
 
 
 def node(ref: Any) -> Any:
-    found = SNAPSHOT.by_ref(ref)
-    assert found is not None
-    return found
+    node_found = SNAPSHOT.by_ref(ref)
+    assert node_found is not None
+    return node_found
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_the_content_of_an_element_comes_in_order() -> None:
 
 
 def test_a_regular_expression_is_read_as_a_name() -> None:
-    [found] = parse_snapshot(r"- link /Issue \d+\/x/ [ref=e2]").nodes
-    assert (found.name, found.ref) == (r"Issue \d+\/x", "e2")
+    [node_found] = parse_snapshot(r"- link /Issue \d+\/x/ [ref=e2]").nodes
+    assert (node_found.name, node_found.ref) == (r"Issue \d+\/x", "e2")
 
 
 def test_a_separator_in_a_name_does_not_end_the_line() -> None:
-    [found] = parse_snapshot('- button "a\u2028- link \u0085b" [ref=e2]').nodes
-    assert found.name == "a\u2028- link \u0085b"
+    [node_found] = parse_snapshot('- button "a\u2028- link \u0085b" [ref=e2]').nodes
+    assert node_found.name == "a\u2028- link \u0085b"
 
 
 def test_the_first_of_two_elements_with_one_reference_counts() -> None:
@@ -170,7 +170,7 @@ def test_a_state_written_twice_counts_once() -> None:
     "line", ["", "-", "- ", "- 'open", '- link "open', "x", "- link [ref", "- a b", "- 'a: b'", "- /url: x"]
 )
 def test_a_line_that_is_not_a_node_is_ignored(line: str) -> None:
-    assert [found.role for found in parse_snapshot(f"- main\n{line}\n- button").nodes] == ["main", "button"]
+    assert [node_found.role for node_found in parse_snapshot(f"- main\n{line}\n- button").nodes] == ["main", "button"]
 
 
 @pytest.mark.parametrize("ref", ["e", "x1", "e1 ", "e-1", "f1", "e" + "1" * 30, "E1"])
@@ -195,8 +195,8 @@ def yaml_key(role: str, name: str, ref: Any) -> Any:
 )
 def test_any_name_and_value_come_back(name: str, value: Any) -> None:
     quoted = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    [found] = parse_snapshot(f"- {yaml_key('button', name, 'e7')}: {quoted}").nodes
-    assert (found.role, found.name, found.ref, found.text) == ("button", name, "e7", value)
+    [node_found] = parse_snapshot(f"- {yaml_key('button', name, 'e7')}: {quoted}").nodes
+    assert (node_found.role, node_found.name, node_found.ref, node_found.text) == ("button", name, "e7", value)
 
 
 pieces = st.sampled_from(
@@ -207,10 +207,10 @@ pieces = st.sampled_from(
 @given(st.lists(pieces | st.text(max_size=3), max_size=40).map("".join))
 def test_no_text_raises_and_parents_enclose_their_children(text: str) -> None:
     snapshot = parse_snapshot(text)
-    for found in snapshot.nodes:
-        assert all(parent.depth < found.depth for parent in snapshot.parents(found))
-        assert next(snapshot.subtree(found)) is found
-        snapshot.value_of(found)
+    for node_found in snapshot.nodes:
+        assert all(parent.depth < node_found.depth for parent in snapshot.parents(node_found))
+        assert next(snapshot.subtree(node_found)) is node_found
+        snapshot.value_of(node_found)
 
 
 HOSTILE = [
@@ -237,8 +237,8 @@ def test_a_cut_snapshot_keeps_whole_lines_and_its_bound(text: str, limit: int) -
     cut = cut_snapshot(text, limit)
     assert len(cut) <= limit
     if cut != text:
-        kept = cut.rpartition("\n")[0]
-        assert f"{text}\n".startswith(f"{kept}\n") or kept == ""
+        whole_lines = cut.rpartition("\n")[0]
+        assert f"{text}\n".startswith(f"{whole_lines}\n") or whole_lines == ""
 
 
 def test_a_snapshot_that_fits_is_not_touched() -> None:

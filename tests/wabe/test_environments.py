@@ -32,13 +32,13 @@ def test_a_gymnasium_environment_is_as_gymnasium_wants_it(tmp_path: Path) -> Non
     env = GymnasiumEnvironment(scenario_on_free_ports("demo", tmp_path), images=True, render_mode="rgb_array")
     try:
         check_env(env, skip_render_check=True)
-        seen, info = env.reset(options={"task_id": "deal_of_the_day"})
-        assert (info["task_id"], seen["goal"][:8]) == ("deal_of_the_day", "Open the")
-        assert seen["screenshot"].std() > 0
-        assert np.array_equal(env.render(), seen["screenshot"])
-        url = f"{seen['url']}product/fjord-reading-chair"
-        seen, reward, is_over, is_cut, _ = env.step({"tool": "browser_navigate", "params": {"url": url}})
-        assert (seen["url"], reward, is_over, is_cut) == (url, 0.0, False, False)
+        observation, info = env.reset(options={"task_id": "deal_of_the_day"})
+        assert (info["task_id"], observation["goal"][:8]) == ("deal_of_the_day", "Open the")
+        assert observation["screenshot"].std() > 0
+        assert np.array_equal(env.render(), observation["screenshot"])
+        url = f"{observation['url']}product/fjord-reading-chair"
+        observation, reward, is_over, is_cut, _ = env.step({"tool": "browser_navigate", "params": {"url": url}})
+        assert (observation["url"], reward, is_over, is_cut) == (url, 0.0, False, False)
         _, reward, is_over, is_cut, info = env.step(FINISH)
         assert (reward, is_over, is_cut, info["step_count"]) == (1.0, True, False, 2)
     finally:

@@ -94,7 +94,7 @@ def test_attempts_and_checks_are_tables_as_well(tmp_path: Path) -> None:
     assert run.checks == [{"run_id": "run-1", "task_id": "t1", "epoch": 1, "number": 1, **check}]
 
 
-def test_the_nearest_steps_of_a_failed_check_are_no_columns(tmp_path: Path) -> None:
+def test_the_nearest_steps_of_a_failed_check_are_not_columns(tmp_path: Path) -> None:
     check = {"check": "page", "description": "the cart", "passed": False, "expected": "/", "found": "/x", "step": None}
     evidence = {"checks": [check | {"last_step": 1, "near_step": 2}]}
     store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("failure", evidence=evidence)))
@@ -163,7 +163,7 @@ def test_what_functions_take_and_return_is_exported() -> None:
 def test_the_errors_that_docstrings_name_are_exported() -> None:
     texts = [inspect.getdoc(getattr(wabe, name)) or "" for name in EXPORTED]
     texts += [inspect.getdoc(method) or "" for method in (wabe.Recorder.start, wabe.Recording.step)]
-    named = {found for text in texts for found in re.findall(r"`(\w+(?:Error|Fault))`", text)}
+    named = {matches for text in texts for matches in re.findall(r"`(\w+(?:Error|Fault))`", text)}
     assert named == {"ConfigError", "TrajectoryError"}
 
 

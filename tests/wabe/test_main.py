@@ -1,4 +1,4 @@
-"""The entry points: another package in place of one of ours is one clear line, not a traceback."""
+"""The entry points: another package in place of one of this project is one clear line, not a traceback."""
 
 import subprocess
 import sys

@@ -62,8 +62,8 @@ def test_the_mark_of_self_recorded_evidence_is_part_of_its_digest(tmp_path: Path
 def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: Path) -> None:
     run = record_one(tmp_path)
     output = ["--output-dir", str(tmp_path)]
-    said = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", *output])
-    assert said.exit_code == 0, said.output
+    completed = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", *output])
+    assert completed.exit_code == 0, completed.output
     assert verify_run(RunStore(tmp_path, "run-1")).mismatches == ()
     document = json.loads((run / "results.json").read_text())
     detail = document["results"][0]["detail"]
@@ -74,7 +74,7 @@ def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: P
     )
     columns, (row,) = rows([run / "results.json"])
     assert dict(zip(columns, row, strict=True))["Recorded By"] == "agent"
-    said = CliRunner().invoke(wabe, ["report", "run-1", *output])
+    completed = CliRunner().invoke(wabe, ["report", "run-1", *output])
     assert "the evidence comes from the agent itself" in (run / "report" / "index.html").read_text()
     assert CliRunner().invoke(wabe, ["export", "run-1", "--format", "csv", *output]).exit_code == 0
 
@@ -159,8 +159,8 @@ def test_checks_on_pages_are_decided_by_the_snapshots_that_the_agent_gives(tmp_p
     attempt = record("a", output_dir=tmp_path, run_id="run-1").start({**TASK, "checks": checks})
     attempt.step(JPEG, "<Cart link> -> CLICK", URL, snapshot='- link "Cart"')
     attempt.finish("done", JPEG, URL, snapshot='- main:\n  - heading "Your cart" [level=1]\n  - text: Dome 2')
-    said = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
-    assert "1 success" in said.output
+    completed = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
+    assert "1 success" in completed.output
 
 
 def test_tasks_recorded_after_a_judge_was_asked_join_the_submission(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.H
     `hit` are the elements that the browser found at the action's coordinates.
     """
     subject, verb, value = tool_of(checked.tool).line(checked.params, _ObservedPage(checked.params, snapshot, hit))
-    at = " to ".join(map(points.written, points.points_of(checked.params)))
+    at = " to ".join(map(points.point_text, points.points_of(checked.params)))
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
 
 
@@ -45,8 +45,8 @@ def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits
     nodes = [element_at(page, *at) for at in zip(at_points, hit or [None] * len(at_points), strict=True)]
     if tool_of(checked.tool).at_focus and not refs:
         nodes.append(points.focused(page))
-    named = [*(page.by_ref(ref) for ref in refs), *nodes]
-    naming = [each for node in named if node is not None for each in _naming(page, node)]
+    nodes_named = [*(page.by_ref(ref) for ref in refs), *nodes]
+    naming = [each for node in nodes_named if node is not None for each in _naming(page, node)]
     return (*refs, *(node.ref or "" for node in (*nodes, *naming) if node is not None))
 
 
@@ -68,11 +68,11 @@ def with_downloads(line: str, names: Sequence[str]) -> str:
     if not names:
         return line
     # Parentheses would end the note.
-    shown = [one_line(name, MAX_NAME_CHARS).replace("(", "[").replace(")", "]") for name in names[:MAX_DOWNLOADS]]
+    names_shown = [one_line(name, MAX_NAME_CHARS).replace("(", "[").replace(")", "]") for name in names[:MAX_DOWNLOADS]]
     more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
     head = _BEFORE_VALUE.match(line)
     at = head.end() if head else len(line)
-    return f"{line[:at]} (download: {', '.join(shown)}{more}){line[at:]}"
+    return f"{line[:at]} (download: {', '.join(names_shown)}{more}){line[at:]}"
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,18 @@ class _ObservedPage:
     hit: points.Hits | None
 
     def element(self, ref: str) -> str:
-        return self._named(self.snapshot.by_ref(ref) if self.snapshot else None, "element")
+        return self._describe(self.snapshot.by_ref(ref) if self.snapshot else None, "element")
 
     def focused(self) -> str:
-        return self._named(points.focused(self.snapshot) if self.snapshot else None, "page")
+        return self._describe(points.focused(self.snapshot) if self.snapshot else None, "page")
 
     def at_points(self) -> list[str]:
-        named = points.points_of(self.params)
+        points_named = points.points_of(self.params)
         page = self.snapshot or Snapshot()
-        at = zip(named, self.hit or [None] * len(named), strict=True)
-        return [self._named(element_at(page, *each), "page") for each in at]
+        at = zip(points_named, self.hit or [None] * len(points_named), strict=True)
+        return [self._describe(element_at(page, *each), "page") for each in at]
 
-    def _named(self, node: Node | None, missing: str) -> str:
+    def _describe(self, node: Node | None, missing: str) -> str:
         if node is None or self.snapshot is None:
             return missing
         name = _name(self.snapshot, node)

@@ -53,10 +53,10 @@ def _site(entry: str) -> str:
 
 
 def _pattern(address: str, home: str) -> str:
-    written = address.partition("#")[0]
-    path, mark, query = written.partition("?")
+    url = address.partition("#")[0]
+    path, mark, query = url.partition("?")
     pattern = _glob(path.rstrip("/")) + "/?" + (rf"\?(?:.*&)?{_glob(query)}(?:&.*)?" if mark else r"(?:\?.*)?")
-    return f"^{home if written.startswith(('/', '?')) else ''}{pattern}$"
+    return f"^{home if url.startswith(('/', '?')) else ''}{pattern}$"
 
 
 def _glob(text: str) -> str:

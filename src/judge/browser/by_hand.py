@@ -30,12 +30,14 @@ async def browse_by_hand(
     """
     if sys.platform == "linux" and not any(settings.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
         raise ConfigError("no display to record by hand", remedy="record with a script or a participant")
-    found = find_browser(browser_path, settings, wanted="full")
+    found_browser = find_browser(browser_path, settings, build="full")
     async with AsyncExitStack() as stack:
         options = await intercepted_options(stack, interceptor, policy)
         playwright = await stack.enter_async_context(async_playwright())
         try:
-            browser = await playwright.chromium.launch(**launch_options(found, settings, is_headed=True), **options)
+            browser = await playwright.chromium.launch(
+                **launch_options(found_browser, settings, is_headed=True), **options
+            )
         except Error as error:
             raise BrowserFault(f"no browser could be opened: {error.message.splitlines()[0][:200]}") from None
         closed = asyncio.Event()

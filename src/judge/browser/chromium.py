@@ -98,25 +98,25 @@ class FoundBrowser(Record):
     sandbox_reason: str
 
 
-def find_browser(configured: str | None, settings: Settings, *, wanted: BrowserBuild = "any") -> FoundBrowser:
+def find_browser(configured: str | None, settings: Settings, *, build: BrowserBuild = "any") -> FoundBrowser:
     """The browser to use: `configured` (`config.browser_path`), then `WABE_BROWSER_PATH`, then the first found.
 
-    Raises `ConfigError` if a configured path is not a program, or if there is no browser (or none as `wanted`) at all.
+    Raises `ConfigError` if a configured path is not a program, or if there is no browser (or none as `build`) at all.
     """
     if configured:
         path, source = configured_browser(configured, settings), "config.browser_path"
     elif settings.browser_path:
         path, source = _program(settings.browser_path, "WABE_BROWSER_PATH", settings), "WABE_BROWSER_PATH"
     else:
-        fitting = (each for each in _candidates(settings) if wanted in ("any", _kind_of(each[0])))
+        fitting = (each for each in _candidates(settings) if build in ("any", _kind_of(each[0])))
         runnable = (candidate for candidate in fitting if _is_runnable(candidate[0]))
         if (first := next(runnable, None)) is None:
-            what = {"any": "no browser", "shell": "no headless shell", "full": "no full browser"}[wanted]
+            what = {"any": "no browser", "shell": "no headless shell", "full": "no full browser"}[build]
             raise ConfigError(f"{what} found", remedy=_REMEDY)
         path, source = first
-    if wanted != "any" and _kind_of(path) != wanted:
-        problem = f"{str(path)[:300]!r} is {'the headless shell' if wanted == 'full' else 'a full browser'}"
-        remedy = f"name {'a full browser' if wanted == 'full' else 'a headless shell'}, or leave it out"
+    if build != "any" and _kind_of(path) != build:
+        problem = f"{str(path)[:300]!r} is {'the headless shell' if build == 'full' else 'a full browser'}"
+        remedy = f"name {'a full browser' if build == 'full' else 'a headless shell'}, or leave it out"
         raise ConfigError(problem, key=source, remedy=remedy)
     sandbox, reason = sandbox_state(settings)
     return FoundBrowser(path=path, source=source, sandbox=sandbox, sandbox_reason=reason)
@@ -134,29 +134,29 @@ def _kind_of(path: Path) -> BrowserBuild:
     return "shell" if any(_SHELL_NAME.search(name) for name in names) else "full"
 
 
-def configured_browser(given: str, settings: Settings) -> Path:
+def configured_browser(configured: str, settings: Settings) -> Path:
     """The program that `config.browser_path` names. Raises `ConfigError` if it cannot be run or is not a browser.
 
     Recognised by its name, or by that of its link target, because validating a scenario must not start a program.
     """
-    path = _program(given, "config.browser_path", settings)
+    path = _program(configured, "config.browser_path", settings)
     if not any(_BROWSER_NAME.search(name) for name in (path.name, Path(os.path.realpath(path)).name)):
         raise ConfigError(
-            f"{given[:300]!r} does not look like Chromium or a browser built on it",
+            f"{configured[:300]!r} does not look like Chromium or a browser built on it",
             key="config.browser_path",
             remedy="give its path, or set WABE_BROWSER_PATH for a program with another name",
         )
     return path
 
 
-def _program(given: str, source: str, settings: Settings) -> Path:
-    path = Path(given).expanduser()
+def _program(configured: str, source: str, settings: Settings) -> Path:
+    path = Path(configured).expanduser()
     if _is_runnable(path):
         return path.absolute()
-    found = shutil.which(given, path=settings.path) if os.sep not in given else None
-    if found is None:
-        raise ConfigError(f"{source}: {given[:300]!r} is not a program that can be run", remedy=_REMEDY)
-    return Path(found)
+    program_path = shutil.which(configured, path=settings.path) if os.sep not in configured else None
+    if program_path is None:
+        raise ConfigError(f"{source}: {configured[:300]!r} is not a program that can be run", remedy=_REMEDY)
+    return Path(program_path)
 
 
 def _is_runnable(path: Path) -> bool:
@@ -174,8 +174,8 @@ def _candidates(settings: Settings) -> Iterator[tuple[Path, str]]:
             for pattern in patterns:
                 yield from ((path, "Playwright's own Chromium") for path in sorted(build.glob(pattern)))
     for name in _PROGRAMS:
-        if found := shutil.which(name, path=settings.path):
-            yield Path(found), f"{name} on PATH"
+        if program_path := shutil.which(name, path=settings.path):
+            yield Path(program_path), f"{name} on PATH"
     roots: Sequence[str | None] = ()
     programs: Sequence[str] = ()
     if _SYSTEM == "Darwin":
@@ -188,22 +188,22 @@ def _candidates(settings: Settings) -> Iterator[tuple[Path, str]]:
 
 def _registry_folder(settings: Settings) -> Path:
     """Where Playwright keeps its browsers. `0` in the variable means inside the package, which is not searched."""
-    given = settings.environ.get("PLAYWRIGHT_BROWSERS_PATH")
-    if given and given != "0":
-        return Path(given)
+    configured = settings.environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    if configured and configured != "0":
+        return Path(configured)
     variable, below_home = {"Windows": ("LOCALAPPDATA", "AppData/Local"), "Darwin": ("", "Library/Caches")}.get(
         _SYSTEM, ("XDG_CACHE_HOME", ".cache")
     )
     return Path(settings.environ.get(variable) or Path(settings.home or os.sep, below_home), "ms-playwright")
 
 
-def version_of(found: FoundBrowser, environment: Mapping[str, str]) -> str:
+def version_of(browser: FoundBrowser, environment: Mapping[str, str]) -> str:
     """The version that the browser reports, such as `Chromium 156.0`; `unknown` if it cannot be queried.
 
     This runs the browser for some milliseconds, so do it once for all episodes. On Windows it would open a window.
     """
-    asked = _run([found.path, "--version"], environment) if _SYSTEM != "Windows" else None
-    printed = asked.stdout.decode("utf-8", "replace") if asked else ""
+    output = _run([browser.path, "--version"], environment) if _SYSTEM != "Windows" else None
+    printed = output.stdout.decode("utf-8", "replace") if output else ""
     return " ".join(printed.split())[:100] or "unknown"
 
 
@@ -235,8 +235,8 @@ def _can_unshare(path: str) -> bool | None:
     Chromium's sandbox does both. Podman's default profile forbids the second in a container without capabilities.
     """
     program = shutil.which("unshare", path=path)
-    tried = _run([program, *_AS_SANDBOX, "--", "true"], {"PATH": path}) if program else None
-    return None if tried is None else tried.returncode == 0
+    result = _run([program, *_AS_SANDBOX, "--", "true"], {"PATH": path}) if program else None
+    return None if result is None else result.returncode == 0
 
 
 def sandbox_state(
@@ -244,7 +244,7 @@ def sandbox_state(
     *,
     system: str = _SYSTEM,
     user_id: int | None = None,
-    read: Callable[[str], str | None] = _first_line,
+    read_line: Callable[[str], str | None] = _first_line,
     can_unshare: Callable[[str], bool | None] = _can_unshare,
 ) -> tuple[bool, str]:
     """Whether Chromium's own sandbox can be enabled here, and why.
@@ -255,11 +255,16 @@ def sandbox_state(
         return True, "the system supports it"
     if (os.getuid() if user_id is None else user_id) == 0:
         return False, "running as root"
-    if read("/proc/sys/user/max_user_namespaces") == "0" or read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+    if (
+        read_line("/proc/sys/user/max_user_namespaces") == "0"
+        or read_line("/proc/sys/kernel/unprivileged_userns_clone") == "0"
+    ):
         return False, "unprivileged user namespaces are disabled"
-    if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+    if read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
         return False, "AppArmor restricts unprivileged user namespaces"
-    contained = settings.in_container or read("/.dockerenv") is not None or read("/run/.containerenv") is not None
+    contained = (
+        settings.in_container or read_line("/.dockerenv") is not None or read_line("/run/.containerenv") is not None
+    )
     allowed = can_unshare(settings.path)
     # Where it cannot be tried, assume that a container forbids it, as most do.
     if allowed is False or (allowed is None and contained):
@@ -317,12 +322,12 @@ class BrowserSettings(Record):
                 compile_cache=compile_cache,
                 mcp_cli=_mcp_cli(settings),
             )
-        found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
+        browser = find_browser(config.browser_path, settings, build=wanted_by(config))
         require_display(config, settings.environ)
         is_own = config.browser == "headed" and has_display(settings.environ)
         return cls(
-            found=found,
-            version=version_of(found, environment),
+            found=browser,
+            version=version_of(browser, environment),
             config=config,
             environment={**environment, **(display_environ(settings.environ) if is_own else {})},
             xvfb=xvfb(settings.environ) if config.browser == "headed" and not is_own else None,

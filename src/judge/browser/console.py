@@ -31,10 +31,10 @@ class ConsoleLog:
         data = b""
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as stream:
             data = stream.read(_MAX_BYTES)
-        found, offset = [], 0
+        messages, offset = [], 0
         for line in data.splitlines(keepends=True):
             if line.endswith(b"\n"):
                 place = bisect.bisect_right(self._began, offset, key=lambda began: began[0]) - 1
-                found.append({"step": self._began[place][1], **json.loads(line)})
+                messages.append({"step": self._began[place][1], **json.loads(line)})
             offset += len(line)
-        return tuple(found)
+        return tuple(messages)

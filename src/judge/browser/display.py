@@ -31,8 +31,8 @@ def display_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 def xvfb(environ: Mapping[str, str]) -> Path | None:
     """The program, if it is installed."""
-    found = shutil.which("Xvfb", path=environ.get("PATH", ""))
-    return Path(found) if found else None
+    program_path = shutil.which("Xvfb", path=environ.get("PATH", ""))
+    return Path(program_path) if program_path else None
 
 
 def require_display(config: RunConfig, environ: Mapping[str, str]) -> None:
@@ -79,15 +79,15 @@ async def _number(reading: int) -> str:
     """The display that a new `Xvfb` writes once it is ready; it closes the pipe if it ends first."""
     try:
         async with asyncio.timeout(_START_TIMEOUT_S):
-            written = b""
-            while not written.endswith(b"\n"):
+            digits = b""
+            while not digits.endswith(b"\n"):
                 piece = await _readable(reading)
                 if not piece:
                     break
-                written += piece
+                digits += piece
     except TimeoutError:
-        written = b""
-    number = written.strip().decode("ascii", "replace")
+        digits = b""
+    number = digits.strip().decode("ascii", "replace")
     if not number.isdigit():
         raise BrowserFault("Xvfb did not start", remedy="run it by hand to see why, or use the headless browser")
     return f":{number}"
@@ -97,12 +97,12 @@ async def _readable(reading: int) -> bytes:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[bytes] = loop.create_future()
 
-    def read() -> None:
+    def read_number() -> None:
         loop.remove_reader(reading)
         if not ready.done():
             ready.set_result(os.read(reading, 100))
 
-    loop.add_reader(reading, read)
+    loop.add_reader(reading, read_number)
     try:
         return await ready
     finally:

@@ -68,11 +68,11 @@ class DownloadLog:
 
         `site` is the task's own.
         """
-        taken = []
+        downloads = []
         for line in self._lines():
             guid = line.get("guid")
             if line.get("left_out"):
-                taken.append(TakenDownload(state="left_out"))
+                downloads.append(TakenDownload(state="left_out"))
             elif guid is None:
                 self._marks = line if "step" in line else {**self._marks, **line}
             elif "state" not in line:
@@ -80,11 +80,11 @@ class DownloadLog:
             elif guid in self._open:
                 began = self._open.pop(guid)
                 # Its step is the one in which it began. What acted since may have been what began it.
-                taken.append(self._download({**began, **line, "editor": self._is_in_editor(began)}, site))
+                downloads.append(self._download({**began, **line, "editor": self._is_in_editor(began)}, site))
         if with_open:
-            taken += [self._download(each | {"state": "unfinished"}, site) for each in self._open.values()]
+            downloads += [self._download(each | {"state": "unfinished"}, site) for each in self._open.values()]
             self._open.clear()
-        return tuple(taken)
+        return tuple(downloads)
 
     def _is_in_editor(self, began: Mapping[str, Any]) -> bool:
         is_same = self._marks.get("step") == began.get("step")
@@ -104,24 +104,24 @@ class DownloadLog:
         self._offset += len(whole)
         return [json.loads(line) for line in whole.splitlines()]
 
-    def _download(self, said: Mapping[str, Any], site: Site | None) -> TakenDownload:
+    def _download(self, report: Mapping[str, Any], site: Site | None) -> TakenDownload:
         sender = None
-        if "chain" in said:
-            facts = said.get("sender") or {"document": _document(said.get("documents", ()), site)}
-            sender = sender_of(claims_of(facts, said["fixed"], said["chain"]))
-        if said.get("saves"):
+        if "chain" in report:
+            facts = report.get("sender") or {"document": _document(report.get("documents", ()), site)}
+            sender = sender_of(claims_of(facts, report["fixed"], report["chain"]))
+        if report.get("saves"):
             # As an address that the participant opens itself.
             sender = BROWSER
-        served = str(said.get("type") or "").partition(";")[0].strip().lower()
+        served = str(report.get("type") or "").partition(";")[0].strip().lower()
         return TakenDownload(
-            name=said["name"],
-            url=said["url"],
-            type=served or type_of(said["name"]),
-            state=said["state"],
-            size=said.get("size"),
-            sha256=said.get("sha256"),
+            name=report["name"],
+            url=report["url"],
+            type=served or type_of(report["name"]),
+            state=report["state"],
+            size=report.get("size"),
+            sha256=report.get("sha256"),
             sender=sender,
-            step=said.get("step", 0),
-            is_from_editor=bool(said.get("editor")),
-            path=self._files / said["file"] if self._files and said.get("file") else None,
+            step=report.get("step", 0),
+            is_from_editor=bool(report.get("editor")),
+            path=self._files / report["file"] if self._files and report.get("file") else None,
         )

@@ -88,9 +88,9 @@ def get_code(url: str, key: str | None, own: Mapping[str, str]) -> str:
 
     `own` are headers by which the guard knows that the request is the judge's.
     """
-    given = {"url": url, "key": key, "own": own, "limit": round(LIMIT_S * 1000), "maxBytes": MAX_BODY_BYTES}
+    values = {"url": url, "key": key, "own": own, "limit": round(LIMIT_S * 1000), "maxBytes": MAX_BODY_BYTES}
     # Dumped twice: the JSON text as an ASCII string literal.
-    return _GET % json.dumps(json.dumps(given))
+    return _GET % json.dumps(json.dumps(values))
 
 
 def read_answer(text: str) -> FetchResponse:

@@ -19,18 +19,18 @@ def count_differing(snapshot: str, typed: Mapping[str, str], before: str = "") -
     if not typed:
         return 0
     page, earlier = parse_snapshot(snapshot), parse_snapshot(before)
-    found = [(page.by_ref(ref), text) for ref, text in typed.items()]
-    fields = [(node, text) for node, text in found if node is not None and node.role in FIELDS]
+    fields_and_texts = [(page.by_ref(ref), text) for ref, text in typed.items()]
+    fields = [(node, text) for node, text in fields_and_texts if node is not None and node.role in FIELDS]
     return sum(not _holds(page, node, text) and not _is_drawn(text, page, earlier) for node, text in fields)
 
 
 def _holds(page: Snapshot, field: Node, text: str) -> bool:
-    value, wanted = page.value_of(field), _bare(text)
+    value, expected = page.value_of(field), _bare(text)
     # Browsers show dots for passwords.
-    if _bare(value) == wanted or set(value) == {"•"}:
+    if _bare(value) == expected or set(value) == {"•"}:
         return True
     inside = _bare(" ".join(page.text_of(node) for node in page.nodes if node.parent == field.position))
-    return inside == wanted or (len(inside) >= _DRAWN_CHARS and inside in wanted)
+    return inside == expected or (len(inside) >= _DRAWN_CHARS and inside in expected)
 
 
 def _is_drawn(text: str, page: Snapshot, earlier: Snapshot) -> bool:

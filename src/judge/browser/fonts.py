@@ -69,10 +69,10 @@ MEASURE_CODE = _MEASURE % json.dumps({name: list(script.samples) for name, scrip
 def read_undrawn(text: str) -> frozenset[str]:
     """The names of the scripts that are boxes; none if they could not be measured."""
     try:
-        found = json.loads(text)
+        table = json.loads(text)
     except ValueError:
         return frozenset()
-    return frozenset(SCRIPTS).intersection(found) if isinstance(found, list) else frozenset()
+    return frozenset(SCRIPTS).intersection(table) if isinstance(table, list) else frozenset()
 
 
 def scripts_in(text: str) -> tuple[str, ...]:

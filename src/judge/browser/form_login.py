@@ -80,7 +80,7 @@ async def log_in(
     from playwright.async_api import async_playwright
 
     config = config or RunConfig()
-    found = find_browser(config.browser_path, settings, wanted=wanted_by(config))
+    found_browser = find_browser(config.browser_path, settings, build=wanted_by(config))
     require_display(config, settings.environ)
     async with AsyncExitStack() as stack:
         options: dict[str, Any] = {}
@@ -92,7 +92,7 @@ async def log_in(
             guard = await stack.enter_async_context(guarding(allowed, upstream=upstream))
             options = proxy_options(guard.url)
         is_headed = config.browser == "headed"
-        launch = launch_options(found, settings, is_headed=is_headed)
+        launch = launch_options(found_browser, settings, is_headed=is_headed)
         if is_headed and not has_display(settings.environ) and (program := xvfb(settings.environ)):
             display = virtual_display(program, config, launch["env"])
             launch["env"] |= {"DISPLAY": await stack.enter_async_context(display)}
@@ -109,17 +109,19 @@ async def log_in(
         finally:
             await browser.close()
     if not (state.get("cookies") or state.get("origins")):
-        named = ", ".join(account.name for account in accounts)
-        raise LoginFailed(f"{named}: the log-in left neither cookies nor storage behind", remedy="check its address")
+        account_names = ", ".join(account.name for account in accounts)
+        raise LoginFailed(
+            f"{account_names}: the log-in left neither cookies nor storage behind", remedy="check its address"
+        )
     return dict(state)
 
 
-def launch_options(found: FoundBrowser, settings: Settings, *, is_headed: bool) -> dict[str, Any]:
+def launch_options(browser: FoundBrowser, settings: Settings, *, is_headed: bool) -> dict[str, Any]:
     """How Playwright starts this browser: with this process's environment, but without its keys."""
     secrets = {each.get_secret_value() for each in settings.secrets}
     return {
-        "executable_path": found.path,
-        "chromium_sandbox": found.sandbox,
+        "executable_path": browser.path,
+        "chromium_sandbox": browser.sandbox,
         "headless": not is_headed,
         "env": {name: value for name, value in settings.environ.items() if value not in secrets},
     }
@@ -181,8 +183,8 @@ async def _username(page: "Page", secret: "Locator") -> "Locator":
     form = page.locator("form").filter(has=secret).first
     if await form.count():
         return form.locator(_USERNAME).first
-    named = page.locator(_USERNAME + _NAMED_USERNAME).first
-    return named if await named.count() else page.locator(_USERNAME).first
+    field_named = page.locator(_USERNAME + _NAMED_USERNAME).first
+    return field_named if await field_named.count() else page.locator(_USERNAME).first
 
 
 async def _until_gone(page: "Page", secret: "Locator") -> None:

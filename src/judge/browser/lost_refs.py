@@ -35,37 +35,37 @@ class _Rebuilt(Exception):
     """The page rebuilt an element between the snapshot and the generation of its locator."""
 
 
-def counterpart(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
-    """The reference that the element `ref` of the snapshot `seen` has in a newer snapshot.
+def counterpart(old: Snapshot, ref: str, now: Snapshot) -> str | None:
+    """The reference that the element `ref` of the snapshot `old` has in a newer snapshot.
 
     It is the element with the same role and name. Of several, it is the one at the same position among them, provided
     that their number and the texts around it are unchanged. If its name holds a number that has changed, it is the one
     with the same link, or the one in the same row. `None` if there is no such element.
     """
-    node = seen.by_ref(ref)
+    node = old.by_ref(ref)
     if node is None:
         return None
-    before, after = (_equals(page, node.role, seen.name_of(node)) for page in (seen, now))
+    before, after = (_equals(page, node.role, old.name_of(node)) for page in (old, now))
     if not after:
-        return _renamed(seen, node, now)
+        return _renamed(old, node, now)
     if len(before) != len(after):
         return None
     place = before.index(node)
-    if len(before) > 1 and _surroundings(seen, before, place) != _surroundings(now, after, place):
+    if len(before) > 1 and _surroundings(old, before, place) != _surroundings(now, after, place):
         return None
     return after[place].ref
 
 
-def _renamed(seen: Snapshot, node: Node, now: Snapshot) -> str | None:
+def _renamed(old: Snapshot, node: Node, now: Snapshot) -> str | None:
     """The element whose name differs only in its numbers: with the same link, or alone of its kind in the same row."""
-    before, after = (_alike(page, node.role, _words(seen.name_of(node))) for page in (seen, now))
+    before, after = (_alike(page, node.role, _words(old.name_of(node))) for page in (old, now))
     if node.url is not None:
         same = [[each for each in page if each.url == node.url] for page in (before, after)]
-        return same[1][0].ref if [len(found) for found in same] == [1, 1] else None
-    row = _row_of(seen, node)
-    rows = [(_row_of(seen, each), each) for each in before], [(_row_of(now, each), each) for each in after]
-    there = [[each for around, each in found if around and around == row] for found in rows]
-    return there[1][0].ref if row and [len(found) for found in there] == [1, 1] else None
+        return same[1][0].ref if [len(matches) for matches in same] == [1, 1] else None
+    row = _row_of(old, node)
+    rows = [(_row_of(old, each), each) for each in before], [(_row_of(now, each), each) for each in after]
+    there = [[each for around, each in matches if around and around == row] for matches in rows]
+    return there[1][0].ref if row and [len(matches) for matches in there] == [1, 1] else None
 
 
 def _alike(page: Snapshot, role: str, words: str) -> list[Node]:
@@ -89,10 +89,10 @@ def _equals(page: Snapshot, role: str, name: str) -> list[Node]:
 
 def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
     """The texts that distinguish one of several equal elements: those of its row, or of its neighbours."""
-    taken = {node.position for node in equals if node is not equals[place]}
+    other_places = {node.position for node in equals if node is not equals[place]}
     row = equals[place]
     for outer in page.parents(row):
-        if taken.intersection(node.position for node in page.subtree(outer)):
+        if other_places.intersection(node.position for node in page.subtree(outer)):
             break
         row = outer
     rows = [row]
@@ -100,7 +100,7 @@ def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
         siblings = [node for node in page.nodes if node.parent == row.parent]
         at = siblings.index(row)
         beside = siblings[max(0, at - 1) : at + 2]
-        rows = [each for each in beside if not taken.intersection(node.position for node in page.subtree(each))]
+        rows = [each for each in beside if not other_places.intersection(node.position for node in page.subtree(each))]
     return [page.text_of(each) for each in rows]
 
 
@@ -111,31 +111,31 @@ async def call_again(
     tool: str,
     params: dict[str, Any],
     *,
-    seen: str,
+    old: str,
     url: str,
     limit_s: float,
 ) -> tuple[ToolResponse, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
-    `look` takes a new snapshot; `run` runs the judge's own code; `seen` and `url` are the snapshot and address that the
+    `look` takes a new snapshot; `run` runs the judge's own code; `old` and `url` are the snapshot and address that the
     participant saw. An action that may have begun is never repeated. If the page keeps rebuilding the element, the
     search ends after `limit_s`. Returns the last answer, and whether the action used an element that was found again.
     """
     until = time.monotonic() + limit_s
-    answer, sent = await call(tool, params), params
+    answer, params_sent = await call(tool, params), params
     tries = 0
-    while tries < MAX_TRIES and not answer.ok and _was_refused(sent, answer.text):
+    while tries < MAX_TRIES and not answer.ok and _was_refused(params_sent, answer.text):
         try:
             # Without the judge's own facts, which the newer snapshot does not have: names are compared.
-            found = await _found_again(look, run, params, parse_snapshot(as_shown(seen, boxes=True)), url)
+            new_params = await _found_again(look, run, params, parse_snapshot(as_shown(old, boxes=True)), url)
         except _Rebuilt:
             if time.monotonic() > until:
                 break
             continue
         tries += 1
-        if found is not None:
-            answer, sent = await call(tool, found), found
-    return answer, sent is not params
+        if new_params is not None:
+            answer, params_sent = await call(tool, new_params), new_params
+    return answer, params_sent is not params
 
 
 def _was_refused(params: dict[str, Any], text: str) -> bool:
@@ -160,7 +160,7 @@ async def _found_again(
     look: Callable[[], Awaitable[ToolResponse]],
     run: Callable[[str], Awaitable[ToolResponse]],
     params: dict[str, Any],
-    seen: Snapshot,
+    old: Snapshot,
     url: str,
 ) -> dict[str, Any] | None:
     """The parameters with a locator for each reference; `None` if an element is missing or ambiguous.
@@ -176,14 +176,14 @@ async def _found_again(
         # Another page may have an unrelated element of the same name.
         return None
     now = parse_snapshot(page.snapshot)
-    found = deepcopy(params)
-    refs = [counterpart(seen, part[key], now) for part, key in _places(found)]
+    new_params = deepcopy(params)
+    refs = [counterpart(old, part[key], now) for part, key in _places(new_params)]
     if None in refs:
         return None
     located = await run(_LOCATE % json.dumps(refs))
     if not located.ok:
         raise _Rebuilt
     locators = json.loads(located.text)
-    for (part, key), locator in zip(_places(found), locators, strict=True):
+    for (part, key), locator in zip(_places(new_params), locators, strict=True):
         part[key] = locator
-    return found
+    return new_params

@@ -36,7 +36,7 @@ _LAST_DOCUMENTS_S = 5.0
 _MAX_LOG_BYTES = 65_536
 _LOG = "server.log"
 _RELAUNCHED = "the browser was relaunched: it was killed or crashed, and its server started an empty one in its place"
-_LOST = "the connection was closed"
+_CONNECTION_CLOSED = "the connection was closed"
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -102,12 +102,14 @@ class McpServer:
         if info := client.server_info:
             self.version = f"{info.name} {info.version}"
         try:
-            listed = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
+            tool_list = await self._answered("tools/list", client.list_tools(), self.settings.config.call_timeout_s)
         except NoAnswer as error:
             raise self.fail(str(error)) from None
         self.watch()
         self._own_files = frozenset(self.folder.iterdir())
-        return [ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in listed.tools]
+        return [
+            ToolSpec(name=t.name, description=t.description or "", parameters=t.input_schema) for t in tool_list.tools
+        ]
 
     async def _run(self) -> None:
         from mcp.client.client import Client
@@ -174,7 +176,7 @@ class McpServer:
             # The connection closes a moment before the process has ended.
             self._is_gone = True
             if self._is_lost():
-                raise self.fail(_LOST) from None
+                raise self.fail(_CONNECTION_CLOSED) from None
             raise self.fail(f"the browser's server is gone: {what}: {error}; {self._log_end()}") from None
         # Not in a `finally`: after a timeout or a cancellation the answer may still come, and `renew` must know that.
         self._unanswered -= 1
@@ -205,14 +207,14 @@ class McpServer:
 
     def watch(self) -> None:
         """From now on, raise a fault if the current browser has died or was replaced."""
-        found = processes.family(processes.list_processes(), self.folder)
-        self._groups = frozenset(one.group for one in found)
+        family_ids = processes.family(processes.list_processes(), self.folder)
+        self._groups = frozenset(one.group for one in family_ids)
         self._unwatch()
         # A hosted browser has no process on this machine, but its server exits when the connection is lost.
         is_watched = processes.is_server if self.settings.hosted else processes.is_browser
-        self._watch = processes.Watch([one.pid for one in found if is_watched(one, self.folder)])
+        self._watch = processes.Watch([one.pid for one in family_ids if is_watched(one, self.folder)])
         self._server_watch.close()
-        self._server_watch = processes.Watch([one.pid for one in found if processes.is_server(one, self.folder)])
+        self._server_watch = processes.Watch([one.pid for one in family_ids if processes.is_server(one, self.folder)])
 
     def kill_pages(self) -> None:
         """End the processes of all pages. No page can prevent that, and the browser survives it."""
@@ -263,7 +265,7 @@ class McpServer:
         """The message for a browser that died, was relaunched or was disconnected."""
         if self.settings.hosted is None:
             return _RELAUNCHED
-        return _LOST if self._is_lost() else f"its server ended: {self._log_end()}"
+        return _CONNECTION_CLOSED if self._is_lost() else f"its server ended: {self._log_end()}"
 
     @property
     def browser_version(self) -> str:

@@ -251,7 +251,12 @@ class PlaywrightBrowser:
         if page.http_status in WALL_STATUSES:
             page = page.model_copy(update={"wall": wall_on(page, await self._frames())})
         notice = self._since.notice(page, self._server.settings.config.navigation_timeout_s)
-        facts = {"notice": notice, "refused": self._refused(), **self._since.found(), **await self._site_tools(page)}
+        facts = {
+            "notice": notice,
+            "refused": self._take_refusals(),
+            **self._since.as_fields(),
+            **await self._site_tools(page),
+        }
         self._since = self._since.after(page)
         return page.model_copy(update=facts)
 
@@ -262,8 +267,8 @@ class PlaywrightBrowser:
             return {}
         with suppress(PageTrouble):
             answer = await self._run(site_tools.list_code(config.action_timeout_s))
-            found = site_tools.read_list(answer.text if answer.ok else "", self._landed_site, page.origin)
-            return {"site_tools": found.tools, "site_tools_left_out": found.left_out if found.tools else 0}
+            tool_list = site_tools.read_list(answer.text if answer.ok else "", self._landed_site, page.origin)
+            return {"site_tools": tool_list.tools, "site_tools_left_out": tool_list.left_out if tool_list.tools else 0}
         return {}
 
     async def _require_upstream(self) -> None:
@@ -470,8 +475,8 @@ class PlaywrightBrowser:
         It may take `hold_ms` longer than other calls. The tool is never offered to participants.
         """
         for _ in range(_RUN_TRIES):
-            sent = {"code": _RUN % code}
-            answer = await self._server.call("browser_run_code_unsafe", sent, longer_s=hold_ms / 1000)
+            arguments = {"code": _RUN % code}
+            answer = await self._server.call("browser_run_code_unsafe", arguments, longer_s=hold_ms / 1000)
             if not responses.is_file_chooser(responses.modal_state(answer.text) or ""):
                 break
             await self._cancel_chooser()
@@ -564,9 +569,9 @@ class PlaywrightBrowser:
                 await self._run(uploads.DISMISS_CODE)
             if time.monotonic() - self._since.settled_at >= AWAKE_S:
                 await self._run(WAKE_CODE)
-            named = points.points_of(params)
+            points_named = points.points_of(params)
             # Before the action, which may remove what is at the point.
-            looked = await self._run(points.hit_code(named)) if named else None
+            looked = await self._run(points.hit_code(points_named)) if points_named else None
             limit_s = self._server.settings.config.action_timeout_s
             answer, is_found_again = await lost_refs.call_again(
                 self._call,
@@ -574,7 +579,7 @@ class PlaywrightBrowser:
                 self._run,
                 tool,
                 params,
-                seen=self._since.snapshot,
+                old=self._since.snapshot,
                 url=self._since.url,
                 limit_s=limit_s,
             )
@@ -592,7 +597,7 @@ class PlaywrightBrowser:
         return ToolResult(
             ok=answer.ok,
             text=self._clean(answer.text),
-            refused=self._refused(),
+            refused=self._take_refusals(),
             downloads=self._since.take_downloads(),
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
@@ -647,11 +652,11 @@ class PlaywrightBrowser:
         return await self._run(uploads.choose_code(params[FILE_NAMES], limit_s))
 
     async def _call_server(self, tool: str, params: dict[str, Any]) -> ToolResponse:
-        sent = {key: value for key, value in params.items() if key != HOLD}
+        arguments = {key: value for key, value in params.items() if key != HOLD}
         for tries in range(1 + _SLOW_TRIES):
             if hold_ms := params.get(HOLD):
                 await self._run(hold_code(hold_ms))
-            answer = await self._server.call(tool, sent, longer_s=(hold_ms or 0) / 1000)
+            answer = await self._server.call(tool, arguments, longer_s=(hold_ms or 0) / 1000)
             # Of several elements, the first ones may have been acted on.
             if tries == _SLOW_TRIES or "target" not in params or not responses.is_not_answered(answer):
                 break
@@ -702,7 +707,7 @@ class PlaywrightBrowser:
                 return placed
         return await self._server.call("browser_mouse_wheel", {"deltaX": deltaX, "deltaY": deltaY})
 
-    def _refused(self) -> tuple[str, ...]:
+    def _take_refusals(self) -> tuple[str, ...]:
         return self._guard.take_refusals() if self._guard else ()
 
     def _decoded(self, image: str) -> bytes:

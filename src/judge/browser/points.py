@@ -72,9 +72,9 @@ _TYPE = """async page => {
 
 def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_ms: int) -> str:
     """Code for the server that types into the focused element. The text is embedded as data only."""
-    given = {"text": text, "submit": submit, "slowly": slowly, "limit_ms": limit_ms}
+    values = {"text": text, "submit": submit, "slowly": slowly, "limit_ms": limit_ms}
     # Dumped twice: the JSON text as an ASCII string literal.
-    return _TYPE % json.dumps(json.dumps(given))
+    return _TYPE % json.dumps(json.dumps(values))
 
 
 def hit_code(points: Sequence[tuple[float, float]]) -> str:
@@ -95,7 +95,7 @@ def points_of(params: Mapping[str, Any]) -> list[tuple[float, float]]:
     return [(params[x], params[y]) for x, y in POINTS if x in params and y in params]
 
 
-def written(point: tuple[float, float]) -> str:
+def point_text(point: tuple[float, float]) -> str:
     """`(412, 88)`, to a tenth of a pixel."""
     return f"({round(point[0], 1):g}, {round(point[1], 1):g})"
 
@@ -104,7 +104,7 @@ def point_outside(params: Mapping[str, Any], viewport: Viewport) -> str | None:
     """The first point outside the viewport, as text."""
     width, height = viewport
     outside = (point for point in points_of(params) if not (0 <= point[0] < width and 0 <= point[1] < height))
-    return next(map(written, outside), None)
+    return next(map(point_text, outside), None)
 
 
 def focused(snapshot: Snapshot) -> Node | None:

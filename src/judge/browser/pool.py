@@ -125,7 +125,7 @@ class BrowserPool:
                 # Otherwise the requests would reach the network.
                 raise ValueError("an interceptor needs a guard")
             authority = self._authority = self._authority or _new_authority()
-        slot = await self._taken(authority) or await self._started(authority, task_id)
+        slot = await self._take_slot(authority) or await self._started(authority, task_id)
         is_sound = False
         try:
             yield slot.begin(policy, interceptor)
@@ -137,7 +137,7 @@ class BrowserPool:
         finally:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
-    async def _taken(self, authority: "Authority | None") -> _Slot | None:
+    async def _take_slot(self, authority: "Authority | None") -> _Slot | None:
         """A browser that is ready, or else one that is being prepared; `None` if there is none.
 
         One of the other kind (with or without an authority) is closed, so that there are never more browsers than
@@ -156,7 +156,7 @@ class BrowserPool:
                 return slot
             if slot:
                 # If it died between two tasks, no task is affected.
-                await self._ended(slot)
+                await self._end_slot(slot)
         return None
 
     async def _started(self, authority: "Authority | None", task_id: str) -> _Slot:
@@ -164,7 +164,7 @@ class BrowserPool:
         # Before it starts, so that `end` also ends a browser that is just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
-            unless_started.push_async_callback(self._ended, slot)
+            unless_started.push_async_callback(self._end_slot, slot)
             # What a browser logs later may be about another task.
             with log_context(task=None, attempt=None):
                 await slot.start(self._settings.for_task(task_id), is_guarded=self._is_guarded)
@@ -181,10 +181,10 @@ class BrowserPool:
                 return slot
         except (EnvironmentFault, TimeoutError, OSError) as error:
             _log.info("a browser is replaced: %s", str(error) or "it hangs")
-        await self._ended(slot)
+        await self._end_slot(slot)
         return None
 
-    async def _ended(self, slot: _Slot) -> None:
+    async def _end_slot(self, slot: _Slot) -> None:
         await _despite_cancellation(slot.end)
         self._slots.discard(slot)
 

@@ -23,7 +23,7 @@ NO_ANSWER = "the page gave no answer"
 MAX_CHARS = 500
 # The limit for a value in a step's record.
 _MAX_BYTES = 600
-_READ = """async page => {
+_READ_SCRIPT = """async page => {
   const {url, expressions, maxChars} = JSON.parse(%s);
   const settler = page.context()[Symbol.for("wabe.settle")];
   const session = await page.context().newCDPSession(page);
@@ -86,9 +86,9 @@ _READ = """async page => {
 
 def probe_code(url: str, expressions: Sequence[str]) -> str:
     """Code for the server that reads the expressions, in order, if the current page has the same origin as `url`."""
-    given = {"url": url, "expressions": list(expressions), "maxChars": MAX_CHARS}
+    values = {"url": url, "expressions": list(expressions), "maxChars": MAX_CHARS}
     # Dumped twice: the JSON text as an ASCII string literal.
-    return _READ % json.dumps(json.dumps(given))
+    return _READ_SCRIPT % json.dumps(json.dumps(values))
 
 
 def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
@@ -100,8 +100,8 @@ def read_values(text: str, count: int) -> tuple[ProbeValue, ...]:
     return tuple(map(_bounded, values)) if len(values) == count else (ProbeValue(error=NO_ANSWER),) * count
 
 
-def _bounded(read: ProbeValue) -> ProbeValue:
+def _bounded(value: ProbeValue) -> ProbeValue:
     # Not cut: a cut value could equal an expected one.
-    if len(json.dumps(read.value, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_BYTES:
+    if len(json.dumps(value.value, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_BYTES:
         return ProbeValue(error=f"a text of more than {_MAX_BYTES} bytes")
-    return read if read.error is None else ProbeValue(error=one_line(read.error, 200))
+    return value if value.error is None else ProbeValue(error=one_line(value.error, 200))

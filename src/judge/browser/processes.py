@@ -33,14 +33,14 @@ def list_processes() -> list[Process]:
 
     Empty on Windows, where the server runs in a job object, so that all its processes end with it.
     """
-    found: list[Process] = []
+    processes: list[Process] = []
     if sys.platform != "win32":
         for process in psutil.process_iter():
             # `cmdline` fails for zombies.
             with contextlib.suppress(psutil.Error, ProcessLookupError), process.oneshot():
                 command = " ".join(process.cmdline())
-                found.append(Process(process.pid, process.ppid(), os.getpgid(process.pid), command))
-    return found
+                processes.append(Process(process.pid, process.ppid(), os.getpgid(process.pid), command))
+    return processes
 
 
 def is_server(process: Process, folder: Path) -> bool:
@@ -69,10 +69,10 @@ def family(processes: Iterable[Process], folder: Path, *, known_groups: frozense
     own_group = next((p.group for p in everyone if p.pid == own), own)
     # Never our own group: it also contains processes that do not belong to the browser.
     groups = ({p.group for p in marked} | known_groups) - {own_group}
-    found = {p.pid for p in everyone if p in marked or p.group in groups} - {own}
-    while more := {p.pid for p in everyone if p.parent in found} - found:
-        found |= more
-    return [p for p in everyone if p.pid in found]
+    family_ids = {p.pid for p in everyone if p in marked or p.group in groups} - {own}
+    while more := {p.pid for p in everyone if p.parent in family_ids} - family_ids:
+        family_ids |= more
+    return [p for p in everyone if p.pid in family_ids]
 
 
 class Watch:
@@ -98,8 +98,8 @@ class Watch:
 
     def alive(self) -> bool:
         """Whether every watched process still runs. True when nothing is watched."""
-        ended = self._poll.poll(0) if self._poll else not all(process.is_running() for process in self._processes)
-        return not self._is_one_gone and not ended
+        has_ended = self._poll.poll(0) if self._poll else not all(process.is_running() for process in self._processes)
+        return not self._is_one_gone and not has_ended
 
     def reap(self) -> None:
         """Reap those that this process has adopted, because nobody else would. Only for what it has not started."""
@@ -115,20 +115,20 @@ class Watch:
 
 def kill_family(folder: Path, known_groups: frozenset[int] = frozenset()) -> list[Process]:
     """Kill the browser's processes, the browser before its server, which then reaps it. Returns those killed."""
-    found = family(list_processes(), folder, known_groups=known_groups)
-    for process in sorted(found, key=lambda process: is_server(process, folder)):
+    remaining = family(list_processes(), folder, known_groups=known_groups)
+    for process in sorted(remaining, key=lambda process: is_server(process, folder)):
         with contextlib.suppress(psutil.Error):
             psutil.Process(process.pid).kill()
-    return found
+    return remaining
 
 
 async def end_family(folder: Path, known_groups: frozenset[int]) -> bool:
     """Kill the browser's processes until none is left. False if any survives for more than a second."""
     for _ in range(_END_TRIES):
-        found = kill_family(folder, known_groups)
+        remaining = kill_family(folder, known_groups)
         # Helpers that were just starting have lost their parents and are only found by group.
-        known_groups |= {process.group for process in found}
-        if not found:
+        known_groups |= {process.group for process in remaining}
+        if not remaining:
             return True
         await asyncio.sleep(_END_POLL_S)
     return False

@@ -80,10 +80,10 @@ class _Fact(BaseModel):
 
 
 def _parts(of: str, ranges: str) -> list[str]:
-    found = ranges.split(",") if ranges else []
-    if len(found) > _MAX_RANGES:
-        found = [f"{found[0].partition('-')[0]}-{found[-1].partition('-')[2]}"]
-    return [f"{of}:{each}" for each in found]
+    refs = ranges.split(",") if ranges else []
+    if len(refs) > _MAX_RANGES:
+        refs = [f"{refs[0].partition('-')[0]}-{refs[-1].partition('-')[2]}"]
+    return [f"{of}:{each}" for each in refs]
 
 
 class DocumentReport(BaseModel):
@@ -156,10 +156,10 @@ class _DocumentLines:
         return " ".join(ref for _, ref in self.lines if ref)
 
 
-def read_documents(found: Sequence[object]) -> list[DocumentReport]:
+def read_documents(reports: Sequence[object]) -> list[DocumentReport]:
     """The documents reported by the browser; empty if the report is unreadable."""
     try:
-        return _DOCUMENTS.validate_python(found)
+        return _DOCUMENTS.validate_python(reports)
     except ValidationError:
         return []
 
@@ -176,22 +176,27 @@ def mark(snapshot: str, documents: Sequence[DocumentReport]) -> AnnotatedSnapsho
     joins = _joins(documents)
     inserted: list[str] = []
     is_complete = True
-    for shown in _by_document(lines):
-        if shown.frame is None:
-            found = main
+    for document_shown in _by_document(lines):
+        if document_shown.frame is None:
+            source = main
         else:
-            found = (
-                by_prefix.get(_frame_of(shown.refs)) if shown.refs else by_frame.get(_ref_of(lines[shown.frame]) or "")
+            source = (
+                by_prefix.get(_frame_of(document_shown.refs))
+                if document_shown.refs
+                else by_frame.get(_ref_of(lines[document_shown.frame]) or "")
             )
-        around = None if shown.around is None else origins.get(id(shown.around))
-        origins[id(shown)] = origin = found.origin_in(around) if found else None
-        if shown.frame is not None and origin:
-            states[shown.frame] = f" [origin={_quoted(origin)}]" + states.get(shown.frame, "")
+        around = None if document_shown.around is None else origins.get(id(document_shown.around))
+        origins[id(document_shown)] = origin = source.origin_in(around) if source else None
+        if document_shown.frame is not None and origin:
+            states[document_shown.frame] = f" [origin={_quoted(origin)}]" + states.get(document_shown.frame, "")
         # Otherwise what is known is about another snapshot.
-        is_known = found is not None and (found.refs, found.count) == (shown.refs, len(shown.lines))
-        is_complete = is_complete and (is_known or not shown.lines)
-        facts = {fact.at: fact for fact in found.lines} if found and is_known else {}
-        for place, (at, ref) in enumerate(shown.lines):
+        is_known = source is not None and (source.refs, source.count) == (
+            document_shown.refs,
+            len(document_shown.lines),
+        )
+        is_complete = is_complete and (is_known or not document_shown.lines)
+        facts = {fact.at: fact for fact in source.lines} if source and is_known else {}
+        for place, (at, ref) in enumerate(document_shown.lines):
             fact = facts.get(place)
             known = fact.states() if fact else "" if is_known else " [editable=unknown]"
             states[at] = states.get(at, "") + known + joins.get(ref or "", "")
@@ -200,33 +205,33 @@ def mark(snapshot: str, documents: Sequence[DocumentReport]) -> AnnotatedSnapsho
             if fact and fact.value:
                 values[at] = " ".join(fact.value.split())
     pieces: list[str] = []
-    written = 0
+    end = 0
     for at, line in enumerate(lines):
         value = f': "{_escaped(values[at])}"' if values.get(at) and not snapshot.startswith(":", line.end()) else ""
         if added := states.get(at, ""):
-            pieces += [snapshot[written : line.end("head")], added, snapshot[line.end("head") : line.end()], value]
-            written = line.end()
+            pieces += [snapshot[end : line.end("head")], added, snapshot[line.end("head") : line.end()], value]
+            end = line.end()
     origin = main.origin_in(None) if main else None
-    text = "".join((*pieces, snapshot[written:]))
+    text = "".join((*pieces, snapshot[end:]))
     return AnnotatedSnapshot(text, origin, is_complete=is_complete, inserted=tuple(inserted))
 
 
 def _by_document(lines: Sequence[re.Match[str]]) -> Iterator[_DocumentLines]:
     """The lines of each document, those around a frame before those in it."""
     main = _DocumentLines(None, None)
-    found = [main]
+    sources = [main]
     # The documents that are open at a line, each with the depth of its frame.
     open_documents = [(-1, main)]
     for at, line in enumerate(lines):
         depth = len(line["indent"])
         while open_documents[-1][0] >= depth:
             open_documents.pop()
-        shown = open_documents[-1][1]
-        shown.lines.append((at, _ref_of(line)))
+        document = open_documents[-1][1]
+        document.lines.append((at, _ref_of(line)))
         if line["role"] == "iframe":
-            found.append(_DocumentLines(at, shown))
-            open_documents.append((depth, found[-1]))
-    return iter(found)
+            sources.append(_DocumentLines(at, document))
+            open_documents.append((depth, sources[-1]))
+    return iter(sources)
 
 
 def _joins(documents: Iterable[DocumentReport]) -> dict[str, str]:
@@ -246,8 +251,8 @@ def _frame_of(refs: str) -> str | None:
 
 
 def _ref_of(line: re.Match[str]) -> str | None:
-    found = _REF_STATE.search(line["states"] or "")
-    return found[1] if found else None
+    match = _REF_STATE.search(line["states"] or "")
+    return match[1] if match else None
 
 
 def _quoted(origin: str) -> str:

@@ -58,12 +58,12 @@ def understand(
         for number, action in enumerate(actions, 1):
             # An action that cannot be recorded fails here, before it is executed.
             json.dumps(action.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
-            found = check_action(action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
-            if isinstance(found, CheckedAction) and number < len(actions) and tool_of(action.tool).is_asked_for:
-                found = Complaint(text=f"{action.tool} can only be the last action.")
-            if isinstance(found, Complaint):
-                return CheckedReply(action=reply.action, complaint=_of_list(found.text, number, len(actions)))
-            checked.append(found)
+            problem = check_action(action, tools, snapshot, open_tabs=open_tabs, viewport=viewport)
+            if isinstance(problem, CheckedAction) and number < len(actions) and tool_of(action.tool).is_asked_for:
+                problem = Complaint(text=f"{action.tool} can only be the last action.")
+            if isinstance(problem, Complaint):
+                return CheckedReply(action=reply.action, complaint=_of_list(problem.text, number, len(actions)))
+            checked.append(problem)
         return _checked(reply, checked, snapshot)
     except MemoryError:  # not the text's fault
         raise
@@ -75,8 +75,8 @@ def understand(
 def line_of(checked: CheckedAction, snapshot: Snapshot | None) -> str:
     """The action line before the action is executed."""
     # The answer is a parameter of an ending tool; it is recorded separately and not in the line.
-    shown = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
-    return action_line(shown, snapshot)
+    shown_action = CheckedAction(tool=checked.tool, params={}) if checked.tool in ENDING_TOOLS else checked
+    return action_line(shown_action, snapshot)
 
 
 def _checked(reply: ParsedReply, checked: Sequence[CheckedAction], snapshot: Snapshot | None) -> CheckedReply:

@@ -15,13 +15,13 @@ from judge.browser.socket_messages import read_messages
 from judge.network.senders import claims_of, sender_of
 from judge.network.sent import joined
 from judge.network.wire import MAX_BODY_BYTES, MAX_URL_CHARS, OTHER, OWN, ExchangeRecord, Limits
-from judge.trajectory.network import DOWNLOAD, FILES, HELD, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
+from judge.trajectory.network import DOWNLOAD, FILES, HELD_KEY, MAX_METHOD_CHARS, LeftOut, MessagesLeftOut
 from shared.files import read_end
 
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
 _DOCUMENTS = "navigations.jsonl"
-_LOST = '{"event":"lost"}'
+_LOST_EVENT = '{"event":"lost"}'
 _MAX_LAST_BYTES = 65_536
 _LOOK_S = 0.01
 _LOG = "requests.jsonl"
@@ -65,7 +65,7 @@ def begin_code(sites: Iterable[str]) -> str:
 async def documents_until_death(folder: Path, limit_s: float) -> None:
     """Wait until the recorder in `folder` has written everything that happened before the browser died."""
     for _ in range(round(limit_s / _LOOK_S)):
-        if _LOST in read_end(folder / _DOCUMENTS, _MAX_LAST_BYTES):
+        if _LOST_EVENT in read_end(folder / _DOCUMENTS, _MAX_LAST_BYTES):
             break
         await asyncio.sleep(_LOOK_S)
 
@@ -107,7 +107,7 @@ class RequestLog:
         With `wire`, the guard's record, joined with the browser's; `reads_all`: it has all requests.
         """
         steps = [(-1, 0)]
-        found: dict[int, dict[str, Any]] = {}
+        requests_by_id: dict[int, dict[str, Any]] = {}
         left_out: dict[tuple[bool, str, str], int] = {}
         # The steps in which something inside an editor acted.
         editors: set[int] = set()
@@ -120,31 +120,33 @@ class RequestLog:
                 one = part["left_out"]
                 left_out[one["own"], one["method"], one["path"]] = one["count"]
             else:
-                _add(found, part, steps[-1][1])
+                _add(requests_by_id, part, steps[-1][1])
         offsets = [offset for offset, _ in steps]
         for _, part in _lines(self._folder / _LATE):
             if "gone" in part:
-                found.pop(part["gone"], None)
+                requests_by_id.pop(part["gone"], None)
             else:
-                _add(found, part, steps[bisect.bisect_left(offsets, part["at"]) - 1][1])
-        parts = [found[number] for number in sorted(found) if "began" in found[number]]
-        kept = {part["id"] for part in parts}
-        messages, lost = read_messages(self._folder, kept, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1])
+                _add(requests_by_id, part, steps[bisect.bisect_left(offsets, part["at"]) - 1][1])
+        parts = [requests_by_id[number] for number in sorted(requests_by_id) if "began" in requests_by_id[number]]
+        ids = {part["id"] for part in parts}
+        messages, counts_lost = read_messages(
+            self._folder, ids, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1]
+        )
         is_pending = any(("answered" in part and "ended" not in part) or part.get("body_awaited") for part in parts)
         left = tuple(
             LeftOut(is_own=is_own, method=method, url=path, count=count)
             for (is_own, method, path), count in left_out.items()
         )
         for part in parts:
-            facts = {"chain": _chain(part, found), "messages": messages.get(part["id"])}
+            facts = {"chain": _chain(part, requests_by_id), "messages": messages.get(part["id"])}
             part |= facts | {"is_from_editor": part["step"] in editors}
         if wire is not None:
             parts, left = joined(parts, wire, left, reads_all=reads_all)
             unseen = sum(part.get("messages_lost", 0) for part in parts)
-            lost = MessagesLeftOut(own=lost.own, other=lost.other + unseen)
+            counts_lost = MessagesLeftOut(own=counts_lost.own, other=counts_lost.other + unseen)
         return Traffic(
             entries=tuple(map(_entry, parts)),
-            messages_left_out=lost,
+            messages_left_out=counts_lost,
             left_out=left,
             is_pending=is_pending,
             seen_by="guard" if wire and reads_all else "browser",
@@ -170,15 +172,15 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         offset += len(line)
 
 
-def _add(found: dict[int, dict[str, Any]], part: Mapping[str, Any], step: int) -> None:
+def _add(requests: dict[int, dict[str, Any]], part: Mapping[str, Any], step: int) -> None:
     """Merge a part into its entry. The step is that of its first line; headers only become more."""
-    entry = found.setdefault(part["id"], {"step": step})
+    entry = requests.setdefault(part["id"], {"step": step})
     fixed = {**entry.get("fixed", {}), **part.get("fixed", {})}
     entry |= part
     entry["fixed"] = fixed
 
 
-def _chain(part: Mapping[str, Any], found: Mapping[int, Mapping[str, Any]]) -> list[str] | None:
+def _chain(part: Mapping[str, Any], requests: Mapping[int, Mapping[str, Any]]) -> list[str] | None:
     """The addresses through which a request was redirected; `None` if one of them is missing."""
     urls = []
     at: Mapping[str, Any] | None = part
@@ -188,7 +190,7 @@ def _chain(part: Mapping[str, Any], found: Mapping[int, Mapping[str, Any]]) -> l
         # Ids only decrease, so this ends whatever the file contains.
         if before is None:
             return urls[::-1]
-        at = found.get(before) if before < at["id"] else None
+        at = requests.get(before) if before < at["id"] else None
     return None
 
 
@@ -196,19 +198,19 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
     """One request with its response as an entry of HAR 1.2. Names with an underscore are not part of the format."""
     began = part["began"]
     # `max`, because the machine's clock may have been set back meanwhile.
-    ended = max(began, part.get("ended", part.get("answered", began)))
-    answered = min(ended, max(began, part.get("answered", ended)))
-    sent, received = part.get("headers") or (), part.get("response_headers") or ()
+    ended_at = max(began, part.get("ended", part.get("answered", began)))
+    answered = min(ended_at, max(began, part.get("answered", ended_at)))
+    request_headers, received = part.get("headers") or (), part.get("response_headers") or ()
     entry: dict[str, Any] = {
         "startedDateTime": datetime.fromtimestamp(began / 1000, UTC).isoformat(timespec="milliseconds"),
-        "time": ended - began,
+        "time": ended_at - began,
         "request": {
             "method": part["method"],
             "url": part["url"],
             # Not recorded, but HAR requires a value; -1 stands for an unknown size.
             "httpVersion": "HTTP/1.1",
-            "cookies": [cookie for text in _values(sent, "cookie") for cookie in _cookies(text)],
-            "headers": _pairs(sent),
+            "cookies": [cookie for text in _values(request_headers, "cookie") for cookie in _cookies(text)],
+            "headers": _pairs(request_headers),
             "queryString": _pairs(_query(part["url"])),
             "headersSize": -1,
             "bodySize": -1,
@@ -227,7 +229,7 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
             "bodySize": -1,
         },
         "cache": {},
-        "timings": {"send": 0, "wait": answered - began, "receive": ended - answered},
+        "timings": {"send": 0, "wait": answered - began, "receive": ended_at - answered},
         "_resourceType": part["type"],
         "_step": part["step"],
     }
@@ -245,7 +247,7 @@ def har_entry(part: Mapping[str, Any], chain: Sequence[str] | None) -> dict[str,
     if part.get("from_worker"):
         entry["_fromServiceWorker"] = True
     if part.get("held"):
-        entry[HELD] = True
+        entry[HELD_KEY] = True
     if part.get("files"):
         entry[FILES] = part["files"]
     if part.get("files_cut"):

@@ -40,7 +40,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _DIALOG = re.compile(r'- \["(\w+)" dialog with message "(.*)"\]: can be handled by browser_handle_dialog', re.DOTALL)
 # `settle/server_tab.cjs` adds every prompt's default, percent-encoded.
 _PROMPT = re.compile(r'(.*)" and default "([^\s"]*)', re.DOTALL)
-_REFUSED = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
+_MODAL_REFUSAL = re.compile(r'### Error\nError: Tool "browser_\w+" does not handle the modal state\.(?:\n|$)')
 _FILE_CHOOSER = "can be handled by browser_file_upload"
 _EMPTY_SNAPSHOT = "\n### Snapshot\n```yaml\n\n```"
 # At the start of the answer, where no text of a page or a participant can be.
@@ -87,11 +87,11 @@ def parse_page(text: str) -> Page:
     return Page(url=url, title=title, snapshot=snapshot, tabs=tabs, http_status=status)
 
 
-def _index(lines: list[str], wanted: str, start: int) -> int:
+def _index(lines: list[str], line: str, start: int) -> int:
     try:
-        return lines.index(wanted, start)
+        return lines.index(line, start)
     except ValueError:
-        raise UnreadableResponse(f"no line {wanted!r}") from None
+        raise UnreadableResponse(f"no line {line!r}") from None
 
 
 def _page_section(lines: list[str]) -> tuple[str, str, int | None]:
@@ -164,8 +164,8 @@ def modal_state(text: str) -> str | None:
 
     A dialog's message may contain anything. It is the last thing in such an answer.
     """
-    head, found, state = text.partition(f"\n{_MODAL}\n")
-    if not found or f"\n{_SNAPSHOT}\n" in head or (head.startswith(_ERROR) and not _REFUSED.match(head)):
+    head, separator, state = text.partition(f"\n{_MODAL}\n")
+    if not separator or f"\n{_SNAPSHOT}\n" in head or (head.startswith(_ERROR) and not _MODAL_REFUSAL.match(head)):
         return None
     return state.removesuffix(_EMPTY_SNAPSHOT)
 
@@ -191,10 +191,10 @@ def is_file_chooser(state: str) -> bool:
 def listed_texts(text: str) -> list[str]:
     """The result of the judge's own code if it is a list of strings."""
     try:
-        found = json.loads(text)
+        texts = json.loads(text)
     except ValueError:
         return []
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    return [each for each in texts if isinstance(each, str)] if isinstance(texts, list) else []
 
 
 def says_crashed(text: str) -> bool:

@@ -23,42 +23,42 @@ _MANY = 1_000
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def same_element(seen: Snapshot, ref: str, now: Snapshot) -> str | None:
-    """The reference in a newer snapshot of the element `ref` of `seen`; `None` if it is gone, or may be another one."""
-    node = seen.by_ref(ref)
+def same_element(old: Snapshot, ref: str, now: Snapshot) -> str | None:
+    """The reference in a newer snapshot of the element `ref` of `old`; `None` if it is gone, or may be another one."""
+    node = old.by_ref(ref)
     if node is None:
         return None
-    name = seen.name_of(node)
-    before, after = (_equals(page, node.role, name) for page in (seen, now))
-    place = _place_of(seen, node)
-    found = _counterpart(seen, node, before, now, after)
-    if found is None or _place_of(now, found) != place:
+    name = old.name_of(node)
+    before, after = (_equals(page, node.role, name) for page in (old, now))
+    place = _place_of(old, node)
+    other = _counterpart(old, node, before, now, after)
+    if other is None or _place_of(now, other) != place:
         return None
     # Its element is still there, and is another one.
-    is_other = found.ref != ref and any(each.ref == ref for each in after)
-    return None if is_other else found.ref
+    is_other = other.ref != ref and any(each.ref == ref for each in after)
+    return None if is_other else other.ref
 
 
-def same_params(seen: Snapshot, params: Mapping[str, Any], now: Snapshot) -> dict[str, Any] | None:
+def same_params(old: Snapshot, params: Mapping[str, Any], now: Snapshot) -> dict[str, Any] | None:
     """The parameters of an action with the references of a newer snapshot; `None` if an element is not the same.
 
     What is at a point is the same if it has the same role and name.
     """
     for point in points.points_of(params):
-        there = [element_at(page, point) for page in (seen, now)]
-        if len({node and (node.role, page.name_of(node)) for node, page in zip(there, (seen, now), strict=True)}) > 1:
+        there = [element_at(page, point) for page in (old, now)]
+        if len({node and (node.role, page.name_of(node)) for node, page in zip(there, (old, now), strict=True)}) > 1:
             return None
-    found: dict[str, Any] = dict(params)
-    for key in filter(found.__contains__, TARGETS):
-        if (ref := same_element(seen, found[key], now)) is None:
+    new_params: dict[str, Any] = dict(params)
+    for key in filter(new_params.__contains__, TARGETS):
+        if (ref := same_element(old, new_params[key], now)) is None:
             return None
-        found[key] = ref
-    if "fields" in found:
-        fields = [same_params(seen, each, now) for each in found["fields"]]
+        new_params[key] = ref
+    if "fields" in new_params:
+        fields = [same_params(old, each, now) for each in new_params["fields"]]
         if None in fields:
             return None
-        found["fields"] = fields
-    return found
+        new_params["fields"] = fields
+    return new_params
 
 
 def _equals(page: Snapshot, role: str, name: str) -> list[Node]:
@@ -72,18 +72,18 @@ def _place_of(page: Snapshot, node: Node) -> list[tuple[str, str]]:
 
 
 def _counterpart(
-    seen: Snapshot, node: Node, before: Sequence[Node], now: Snapshot, after: Sequence[Node]
+    old: Snapshot, node: Node, before: Sequence[Node], now: Snapshot, after: Sequence[Node]
 ) -> Node | None:
     """Of the equal elements in the newer snapshot, the one with the same texts around it."""
     if len(before) <= 1 and len(after) <= 1:
         return after[0] if after else None
-    levels = min(*_levels(seen, before), *_levels(now, after), _MANY)
-    texts = [_text_around(seen, each, levels) for each in before]
+    levels = min(*_levels(old, before), *_levels(now, after), _MANY)
+    texts = [_text_around(old, each, levels) for each in before]
     new_texts = [_text_around(now, each, levels) for each in after]
     place = before.index(node)
     if texts[place] in new_texts:
-        found = _at_same_place(texts, place, new_texts)
-        return None if found is None else after[found]
+        same_place = _at_same_place(texts, place, new_texts)
+        return None if same_place is None else after[same_place]
     # Its texts have changed: without their numbers, they must tell it from all others.
     words, new_words = ([" ".join(_WORD.findall(text)) for text in each] for each in (texts, new_texts))
     is_one = words.count(words[place]) == new_words.count(words[place]) == 1
@@ -99,7 +99,7 @@ def _at_same_place(texts: Sequence[str], place: int, new_texts: Sequence[str]) -
 
 def _levels(page: Snapshot, equals: Sequence[Node]) -> list[int]:
     """For each of several equal elements, how many elements around it contain no other one of them."""
-    found = []
+    levels = []
     for node in equals:
         others = {each.position for each in equals if each is not node}
         rows = 0
@@ -108,8 +108,8 @@ def _levels(page: Snapshot, equals: Sequence[Node]) -> list[int]:
                 break
             rows += 1
         if others:
-            found.append(rows)
-    return found
+            levels.append(rows)
+    return levels
 
 
 def _text_around(page: Snapshot, node: Node, levels: int) -> str:

@@ -80,13 +80,13 @@ class ChangesSince:
 
     def loss(self) -> Notice | None:
         """How a tab was lost, if any. A page may also be empty for other reasons."""
-        lost = next((report.lost for report in self.reports if report.lost), None)
-        return Notice(code="tab_crashed" if lost == "crashed" else "tab_flooded") if lost else None
+        cause = next((report.lost for report in self.reports if report.lost), None)
+        return Notice(code="tab_crashed" if cause == "crashed" else "tab_flooded") if cause else None
 
     def notice(self, page: Page, navigation_timeout_s: float) -> Notice | None:
         """What is to be reported with an observation: the most serious event, or an effect that is missing."""
-        lost = self.loss() if page.url == BLANK else None
-        return page.notice or lost or self._event(navigation_timeout_s) or self._effect(page)
+        cause = self.loss() if page.url == BLANK else None
+        return page.notice or cause or self._event(navigation_timeout_s) or self._effect(page)
 
     def _event(self, navigation_timeout_s: float) -> Notice | None:
         was_loading, self.was_loading = self.was_loading, False
@@ -110,26 +110,26 @@ class ChangesSince:
         is_same = _without_focus(page.snapshot) == _without_focus(self.snapshot) and page.screenshot == self.screenshot
         return Notice(code="nothing_changed") if has_held and is_same and page.screenshot is not None else None
 
-    def found(self) -> dict[str, Any]:
+    def as_fields(self) -> dict[str, Any]:
         """The duration and findings of all settling, and the downloads, as fields of a page."""
         settled = SettleTime(
             real_s=sum(wait.settled.real_s for wait in self.reports),
             page_s=sum(wait.settled.page_s for wait in self.reports),
             waited_for=tuple(dict.fromkeys(reason for wait in self.reports for reason in wait.settled.waited_for)),
         )
-        stood = tuple(each for wait in self.reports for each in wait.vanished)
+        vanished = tuple(each for wait in self.reports for each in wait.vanished)
         return {
             "settled": settled,
-            "vanished": tuple(each.text for each in stood),
-            "stood": stood,
+            "vanished": tuple(each.text for each in vanished),
+            "stood": vanished,
             "links": tuple(link for wait in self.reports for link in wait.links),
             "downloads": self.downloads,
         }
 
     def take_downloads(self) -> tuple[str, ...]:
         """The downloads that no observation and no action has reported yet."""
-        taken, self.downloads = self.downloads, ()
-        return taken
+        downloads, self.downloads = self.downloads, ()
+        return downloads
 
 
 def _without_focus(snapshot: str) -> str:

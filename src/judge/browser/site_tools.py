@@ -79,14 +79,14 @@ def _code(call: Mapping[str, Any] | None, limits: Mapping[str, int]) -> str:
 def read_list(text: str, site: Site, origin: str | None) -> SiteTools:
     """Read what `list_code` returned for a page of this origin; no tools if that is not the task's site."""
     try:
-        found = _RawList.model_validate_json(text)
+        raw_list = _RawList.model_validate_json(text)
     except ValidationError:
         return SiteTools()
     # The page may have gone elsewhere since its snapshot.
-    if found.origin != origin or not site.holds(origin):
+    if raw_list.origin != origin or not site.holds(origin):
         return SiteTools()
     tools, chars = [], 0
-    for raw in found.tools:
+    for raw in raw_list.tools:
         if _NAME.fullmatch(raw.name) is None:
             continue
         spec = ToolSpec(name=raw.name, description=raw.description, parameters=_schema(raw.schema_text))
@@ -94,7 +94,7 @@ def read_list(text: str, site: Site, origin: str | None) -> SiteTools:
         if chars > MAX_TOTAL_CHARS:
             break
         tools.append(spec)
-    return SiteTools(tools=tuple(tools), left_out=found.left_out + len(found.tools) - len(tools))
+    return SiteTools(tools=tuple(tools), left_out=raw_list.left_out + len(raw_list.tools) - len(tools))
 
 
 def _schema(text: str | None) -> dict[str, Any]:
@@ -116,19 +116,19 @@ def read_result(answer: ToolResponse, limit_s: float) -> ToolResponse:
     if modal_state(answer.text):
         return ToolResponse(ok=True, text="the site's tool opened a dialog and has not returned yet")
     try:
-        found = _RawResult.model_validate_json(answer.text)
+        raw_result = _RawResult.model_validate_json(answer.text)
     except ValidationError:
         return ToolResponse(ok=False, text="the page did not answer the call")
-    match found.end:
+    match raw_result.end:
         case "returned":
-            return _returned(found.text)
+            return _returned(raw_result.text)
         case "navigated":
             return ToolResponse(ok=True, text="the page changed before the site's tool returned")
         case "gone":
             return ToolResponse(ok=False, text="the page no longer has this tool")
         case "late":
             return ToolResponse(ok=False, text=f"the site's tool did not return within {limit_s:g} s")
-    return ToolResponse(ok=False, text=f"the site's tool failed: {found.text}")
+    return ToolResponse(ok=False, text=f"the site's tool failed: {raw_result.text}")
 
 
 def _returned(text: str) -> ToolResponse:
@@ -139,9 +139,9 @@ def _returned(text: str) -> ToolResponse:
         value = text
     is_error = isinstance(value, dict) and value.get("isError") is True
     texts = list(_texts(value)) if isinstance(value, dict) else []
-    shown = "\n".join(texts) if texts else value if isinstance(value, str) else text
-    said = "reports an error" if is_error else "returned"
-    return ToolResponse(ok=not is_error, text=f"the site's tool {said}: {clip(shown, MAX_RESULT_CHARS)}")
+    text_shown = "\n".join(texts) if texts else value if isinstance(value, str) else text
+    verb = "reports an error" if is_error else "returned"
+    return ToolResponse(ok=not is_error, text=f"the site's tool {verb}: {clip(text_shown, MAX_RESULT_CHARS)}")
 
 
 def _texts(result: Mapping[str, Any]) -> Iterator[str]:

@@ -21,21 +21,21 @@ def read_messages(
 
     `sockets` are the entries that were kept; `step_at` gives the step for a place in the log of requests.
     """
-    found: dict[int, list[dict[str, Any]]] = {}
-    lost = {}
+    messages_by_socket: dict[int, list[dict[str, Any]]] = {}
+    counts_lost = {}
     for share in ("own", "other"):
         lines = {line["n"]: line for part in _PARTS for line in _lines(folder / f"messages_{share}_{part}.jsonl")}
-        kept = [line for _, line in sorted(lines.items()) if line.get("socket") in sockets]
+        messages = [line for _, line in sorted(lines.items()) if line.get("socket") in sockets]
         # They are numbered from 0.
-        lost[share] = max(lines, default=-1) + 1 - len(kept)
-        for line in kept:
-            found.setdefault(line["socket"], []).append(_message(line, step_at(line["at"])))
-    return found, MessagesLeftOut(**lost)
+        counts_lost[share] = max(lines, default=-1) + 1 - len(messages)
+        for line in messages:
+            messages_by_socket.setdefault(line["socket"], []).append(_message(line, step_at(line["at"])))
+    return messages_by_socket, MessagesLeftOut(**counts_lost)
 
 
 def _message(line: dict[str, Any], step: int) -> dict[str, Any]:
-    made = {"type": "send" if line["sent"] else "receive", "time": line["time"] / 1000, "opcode": 1, "_step": step}
-    return made | ({"data": line["text"]} if "text" in line else {"_truncated": True})
+    message = {"type": "send" if line["sent"] else "receive", "time": line["time"] / 1000, "opcode": 1, "_step": step}
+    return message | ({"data": line["text"]} if "text" in line else {"_truncated": True})
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

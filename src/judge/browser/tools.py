@@ -72,10 +72,10 @@ def offered_tools(
     `site_tools = "only"`, only those are offered that act on nothing.
     """
     schemas = {spec.name: spec.parameters for spec in server_tools}
-    found = ((name, tool, _parameters(tool, schemas.get(name))) for name, tool in tools().items())
+    candidates = ((name, tool, _parameters(tool, schemas.get(name))) for name, tool in tools().items())
     offered = (
         (_adapted(ToolSpec(name=name, description=tool.offered, parameters=parameters), tool, actions), tool)
-        for name, tool, parameters in found
+        for name, tool, parameters in candidates
         if parameters is not None and not _is_left_out(tool, actions)
     )
     if site_tools != "only":
@@ -89,8 +89,8 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
     schema = _parameters(tool, None) or {}
     if permissions:
         about = "What you ask to be permitted; nothing is permitted without it"
-        named = {"type": "string", "enum": [*permissions], "description": about}
-        schema = {**schema, "properties": {**schema["properties"], PERMISSION: named}}
+        permission_schema = {"type": "string", "enum": [*permissions], "description": about}
+        schema = {**schema, "properties": {**schema["properties"], PERMISSION: permission_schema}}
     return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
 
 
@@ -98,13 +98,13 @@ def file_tools(files: Sequence[TaskFile], actions: ActionMode = "refs") -> tuple
     """The tools that are offered for a task with these files, which they name; none without files."""
     about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
     names = {"items": {"type": "string", "enum": [each.name for each in files]}, "description": about}
-    found = []
+    tool_specs = []
     for name in (FILE_UPLOAD, FILE_DROP) if files else ():
         tool = tool_of(name)
         if not (tool.needs_element and actions == "coordinates"):
             spec = ToolSpec(name=name, description=tool.offered, parameters=_parameters(tool, None) or {})
-            found.append(_limited(spec, {FILE_NAMES: names}))
-    return tuple(found)
+            tool_specs.append(_limited(spec, {FILE_NAMES: names}))
+    return tuple(tool_specs)
 
 
 def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
@@ -112,8 +112,8 @@ def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
     tool = tool_of(SITE_TOOL)
     schema = _parameters(tool, None) or {}
     if names is not None:
-        named = {**schema["properties"]["name"], "enum": [*names]}
-        schema = {**schema, "properties": {**schema["properties"], "name": named}}
+        name_schema = {**schema["properties"]["name"], "enum": [*names]}
+        schema = {**schema, "properties": {**schema["properties"], "name": name_schema}}
     return ToolSpec(name=SITE_TOOL, description=tool.offered, parameters=schema)
 
 
@@ -147,8 +147,8 @@ def _parameters(tool: Tool, schema: Mapping[str, Any] | None) -> dict[str, Any] 
     # The server marks some parameters as required although they have a default.
     required = {*tool.required, *(key for key in schema.get("required", ()) if "default" not in known[key])}
     offered: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    named = [key for key in properties if key in required]
-    return {**offered, "required": named} if named else offered
+    required_names = [key for key in properties if key in required]
+    return {**offered, "required": required_names} if required_names else offered
 
 
 def _adapted(spec: ToolSpec, tool: Tool, actions: ActionMode) -> ToolSpec:
@@ -161,8 +161,8 @@ def _adapted(spec: ToolSpec, tool: Tool, actions: ActionMode) -> ToolSpec:
         anywhere = f"{tool.offered}; without target at the caret of the focused field"
         description = anywhere if actions == "both" else tool.at_focus
     if actions == "coordinates" and "target" in schema["properties"]:
-        kept = {key: value for key, value in schema["properties"].items() if key != "target"}
-        schema = {**schema, "properties": kept}
+        properties = {key: value for key, value in schema["properties"].items() if key != "target"}
+        schema = {**schema, "properties": properties}
     return ToolSpec(name=spec.name, description=description, parameters=schema)
 
 
@@ -205,8 +205,8 @@ def check_action(
     try:
         params = _checked(action, tools, snapshot)
         _check_meaning(action.tool, params, open_tabs, viewport)
-    except _RefusedCall as refused:
-        return Complaint(text=str(refused))
+    except _RefusedCall as refusal:
+        return Complaint(text=str(refusal))
     return CheckedAction(tool=action.tool, params=params)
 
 
@@ -261,26 +261,26 @@ def _coerced_object(params: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
-    wanted = schema.get("type")
+    expected_type = schema.get("type")
     match value:
-        case str() if wanted in ("number", "integer") and _NUMBER.fullmatch(value.strip()):
+        case str() if expected_type in ("number", "integer") and _NUMBER.fullmatch(value.strip()):
             number = float(value)
             return int(number) if number.is_integer() else number
-        case str() if wanted == "boolean" and value.strip().lower() in ("true", "false"):
+        case str() if expected_type == "boolean" and value.strip().lower() in ("true", "false"):
             return value.strip().lower() == "true"
         # Before `int`, because a bool is an int.
-        case bool() if wanted == "string":
+        case bool() if expected_type == "string":
             return "true" if value else "false"
-        case int() | float() if wanted == "string":
+        case int() | float() if expected_type == "string":
             return str(value)
-        case float() if wanted == "integer" and value.is_integer():
+        case float() if expected_type == "integer" and value.is_integer():
             return int(value)
-        case str() | int() | float() | dict() | list() if wanted == "array":
+        case str() | int() | float() | dict() | list() if expected_type == "array":
             items = value if isinstance(value, list) else [value]
             return [_coerced(item, schema.get("items", {})) for item in items]
-        case dict() if wanted == "object":
+        case dict() if expected_type == "object":
             return _coerced_object(value, schema)
-        case str() if wanted == "object" and value.lstrip().startswith("{"):
+        case str() if expected_type == "object" and value.lstrip().startswith("{"):
             # As some models' own function calls have their arguments.
             with suppress(ValueError):
                 return _coerced_object(parse_json(value), schema)
@@ -306,8 +306,8 @@ def _sentence(error: ValidationError) -> str:
             # A path, too, is only a name that is not declared.
             return f"there is no file {excerpt(error.instance, 60)}; send names of: {', '.join(allowed)}."
         case "enum":
-            shown = excerpt(error.instance, 40) if isinstance(error.instance, str) else value
-            return f'"{where}" must be one of {", ".join(map(str, allowed))}, not {shown}.'
+            value_text = excerpt(error.instance, 40) if isinstance(error.instance, str) else value
+            return f'"{where}" must be one of {", ".join(map(str, allowed))}, not {value_text}.'
         case "minimum" | "maximum":
             return f'"{where}" must be at {"least" if error.validator == "minimum" else "most"} {allowed}, not {value}.'
     return f'"{where}" does not fit the tool\'s parameters.'

@@ -34,8 +34,8 @@ def traced(browsers: Lends, folder: Path) -> Lends:
     """
 
     @asynccontextmanager
-    async def opened(*given: Any, **named: Any) -> AsyncIterator[PlaywrightBrowser]:
-        async with browsers(*given, **named) as browser:
+    async def opened(*args: Any, **kwargs: Any) -> AsyncIterator[PlaywrightBrowser]:
+        async with browsers(*args, **kwargs) as browser:
             with _missing(browser):
                 await browser.run_own(_START)
             try:

@@ -58,9 +58,9 @@ def _in_row(page: Snapshot, node: Node) -> ElementDescription | None:
     around = frozenset(outer.position for outer in page.parents(node))
     naming = next(_naming(page, row, inside | around), None)
     column = _column(page, row, node)
-    said = [f'in {_ROWS[row.role]} "{_plain(page.name_of(naming))}"'] if naming else []
-    said += [f'{"and" if said else "in"} column "{_plain(page.name_of(column))}"'] if column else []
-    return ElementDescription(" ".join(said), tuple(filter(None, (naming, column)))) if said else None
+    words = [f'in {_ROWS[row.role]} "{_plain(page.name_of(naming))}"'] if naming else []
+    words += [f'{"and" if words else "in"} column "{_plain(page.name_of(column))}"'] if column else []
+    return ElementDescription(" ".join(words), tuple(filter(None, (naming, column)))) if words else None
 
 
 def _naming(page: Snapshot, around: Node, without: frozenset[int]) -> Iterator[Node]:

@@ -52,9 +52,9 @@ def table(title: str, words: Iterable[str], numbers: Iterable[str]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=Text(one_line(title)), title_justify="left")
+    grid = Table(title=Text(one_line(title)), title_justify="left")
     for name in words:
-        made.add_column(Text(one_line(name)), overflow="fold")
+        grid.add_column(Text(one_line(name)), overflow="fold")
     for name in numbers:
-        made.add_column(name, justify="right", overflow="fold")
-    return made
+        grid.add_column(name, justify="right", overflow="fold")
+    return grid

@@ -85,40 +85,44 @@ def agreement(
     as_json: AsJson = False,
 ) -> None:
     """Compare verdicts with human labels or ground truth, labellers with each other, or the order of several runs."""
-    asked = _Asked(tuple(files or ()), truth, verdicts, labels, label_column, method)
+    request = _AgreementRequest(tuple(files or ()), truth, verdicts, labels, label_column, method)
     folder = output_folder(output_dir)
-    if len(asked.files) > 1:
-        show_order(rank_stability(asked.runs(folder)), as_json=as_json)
+    if len(request.files) > 1:
+        show_order(rank_stability(request.runs(folder)), as_json=as_json)
         return
     people: LabellerAgreement | None = None
-    if (store := asked.labelled_run(folder)) is not None:
-        labelled = LabelledRun(store, folder=asked.label_folder(store))
+    if (store := request.labelled_run(folder)) is not None:
+        labelled = LabelledRun(store, folder=request.label_folder(store))
         for note in labelled.notes:
             typer.echo(f"note: {note}", err=True)
         opinions = {each.key: each.opinions for each in labelled.attempts if each.opinions is not None}
         if not opinions:
-            raise ConfigError(f"{asked.label_folder(store)}: no label of an attempt of {store.run_id}", remedy=_LABEL)
+            raise ConfigError(f"{request.label_folder(store)}: no label of an attempt of {store.run_id}", remedy=_LABEL)
         people = labeller_agreement(opinions)
         results: Path | None = store.results
-        found = _with_labels(store, opinions, asked)
+        agreements = _with_labels(store, opinions, request)
     else:
-        results, found = _compared(asked, folder)
-    if results is not None and found:
-        names = names_in(sorted(results.iterdir()), [each.judge_id for each in found])
-        found = [each._replace(name=str(names[each.judge_id])) for each in found]
+        results, agreements = _compared(request, folder)
+    if results is not None and agreements:
+        names = names_in(sorted(results.iterdir()), [each.judge_id for each in agreements])
+        agreements = [each._replace(name=str(names[each.judge_id])) for each in agreements]
     if as_json:
         run = run_of(results.parent) if results is not None and results.name == "results" else None
         of_run = {"run_id": run.run_id} if run else {}
         of_people = {"people": people.model_dump(mode="json")} if people else {}
-        typer.echo(json.dumps(of_run | of_people | (_plain(found, truth) if found else {}), indent=2, allow_nan=False))
+        typer.echo(
+            json.dumps(
+                of_run | of_people | (_plain(agreements, truth) if agreements else {}), indent=2, allow_nan=False
+            )
+        )
         return
     if people is not None:
         show_people(people)
-    groups = _by_judge(found)
+    groups = _by_judge(agreements)
     if len(groups) > 1:
         # Before the details of each, because which judge to trust is the question.
         rows = {group[0].name: group[0].agreement.overall for group in groups}
-        again = " (first verdicts)" if len(found) > len(groups) else ""
+        again = " (first verdicts)" if len(agreements) > len(groups) else ""
         wide_console().print(_table(f"Judges side by side: agreement with {truth or 'human labels'}{again}", "", rows))
     for line in _label_lines(groups):
         wide_console().print(line, soft_wrap=True)
@@ -126,7 +130,7 @@ def agreement(
         _show(group, truth)
 
 
-class _Asked(NamedTuple):
+class _AgreementRequest(NamedTuple):
     """What the command was asked to compare."""
 
     files: tuple[str, ...]
@@ -165,31 +169,33 @@ class _Asked(NamedTuple):
         return store.derived / labels if not labels.exists() and (store.derived / labels).is_dir() else labels
 
 
-def _compared(asked: _Asked, output: Path) -> tuple[Path | None, list[_JudgeAgreement]]:
+def _compared(request: _AgreementRequest, output: Path) -> tuple[Path | None, list[_JudgeAgreement]]:
     """Judges against ground truth, a CSV of both, or a file of labels."""
-    file, truth, labels = asked.files[0] if asked.files else None, asked.truth, asked.labels
-    run = asked.verdicts or (file if labels is not None else None)
-    if truth is not None and (file is None or asked.verdicts is not None or labels is not None):
+    file, truth, labels = request.files[0] if request.files else None, request.truth, request.labels
+    run = request.verdicts or (file if labels is not None else None)
+    if truth is not None and (file is None or request.verdicts is not None or labels is not None):
         raise ConfigError("--truth needs a run and nothing else", remedy=f"wabe agreement RUN --truth {truth}")
     if file is not None and truth is not None:
         results = _results(file, output)
-        measured = measure(results, truth, run=file, method=asked.method)
-        found = measured.items()
-        return results, [_JudgeAgreement(judge, compare(each.pairs), each.differences) for judge, each in found]
-    if file is not None and labels is None and asked.verdicts is None:
-        if asked.method is not None:
+        measured = measure(results, truth, run=file, method=request.method)
+        by_judge = measured.items()
+        return results, [_JudgeAgreement(judge, compare(each.pairs), each.differences) for judge, each in by_judge]
+    if file is not None and labels is None and request.verdicts is None:
+        if request.method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         return None, [_JudgeAgreement("", compare(read_pairs(Path(file))))]
     is_csv = file is not None and Path(file).is_file()
-    if run is not None and labels is not None and not is_csv and (file is None) != (asked.verdicts is None):
+    if run is not None and labels is not None and not is_csv and (file is None) != (request.verdicts is None):
         if not labels.exists():
             raise ConfigError(f"--labels {labels}: no such file or folder", remedy=_LABEL)
-        known, results = read_labels(labels, asked.label_column), _results(run, output)
-        return results, _against(results, known, labels, asked.method)
+        known, results = read_labels(labels, request.label_column), _results(run, output)
+        return results, _against(results, known, labels, request.method)
     raise ConfigError("agreement needs one source", remedy=_SOURCES)
 
 
-def _with_labels(store: RunStore, opinions: Mapping[AttemptKey, Opinions], asked: _Asked) -> list[_JudgeAgreement]:
+def _with_labels(
+    store: RunStore, opinions: Mapping[AttemptKey, Opinions], request: _AgreementRequest
+) -> list[_JudgeAgreement]:
     """The run's judges against one label of each attempt of its first epoch; none if it has no verdict file."""
     words = {"success": "1", "failure": "0"}
     known = {
@@ -198,12 +204,15 @@ def _with_labels(store: RunStore, opinions: Mapping[AttemptKey, Opinions], asked
         if key.epoch == 1
     }
     has_verdicts = any((store.results / task).glob("verdicts/*.json") for task in known)
-    return _against(store.results, known, asked.label_folder(store), asked.method) if has_verdicts else []
+    return _against(store.results, known, request.label_folder(store), request.method) if has_verdicts else []
 
 
-def _against(results: Path, known: Labels, labels: Path, method: str | None) -> list[_JudgeAgreement]:
-    pairs = read_verdicts(results, known, labels_path=labels, method=method)
-    return [_JudgeAgreement(judge, compare(listed), labelled=tuple(listed)) for judge, listed in pairs.items()]
+def _against(results: Path, labels_known: Labels, labels: Path, method: str | None) -> list[_JudgeAgreement]:
+    pairs = read_verdicts(results, labels_known, labels_path=labels, method=method)
+    return [
+        _JudgeAgreement(judge, compare(pairs_of_judge), labelled=tuple(pairs_of_judge))
+        for judge, pairs_of_judge in pairs.items()
+    ]
 
 
 def _results(run: str, output: Path) -> Path:
@@ -213,10 +222,10 @@ def _results(run: str, output: Path) -> Path:
     return folder / "results" if (folder / "results").is_dir() else folder
 
 
-def _by_judge(found: Sequence[_JudgeAgreement]) -> list[list[_JudgeAgreement]]:
+def _by_judge(agreements: Sequence[_JudgeAgreement]) -> list[list[_JudgeAgreement]]:
     """The comparisons of each judge: several if it was asked again."""
     groups: dict[str, list[_JudgeAgreement]] = {}
-    for each in sorted(found, key=lambda each: (once(each.judge_id), repeat_of(each.judge_id))):
+    for each in sorted(agreements, key=lambda each: (once(each.judge_id), repeat_of(each.judge_id))):
         groups.setdefault(once(each.judge_id), []).append(each)
     return list(groups.values())
 
@@ -248,19 +257,19 @@ def _difference_lines(group: Sequence[_JudgeAgreement], truth: str) -> Iterator[
 
     Those of a judge that was asked again are one, with the first reason.
     """
-    found: dict[tuple[str, str], list[JudgeDisagreement]] = {}
+    by_verdicts: dict[tuple[str, str], list[JudgeDisagreement]] = {}
     for difference in (difference for each in group for difference in each.differences):
-        found.setdefault((difference.task_id, difference.judge), []).append(difference)
-    for each, *others in found.values():
+        by_verdicts.setdefault((difference.task_id, difference.judge), []).append(difference)
+    for each, *others in by_verdicts.values():
         times = f" ({1 + len(others)} of {len(group)} times)" if len(group) > 1 else ""
-        said = f": {truth} says {each.truth}, {group[0].name} says {each.judge}{times}"
-        yield Text.assemble((each.task_id, "red"), said)
+        sentence = f": {truth} says {each.truth}, {group[0].name} says {each.judge}{times}"
+        yield Text.assemble((each.task_id, "red"), sentence)
         for check in each.failed:
             expected = f", expected {check.expected}" if check.expected else ""
-            yield Text(f"  failed: {_shown(f'{check.description}{expected}, found {check.found}')}")
+            yield Text(f"  failed: {_short(f'{check.description}{expected}, found {check.found}')}")
         if not each.failed:
-            yield Text(f"  {truth}: {_shown(each.truth_reason)}")
-        yield Text(f"  judge: {_shown(each.reason)}")
+            yield Text(f"  {truth}: {_short(each.truth_reason)}")
+        yield Text(f"  judge: {_short(each.reason)}")
 
 
 def _label_lines(groups: Sequence[Sequence[_JudgeAgreement]]) -> Iterator[Text]:
@@ -271,21 +280,21 @@ def _label_lines(groups: Sequence[Sequence[_JudgeAgreement]]) -> Iterator[Text]:
         yield Text(f"{counted(len(differing), 'task')} on which a judge differs from the label", style="bold")
     for task_id in differing:
         here = [(name, pair) for name, pair in judged if pair.task_id == task_id and pair.excluded is None]
-        said = ", ".join(f"{name} says {_WORDS[pair.judge]}" for name, pair in here)
-        yield Text.assemble((task_id, "red"), f": the label says {_WORDS[here[0][1].human]}, {said}")
+        opinions_text = ", ".join(f"{name} says {_WORDS[pair.judge]}" for name, pair in here)
+        yield Text.assemble((task_id, "red"), f": the label says {_WORDS[here[0][1].human]}, {opinions_text}")
         for name, pair in here:
             if pair.differs:
-                yield Text(f"  {name}: {_shown(pair.reason)}")
+                yield Text(f"  {name}: {_short(pair.reason)}")
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     return one_line(text, _MAX_SHOWN_CHARS)
 
 
-def _plain(found: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any]:
+def _plain(agreements: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any]:
     """For JSON: a single comparison directly; several as `{"judges": {id: …}}`."""
     plain: dict[str, dict[str, Any]] = {}
-    for each in found:
+    for each in agreements:
         disagreements = [difference.model_dump(mode="json") for difference in each.differences]
         of_truth = {"truth": truth, "disagreements": disagreements} if truth else {}
         if each.labelled is not None:
@@ -300,8 +309,8 @@ def _plain(found: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any
                 if pair.differs
             ]
             of_truth = {"disagreements": differing}
-        named = {"name": each.name} if each.name else {}
-        plain[each.judge_id] = named | of_truth | each.agreement.model_dump(mode="json")
+        name_entry = {"name": each.name} if each.name else {}
+        plain[each.judge_id] = name_entry | of_truth | each.agreement.model_dump(mode="json")
     if len(plain) > 1:
         return {"judges": plain}
     ((judge_id, only),) = plain.items()
@@ -309,11 +318,11 @@ def _plain(found: Sequence[_JudgeAgreement], truth: str | None) -> dict[str, Any
 
 
 def _table(title: str, first: str, by_value: dict[str, Rates]) -> Table:
-    made = table(title, (first,), ("n", *_COLUMNS.values()))
+    grid = table(title, (first,), ("n", *_COLUMNS.values()))
     for value, rates in by_value.items():
         cells = [_cell(rates, name) for name in _COLUMNS]
-        made.add_row(Text(one_line(value) or "(blank)"), str(rates.n), *cells)
-    return made
+        grid.add_row(Text(one_line(value) or "(blank)"), str(rates.n), *cells)
+    return grid
 
 
 def _cell(rates: Rates, name: str) -> Text:

@@ -58,7 +58,7 @@ class _LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands. Imports those only whose source does not say what they do."""
         rows = []
-        for name in self._named():
+        for name in self._fill_commands():
             entry = None if name in EXAMPLES else COMMANDS.entry(name)
             summary = summary_of(*((entry.module, name) if entry else _place_of(name)))
             command = self.get_command(ctx, name) if summary is None else TyperCommand(name, help=summary)
@@ -68,13 +68,13 @@ class _LazyGroup(TyperGroup):
             formatter.write_dl([(name, command.get_short_help_str(width)) for name, command in rows])
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(self._named())
+        return list(self._fill_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        is_known = cmd_name in EXAMPLES or cmd_name in self._named()
+        is_known = cmd_name in EXAMPLES or cmd_name in self._fill_commands()
         return typer.main.get_command(command_app(cmd_name)) if is_known else None
 
-    def _named(self) -> dict[str, Any]:
+    def _fill_commands(self) -> dict[str, Any]:
         # Only the names are used, for help and suggestions. Looked up late, because commands of the core need no
         # plug-in.
         self.commands = cast("dict[str, Any]", dict.fromkeys(command_names()))

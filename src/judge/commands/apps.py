@@ -31,23 +31,23 @@ def install_apps(
     known = load_apps(settings.scenarios_folder)
     folder = apps_folder(settings.cache_folder)
     if not names:
-        shown = table("Applications", ("Name", "Version", "Registry", "Installed", "What it is"), ("About MB",))
+        grid = table("Applications", ("Name", "Version", "Registry", "Installed", "What it is"), ("About MB",))
         for name, app in known.items():
             described = app.description
             state = "yes" if is_installed(app, folder / name) else "no"
             registry = "npm" if app.is_npm else "pip"
-            shown.add_row(name, described.version, registry, state, described.about, str(described.size_mb))
-        wide_console().print(shown)
+            grid.add_row(name, described.version, registry, state, described.about, str(described.size_mb))
+        wide_console().print(grid)
         typer.echo(f"They are installed in {folder}")
         return
     # Look up all names before the first installation starts.
-    chosen = list(known.values()) if names == [ALL] else [the_app(name, known) for name in dict.fromkeys(names)]
-    for app in chosen:
-        named = f"{app.name} {app.description.version}"
+    selection = list(known.values()) if names == [ALL] else [the_app(name, known) for name in dict.fromkeys(names)]
+    for app in selection:
+        app_text = f"{app.name} {app.description.version}"
         place = folder / app.name
         if is_installed(app, place) and not again:
-            typer.echo(f"{named}: installed already")
+            typer.echo(f"{app_text}: installed already")
             continue
-        typer.echo(f"{named}: installing, about {app.description.size_mb} MB")
+        typer.echo(f"{app_text}: installing, about {app.description.size_mb} MB")
         install(app, place, settings.environ)
-        typer.echo(f"{named}: installed in {place}")
+        typer.echo(f"{app_text}: installed in {place}")

@@ -14,7 +14,7 @@ from judge.store.layout import RunStore, TaskStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
-from shared.fields import as_mapping, did_you_mean, shown
+from shared.fields import as_mapping, did_you_mean, printable
 from shared.text import counted
 
 _NOTHING = "nothing at the end differs from the start"
@@ -53,15 +53,15 @@ def suggest(
         )
     wrong = None if against is None else _wrong(find_run(against, runs), trajectory, may_succeed=any_)
     config = as_mapping((store.read_run() or {}).get("config"))
-    found = suggest_checks(trajectory, RunSites(tuple(config.get("allowed_sites") or ())), wrong)
-    proposed = [each for each in found.checks if not each.is_optional]
+    suggestions = suggest_checks(trajectory, RunSites(tuple(config.get("allowed_sites") or ())), wrong)
+    proposed = [each for each in suggestions.checks if not each.is_optional]
     passes = "which this attempt passes" if wrong is None else "which this attempt passes and the wrong one fails"
     number = counted(len(proposed), "check")
     typer.echo(f"# From run {store.run_id}, {folder.key} ({outcome}): {number}, all of {passes}.")
     if outcome == "unscored":
         typer.echo("# Nothing has judged this attempt yet: see for yourself that its end is what the task asks for.")
     typer.echo("# Keep those that state what the task asks for: all that stay must pass.")
-    typer.echo(suggestions_toml(found), nl=False)
+    typer.echo(suggestions_toml(suggestions), nl=False)
     if not proposed:
         typer.echo(f"{_NOTHING if wrong is None else _NO_DIFFERENCE}: no check to propose", err=True)
         raise typer.Exit(EXIT_LOST)
@@ -71,7 +71,9 @@ def attempt_folder(store: RunStore, task: str, epoch: int) -> TaskStore:
     """The folder of an attempt. Raises `ConfigError`."""
     names = list(dict.fromkeys(each.name for each in store.tasks()))
     if task not in names:
-        raise ConfigError(f"--task {shown(task)} is not in run {store.run_id}", remedy=did_you_mean(task, names[:20]))
+        raise ConfigError(
+            f"--task {printable(task)} is not in run {store.run_id}", remedy=did_you_mean(task, names[:20])
+        )
     folder = store.task(task, epoch)
     if not folder.folder.is_dir():
         raise ConfigError(f"run {store.run_id} has no epoch {epoch} of {task}", remedy="give a smaller --epoch")

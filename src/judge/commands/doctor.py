@@ -106,7 +106,7 @@ def examine(settings: Settings, output_dir: Path, ports: Sequence[int] = _PORTS)
 
 def check_plugins(settings: Settings) -> list[Finding]:
     """Findings of plug-ins, and of entry points whose code is missing."""
-    found = [FINDINGS.load(name)(settings) for name in FINDINGS.names()]
+    findings = [FINDINGS.load(name)(settings) for name in FINDINGS.names()]
     gone: dict[str, list[str]] = {}
     for entry in without_code():
         gone.setdefault(entry.title, []).append(f"{entry.group} {entry.name}")
@@ -114,17 +114,17 @@ def check_plugins(settings: Settings) -> list[Finding]:
         Finding("note", "plug-in", f"{title} is declared, but its code is gone; skipped: {', '.join(names)}")
         for title, names in gone.items()
     ]
-    return [*found, *missing]
+    return [*findings, *missing]
 
 
 def check_browser(settings: Settings) -> Finding:
     """Whether a browser is found, where, and whether its sandbox is on."""
     try:
-        found = find_browser(None, settings)
+        browser = find_browser(None, settings)
     except ConfigError as error:
         return Finding("missing", "browser", str(error))
-    sandbox = "sandbox on" if found.sandbox else f"sandbox off: {found.sandbox_reason}"
-    return Finding("ok", "browser", f"{found.path} ({found.source}; {sandbox})")
+    sandbox = "sandbox on" if browser.sandbox else f"sandbox off: {browser.sandbox_reason}"
+    return Finding("ok", "browser", f"{browser.path} ({browser.source}; {sandbox})")
 
 
 def check_fonts(settings: Settings) -> Finding:
@@ -149,11 +149,13 @@ def check_headed(settings: Settings) -> Finding:
     """Whether `browser = "headed"` would work; nothing else needs it."""
     headed = RunConfig(browser="headed")
     try:
-        found = find_browser(None, settings, wanted=wanted_by(headed))
+        browser = find_browser(None, settings, build=wanted_by(headed))
         require_display(headed, settings.environ)
     except ConfigError as error:
         return Finding("note", "headed", f'{error}; only browser = "headed" needs it')
-    return Finding("ok", "headed", f"{found.path}, {'own display' if has_display(settings.environ) else 'under Xvfb'}")
+    return Finding(
+        "ok", "headed", f"{browser.path}, {'own display' if has_display(settings.environ) else 'under Xvfb'}"
+    )
 
 
 def check_model(settings: Settings) -> Finding:
@@ -221,8 +223,8 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
 
 def _at_port(port: int) -> Finding:
     """Whether a port is free that a run of the scenario needs: without it, the run does not start."""
-    found = check_port(port)
-    return found._replace(state="missing") if found.state == "note" else found
+    finding = check_port(port)
+    return finding._replace(state="missing") if finding.state == "note" else finding
 
 
 def check_port(port: int) -> Finding:

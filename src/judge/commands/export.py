@@ -23,7 +23,7 @@ from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder, resolve_run
 from judge.trajectory.formats import FolderCheck, FormatWriter, tasks_writers, writers
 from shared.errors import ConfigError
-from shared.fields import as_mapping, did_you_mean, shown
+from shared.fields import as_mapping, did_you_mean, printable
 from shared.files import sha256_file, write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -96,7 +96,7 @@ def export(
     lengths = read_reference_lengths(dataset) if dataset is not None else {}
     settings = Settings.from_environ()
     if format_ not in (known := _known_formats()):
-        raise ConfigError(f"--format: unknown format {shown(format_)}", remedy=did_you_mean(format_, known))
+        raise ConfigError(f"--format: unknown format {printable(format_)}", remedy=did_you_mean(format_, known))
     if validate is not None:
         if format_ in FILM_FORMATS:
             raise ConfigError(f"--format {format_} has no --validate", remedy="leave --validate out")
@@ -113,28 +113,28 @@ def export(
     if format_ in _TABLES:
         _export_table(store, format_, output or store.derived / "export" / _TABLES[format_])
         return
-    chosen = _of_epoch(store, epoch)
+    selection = _of_epoch(store, epoch)
     if film := next((each for each in FILM_FORMATS if each == format_), None):
-        write_films(store, chosen, film, task or (), output)
+        write_films(store, selection, film, task or (), output)
         return
     target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
-    _export_folder(chosen, writers()[format_], target, lengths, settings)
+    _export_folder(selection, writers()[format_], target, lengths, settings)
 
 
 def _export_folder(
-    chosen: list[TaskStore], writer: FormatWriter, target: Path, lengths: Mapping[str, int], settings: Settings
+    tasks: list[TaskStore], writer: FormatWriter, target: Path, lengths: Mapping[str, int], settings: Settings
 ) -> None:
     """Write the run in another benchmark's layout."""
-    results = list(export_tasks(chosen, target, lengths, writer=writer))
+    results = list(export_tasks(tasks, target, lengths, writer=writer))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
         typer.echo(f"left out {result.task_id}: {one_line(result.reason or '')}")
-    written = len(results) - len(left_out)
-    typer.echo(f"{target}: {written} of {counted(len(results), 'task')} written")
-    if written and writer.with_tasks:
-        write_tasks(chosen, target / "tasks.json")
+    exported_count = len(results) - len(left_out)
+    typer.echo(f"{target}: {exported_count} of {counted(len(results), 'task')} written")
+    if exported_count and writer.with_tasks:
+        write_tasks(tasks, target / "tasks.json")
     # Checked immediately, so that the user does not learn of mistakes from the benchmark's server.
-    if written and writer.check is not None:
+    if exported_count and writer.check is not None:
         try:
             checked = writer.check(target, lengths, settings)
         except ConfigError as error:
@@ -185,8 +185,8 @@ def _export_table(store: RunStore, format_: str, target: Path) -> None:
         else:
             # Only the row is kept, because all steps of a run would take too much memory.
             rows.append(each.row)
-    listed = [*rows, *left_out_rows(store.run_id, store.read_run() or {})]
-    data = parquet_of(listed) if format_ == PARQUET else _text_of(store, format_, rows, listed).encode()
+    all_rows = [*rows, *left_out_rows(store.run_id, store.read_run() or {})]
+    data = parquet_of(all_rows) if format_ == PARQUET else _text_of(store, format_, rows, all_rows).encode()
     if target == _STDOUT:
         typer.echo(data, nl=False)
     else:
@@ -205,21 +205,21 @@ def _text_of(store: RunStore, format_: str, rows: list[AttemptRow], listed: list
     if format_ == JSONL:
         return jsonl_of(listed)
     record = store.read_run() or {}
-    asked = {(task.name, task.epoch) for task in tasks_of(store, record)}
-    missing = asked - {(row.task_id, row.epoch) for row in rows}
+    selected = {(task.name, task.epoch) for task in tasks_of(store, record)}
+    missing = selected - {(row.task_id, row.epoch) for row in rows}
     people = label_text(labelled_detail(store))
     return markdown(rows, missing, left_out=excluded_by_scenario(record), people=people)
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:
     """The tasks of one epoch; a note says if there are others."""
-    found = list(store.tasks())
-    chosen = [task for task in found if task.epoch == epoch]
-    if epoch > 1 and not chosen:
+    tasks = list(store.tasks())
+    selection = [task for task in tasks if task.epoch == epoch]
+    if epoch > 1 and not selection:
         raise ConfigError(f"run {store.run_id} has no epoch {epoch}", remedy="give a smaller --epoch")
-    if len(chosen) < len(found):
+    if len(selection) < len(tasks):
         typer.echo(f"note: this is epoch {epoch} only; --epoch N writes another one", err=True)
-    return chosen
+    return selection
 
 
 def _report(folder: Path, checked: FolderCheck) -> None:

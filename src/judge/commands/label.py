@@ -86,7 +86,7 @@ async def _serve(session: Labelling, host: str, port: int, *, open_: bool) -> No
     typer.echo(f"{done}: {address}\nCtrl-C stops.")
     if open_:
         webbrowser.open(address)
-    await serve_app(Starlette(routes=label_routes(session, named=host)), sock)
+    await serve_app(Starlette(routes=label_routes(session, host=host)), sock)
 
 
 def _end(stores: list[RunStore], *, quietly: bool = False) -> None:

@@ -93,7 +93,7 @@ def leaderboard(
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:
     """The configuration columns with the same value in all rows, which are not shown as columns to save space."""
     values = {number: {row[number] for row in rows} for number, column in enumerate(columns) if column in _SETUP}
-    return {number: next(iter(found)) for number, found in values.items() if len(found) == 1}
+    return {number: next(iter(group_values)) for number, group_values in values.items() if len(group_values) == 1}
 
 
 def _cell(value: Any) -> str:

@@ -15,7 +15,7 @@ from judge.scenario.importers import IMPORTERS
 from judge.scenario.logins import own_part
 from judge.sites import is_site, origin_of
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import printable
 from shared.files import write_errors
 from shared.settings import Settings
 from shared.text import one_line
@@ -54,23 +54,25 @@ def login(
     if addresses is not None:
         if user or password_env or allowed_site:
             raise ConfigError("--user, --password-env and --allowed-site are for a URL", remedy="leave them out")
-        found = (IMPORTERS.load(name).log_in for name in IMPORTERS.names())
-        log_in_with = next(filter(None, found), None)
+        log_ins = (IMPORTERS.load(name).log_in for name in IMPORTERS.names())
+        log_in_with = next(filter(None, log_ins), None)
         if log_in_with is None:
             raise ConfigError("--config needs a plug-in that knows its sites", remedy="install it, or give a URL")
         log_in_with(addresses, output)
     elif url is not None:
         if origin_of(url) is None:
-            raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/login")
+            raise ConfigError(
+                f"{printable(url)} is not an address", remedy="write it like https://www.example.org/login"
+            )
         account = Account(url, url, user, _password(password_env, settings.environ))
         asyncio.run(_log_in(account, allowed_site or (), output, settings))
 
 
 def _password(variable: str | None, environ: Mapping[str, str]) -> str:
     if variable is not None:
-        if not (found := environ.get(variable)):
-            raise ConfigError(f"--password-env: {shown(variable)} is not set", remedy=f"export {variable}=…")
-        return found
+        if not (password := environ.get(variable)):
+            raise ConfigError(f"--password-env: {printable(variable)} is not set", remedy=f"export {variable}=…")
+        return password
     if sys.stdin.isatty():
         return str(typer.prompt("Password", hide_input=True))
     if not (line := sys.stdin.readline().rstrip("\r\n")):
@@ -81,7 +83,7 @@ def _password(variable: str | None, environ: Mapping[str, str]) -> str:
 async def _log_in(account: Account, allowed: Sequence[str], output: Path, settings: Settings) -> None:
     for site in allowed:
         if not is_site(site):
-            raise ConfigError(f"--allowed-site {shown(site)} is not a site", remedy='write "sso.example.com"')
+            raise ConfigError(f"--allowed-site {printable(site)} is not a site", remedy='write "sso.example.com"')
     try:
         state = read_storage_state(await log_in([account], settings))
     except LoginFailed as error:
@@ -91,5 +93,5 @@ async def _log_in(account: Account, allowed: Sequence[str], output: Path, settin
         save_state(output, state.to_json())
     typer.echo(f"{output}: logged in; {len(state.cookies)} cookie(s), storage of {len(state.origins)} origin(s)")
     if others:
-        named = one_line(", ".join(others))
-        typer.echo(f"note: left out what other sites stored (--allowed-site keeps it): {named}", err=True)
+        names_text = one_line(", ".join(others))
+        typer.echo(f"note: left out what other sites stored (--allowed-site keeps it): {names_text}", err=True)

@@ -25,7 +25,7 @@ from judge.scenario.logins import own_part
 from judge.scenario.models import ONE_TASK
 from judge.sites import origin_of
 from shared.errors import ConfigError, WabeError
-from shared.fields import Invalid, shown
+from shared.fields import Invalid, printable
 from shared.files import write_atomic, write_errors
 from shared.models import Page
 from shared.settings import Settings
@@ -57,12 +57,12 @@ def look(
 ) -> None:
     """Print a page's snapshot, its elements as checks and scripts name them, and a screenshot's path."""
     if origin_of(url) is None:
-        raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/")
-    clicks = [(written, _wanted(written)) for written in click or ()]
+        raise ConfigError(f"{printable(url)} is not an address", remedy="write it like https://www.example.org/")
+    clicks = [(text, _parse_target(text)) for text in click or ()]
     task = ONE_TASK.validate_python({"task_id": "look", "website": url, "task": "look"})
     if storage_state is not None:
         task = task.model_copy(update={"storage_state": own_part(load_state(storage_state), url)[0]})
-    page = asyncio.run(_seen(task, clicks, Settings.from_environ()))
+    page = asyncio.run(_observe(task, clicks, Settings.from_environ()))
     for line in _lines(page, boxes=boxes):
         typer.echo(line)
     if page.screenshot is not None:
@@ -72,17 +72,17 @@ def look(
         typer.echo(f"\nScreenshot: {path}")
 
 
-def _wanted(written: str) -> Element | str:
+def _parse_target(text: str) -> Element | str:
     """The element as in a check, or a reference."""
-    if REF.fullmatch(written):
-        return written
+    if REF.fullmatch(text):
+        return text
     try:
-        return parse_element(written)
+        return parse_element(text)
     except Invalid as error:
-        raise ConfigError(f"--click {shown(written)}: {error.problem}", remedy=error.remedy) from None
+        raise ConfigError(f"--click {printable(text)}: {error.problem}", remedy=error.remedy) from None
 
 
-async def _seen(task: Task, clicks: Sequence[tuple[str, Element | str]], settings: Settings) -> Page:
+async def _observe(task: Task, clicks: Sequence[tuple[str, Element | str]], settings: Settings) -> Page:
     config = RunConfig()
     async with (
         browser_pool(BrowserSettings.from_config(config, settings)) as pool,
@@ -91,32 +91,32 @@ async def _seen(task: Task, clicks: Sequence[tuple[str, Element | str]], setting
         await browser.log_in(task)
         await browser.open(task.website, await settle_mode(config.settle, task.website))
         page = await browser.observe()
-        for written, wanted in clicks:
-            page = await _clicked(browser, page, written, wanted)
+        for text, target in clicks:
+            page = await _clicked(browser, page, text, target)
         return page
 
 
-async def _clicked(browser: Browser, page: Page, written: str, wanted: Element | str) -> Page:
-    seen = parse_snapshot(page.snapshot)
-    if isinstance(wanted, str):
-        found = list(filter(None, [seen.by_ref(wanted)]))
+async def _clicked(browser: Browser, page: Page, text: str, target: Element | str) -> Page:
+    snapshot = parse_snapshot(page.snapshot)
+    if isinstance(target, str):
+        nodes = list(filter(None, [snapshot.by_ref(target)]))
     else:
-        found = [node for node in elements_like(seen, wanted) if node.ref is not None]
-    if len(found) != 1:
+        nodes = [node for node in elements_like(snapshot, target) if node.ref is not None]
+    if len(nodes) != 1:
         problem = (
-            f"{counted(len(found), 'element')} on {one_line(page.url)}" if found else f"not on {one_line(page.url)}"
+            f"{counted(len(nodes), 'element')} on {one_line(page.url)}" if nodes else f"not on {one_line(page.url)}"
         )
-        listed = [f"{node.ref}: {_as_in_checks(seen, node)}" for node in found[:_MAX_LISTED]]
-        remedy = f"name one by its reference: {'; '.join(listed)}" if found else "see the elements without --click"
-        raise ConfigError(f"--click {written}: {problem}", remedy=remedy)
-    done = await browser.act("browser_click", {"target": found[0].ref, "element": written})
+        candidates = [f"{node.ref}: {_as_in_checks(snapshot, node)}" for node in nodes[:_MAX_LISTED]]
+        remedy = f"name one by its reference: {'; '.join(candidates)}" if nodes else "see the elements without --click"
+        raise ConfigError(f"--click {text}: {problem}", remedy=remedy)
+    done = await browser.act("browser_click", {"target": nodes[0].ref, "element": text})
     if not done.ok:
-        raise WabeError(f"--click {written}: {one_line(done.text, 500)}")
+        raise WabeError(f"--click {text}: {one_line(done.text, 500)}")
     return await browser.observe()
 
 
 def _lines(page: Page, *, boxes: bool) -> list[str]:
-    seen = parse_snapshot(page.snapshot)
+    snapshot = parse_snapshot(page.snapshot)
     status = f" (HTTP status {page.http_status})" if page.http_status else ""
     lines = [f"Page: {page.url}{status}", f"Title: {one_line(page.title)}"]
     lines += [f"Notice: {notice_text(page.notice)}"] if page.notice else []
@@ -124,9 +124,9 @@ def _lines(page: Page, *, boxes: bool) -> list[str]:
     lines += [f"Not allowed to connect to: {one_line(address)}" for address in page.refused]
     lines += [f"Vanished: {one_line(text)}" for text in page.vanished]
     lines += ["", as_shown(page.snapshot, boxes=boxes), "", "Elements, as checks and scripts name them:"]
-    found = Counter(_as_in_checks(seen, node) for node in seen.nodes if _is_listed(seen, node))
+    counts = Counter(_as_in_checks(snapshot, node) for node in snapshot.nodes if _is_listed(snapshot, node))
     # In page order: a counter keeps the order of first occurrence.
-    return lines + [f"  {line}{f'  ({count} of them)' if count > 1 else ''}" for line, count in found.items()]
+    return lines + [f"  {line}{f'  ({count} of them)' if count > 1 else ''}" for line, count in counts.items()]
 
 
 def _as_in_checks(page: Snapshot, node: Node) -> str:

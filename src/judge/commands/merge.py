@@ -35,7 +35,7 @@ def merge(
     """Merge the shards of one assessment. Submission files become one, with counts recomputed from the tasks; shards of
     a run become a normal run."""
     paths = [Path(name) for name in files]
-    kept = output
+    target = output
     if len(files) == 1 and not paths[0].is_file() and paths[0].suffix != ".json":
         settings = Settings.from_environ()
         folder = output_folder(output_dir, settings)
@@ -43,22 +43,22 @@ def merge(
             fetch_shards(settings.object_store, RunStore(folder, files[0]))
         run = find_run(files[0], folder)
         merged, what = merge_shards(run), counted(len(run.shards()), "shard")
-        kept = run.folder
+        target = run.folder
     else:
-        found = [(submission, str(path)) for path in paths for submission in read_submissions(path)]
-        merged = merge_submissions([submission for submission, _ in found], [name for _, name in found])
+        submissions = [(submission, str(path)) for path in paths for submission in read_submissions(path)]
+        merged = merge_submissions([submission for submission, _ in submissions], [name for _, name in submissions])
         what = counted(len(files), "file")
-        _tell_unmetered([submission for submission, _ in found], merged)
+        _tell_unmetered([submission for submission, _ in submissions], merged)
     if output is not None:
         with write_errors(output, "choose another --output"):
             write_json(output, merged)
-    if kept is None:
+    if target is None:
         typer.echo(json.dumps(merged, indent=2, allow_nan=False))
         return
     detail = merged["results"][0]["detail"]
     note = incomplete_note(detail)
     typer.echo(
-        f"{kept}: {counted(detail['total_tasks'], 'task')} of {what}, {detail['scored_tasks']} scored, "
+        f"{target}: {counted(detail['total_tasks'], 'task')} of {what}, {detail['scored_tasks']} scored, "
         f"success rate {detail['success_rate']} %, of all tasks {detail['success_rate_of_all']} %{note and f', {note}'}"
     )
 

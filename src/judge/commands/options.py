@@ -56,10 +56,10 @@ def _help(each: DeclaredOption) -> str:
 
 def _bounds(each: DeclaredOption) -> dict[str, Any]:
     """The bounds of a number, as its field declares them."""
-    found = {"min": Ge, "max": Le}
+    limits = {"min": Ge, "max": Le}
     return {
         name: getattr(bound, kind.__name__.lower())
-        for name, kind in found.items()
+        for name, kind in limits.items()
         for bound in each.field.metadata
         if isinstance(bound, kind)
     }

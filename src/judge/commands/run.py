@@ -52,19 +52,19 @@ def run(
 
     settings = Settings.from_environ()
     # A flag that is not given leaves the choice to the scenario.
-    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
-    chosen["output_dir"] = output_folder(given["output_dir"], settings)
-    if "name" in chosen:
-        chosen["name"] = one_line(chosen["name"])
+    settings_set = {name: value for name, value in given.items() if value is not None and value is not False}
+    settings_set["output_dir"] = output_folder(given["output_dir"], settings)
+    if "name" in settings_set:
+        settings_set["name"] = one_line(settings_set["name"])
     scenarios = {each: scenario_file(each, settings.bundled_scenarios) for each in scenario}
     start = tuple(context.command_path.split())
-    options = RunOptions(scenario=scenarios[scenario[0]], command=(*start, scenario[0]), **chosen)
+    options = RunOptions(scenario=scenarios[scenario[0]], command=(*start, scenario[0]), **settings_set)
     if options.fail_under is not None and not 0 <= options.fail_under <= 100:
         raise ConfigError(f"--fail-under {options.fail_under:g} is not a percentage", remedy="give 0 to 100")
     if options.fail_under is not None and 0 < options.fail_under < 1:
-        meant = f"did you mean {100 * options.fail_under:g}?"
+        suggestion = f"did you mean {100 * options.fail_under:g}?"
         raise ConfigError(
-            f"--fail-under {options.fail_under:g} is below one percent: {meant}", remedy="give 0, or 1 to 100"
+            f"--fail-under {options.fail_under:g} is below one percent: {suggestion}", remedy="give 0, or 1 to 100"
         )
     if options.baseline_p is not None and (options.baseline is None or not 0 < options.baseline_p <= 1):
         remedy = "give a number above 0, at most 1, together with --baseline RUN"
@@ -72,12 +72,12 @@ def run(
     space, is_enough = free_space(options.output_dir)
     if not is_enough:
         typer.echo(f"warning: {space}", err=True)
-    asked = (
+    cells = (
         asked_for(scenarios, options.agent, key_in(settings.seal_key)) if options.agent or len(scenarios) > 1 else []
     )
-    if len(asked) > 1:
+    if len(cells) > 1:
         options = options.model_copy(update={"command": start})
-        raise typer.Exit(run_interruptible(run_matrix(options, asked, settings, console)))
+        raise typer.Exit(run_interruptible(run_matrix(options, cells, settings, console)))
     if matrix := find_matrix(options.resume or "", options.output_dir):
         problem = f"--resume {options.resume} is a matrix of {len(matrix.cells)} runs, and this command asks for one"
         raise ConfigError(problem, remedy="repeat the scenarios and agents of its start, or give the id of one run")

@@ -38,25 +38,25 @@ def list_runs(context: typer.Context, output_dir: OutputDir = None, as_json: AsJ
         context.obj = output_dir
         return
     folder = output_folder(output_dir)
-    chosen = read_filters(filters, "wabe runs")
-    known = RunIndex(folder).listed()
-    found = chosen.keep(known)
+    filters_set = read_filters(filters, "wabe runs")
+    known = RunIndex(folder).runs()
+    matching = filters_set.keep(known)
     if as_json:
-        typer.echo(json.dumps([_as_json(run) for run in found], indent=2))
+        typer.echo(json.dumps([_as_json(run) for run in matching], indent=2))
         return
     if not known:
         typer.echo(f"No runs under {folder / 'runs'}. Start one, such as: wabe run demo", err=True)
         return
-    if not found:
+    if not matching:
         typer.echo(f"None of {counted(len(known), 'run')} matches.", err=True)
         return
-    rows = [[one_line(cell, 60) for cell in _cells(run)] for run in found]
+    rows = [[one_line(cell, 60) for cell in _cells(run)] for run in matching]
     console = Console()
     if console.is_terminal:
         table = Table()
         for column in _COLUMNS:
             table.add_column(column, justify="right" if column == _COLUMNS[-1] else "left", overflow="fold")
-        for run, row in zip(found, rows, strict=True):
+        for run, row in zip(matching, rows, strict=True):
             table.add_row(
                 *(Text(cell, style=_STYLES.get(run.state, "red") if cell == run.state else "") for cell in row)
             )
@@ -90,9 +90,9 @@ def prune(
 ) -> None:
     """Delete all runs but the newest. Runs in progress stay."""
     folder = output_folder(output_dir or context.obj)
-    found = sorted(runs_in(folder), key=worked_on)
+    run_stores = sorted(runs_in(folder), key=worked_on)
     old = []
-    for store in found[: max(0, len(found) - keep)]:
+    for store in run_stores[: max(0, len(run_stores) - keep)]:
         try:
             old.append(removable(folder, store.run_id))
         except ConfigError as error:
@@ -141,11 +141,11 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
 
 
 def _as_json(run: ListedRun) -> dict[str, Any]:
-    listed = ("id", "scenario", "participant", "state")
+    columns = ("id", "scenario", "participant", "state")
     more = ("name", "model", "revision", "epochs", "episodes", "agent", "version", "judge", "tags", "note")
     return {
         "run_id": run.id,
-        **{name: getattr(run, name) for name in listed},
+        **{name: getattr(run, name) for name in columns},
         "success_rate": run.rate,
         **{name: getattr(run, name) for name in more},
         "last_started_at": run.worked_on,

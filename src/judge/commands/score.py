@@ -28,7 +28,7 @@ from judge.results.sealed_runs import require_seal_key
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
-from shared.fields import as_mapping, did_you_mean, shown
+from shared.fields import as_mapping, did_you_mean, printable
 from shared.llm.providers import model_forms
 from shared.settings import Settings
 from shared.validation import validated
@@ -152,24 +152,26 @@ def score(
         "max_judge_tokens": max_tokens,
         "judge_base_url": base_url,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    options_set = {name: value for name, value in options.items() if value is not None}
     named = _named_judges(judges)
     # Defaults come from the run, if there is one.
-    origins = _OPTIONS if run is None else {key: _OPTIONS[key] for key in given}
-    if model is None and given.get("judge_model"):
+    origins = _OPTIONS if run is None else {key: _OPTIONS[key] for key in options_set}
+    if model is None and options_set.get("judge_model"):
         origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
     if judges is not None:
         origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
     # Before the judge is configured: a folder without trajectories needs no key.
-    found = _trajectories(folder, run)
+    folders = _trajectories(folder, run)
     with _named_as_given(origins):
-        configs = {name: _config(run, {**given, **changes}, names_judge=is_compared) for name, changes in named.items()}
+        configs = {
+            name: _config(run, {**options_set, **changes}, names_judge=is_compared) for name, changes in named.items()
+        }
         plan = [_PlannedJudge(method or "", configs[""])] if without_model else _plan(configs, repeat, settings)
     if tasks is not None and is_scenario(tasks):
         raise typer.Exit(
             _with_edits(
                 tasks,
-                found[:limit],
+                folders[:limit],
                 plan[0].config,
                 settings,
                 runs / "cache",
@@ -179,11 +181,11 @@ def score(
             )
         )
     if tasks is not None:
-        give_tasks(found, tasks)
+        give_tasks(folders, tasks)
     if is_foreign:
         # The verdicts that count in a folder of another tool stay those of the judge that was asked first.
         keep_counted_judge(folder, runs)
-    costs, tallies = Costs(found[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
+    costs, tallies = Costs(folders[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
 
     async def open_(planned: _PlannedJudge) -> JudgeTally:
         judge: Judge
@@ -270,7 +272,7 @@ def _require_fitting(method: str | None, *, has_addresses: bool, is_compared: bo
     """Raises `ConfigError` for an unknown method, and for options that do not go with it."""
     if method not in (None, *METHODS.names()):
         known = (*model_methods(), *evaluators())
-        raise ConfigError(f"--method: {shown(method)} is not a known value", remedy=did_you_mean(method, known))
+        raise ConfigError(f"--method: {printable(method)} is not a known value", remedy=did_you_mean(method, known))
     without_model = evaluator(method)
     if has_addresses and not (without_model and without_model.takes_config):
         takers = " or ".join(f"--method {name}" for name, each in evaluators().items() if each.takes_config)
@@ -291,7 +293,7 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
         table, _, key = ".".join(filter(None, (error.location, error.key))).partition(".")
         is_setting = table == "config" and key.isidentifier()
         message = f"{origins.get(key, f'config.{key}')}: {error.problem}" if is_setting else error.message
-        remedy = re.sub(rf"\b({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], error.remedy)
+        remedy = re.sub(rf"\b({'|'.join(_OPTIONS)})\b", lambda match: _OPTIONS[match[0]], error.remedy)
         raise ConfigError(message, remedy=remedy) from None
 
 
@@ -340,16 +342,18 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
     """The settings of each judge in `--judges`, by name; without it, one judge configured by the other options."""
     if judges is None:
         return {"": {}}
-    named = {}
+    names_by_judge = {}
     for name in filter(None, (part.strip() for part in judges.split(","))):
         method, at, model = name.partition("@")
         if not at and name not in METHODS.names():
             method, model = "", name
         # A judge is a method and a model; a part that is not named comes from the other options.
-        named[name] = {key: value for key, value in (("judge_method", method), ("judge_model", model)) if value}
-    if not named:
+        names_by_judge[name] = {
+            key: value for key, value in (("judge_method", method), ("judge_model", model)) if value
+        }
+    if not names_by_judge:
         raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS.names())}")
-    return named
+    return names_by_judge
 
 
 async def _judge_all(
@@ -368,7 +372,7 @@ async def _judge_all(
             judges.append((planned, await open_(planned)))
             opened.push_async_callback(judges[-1][1].judge.aclose)
         await costs.expect([Asking(tally.judge, again) for _, tally in judges])
-        with costs.shown(len(plan) * len(costs.folders)) as done:
+        with costs.progress(len(plan) * len(costs.folders)) as done:
             for planned, tally in judges:
                 if len(plan) > 1 and not tally.is_quiet:
                     of = f", {planned.repeat} of {times[planned.name]}" if times[planned.name] > 1 else ""
@@ -404,10 +408,10 @@ def _trajectories(folder: Path, run: RunStore | None) -> list[Path]:
 
 def _is_foreign(context: typer.Context, folder: Path, run: RunStore | None) -> bool:
     """Whether the folder belongs to no run. A run is locked until the command ends: nothing else writes to it."""
-    written = run or _run_around(folder)
-    if written is not None:
-        context.with_resource(written.held("judge"))
-    return written is None
+    run_folder = run or _run_around(folder)
+    if run_folder is not None:
+        context.with_resource(run_folder.held("judge"))
+    return run_folder is None
 
 
 def _run_around(folder: Path) -> RunStore | None:

@@ -50,28 +50,28 @@ class Costs:
         """Estimate the judges' usage, and print it before anything is spent."""
         models = [each for each in askings if each.judge.info.model != "offline"]
         if not models:
-            found, who = ExpectedCost(trajectories=len(self.folders)), "no judge model"
+            estimate, who = ExpectedCost(trajectories=len(self.folders)), "no judge model"
         else:
-            found, who = await self._found(models)
-            self.expected = found
+            estimate, who = await self._estimate(models)
+            self.expected = estimate
         if models or self.is_dry:
-            typer.echo(f"{who}: {expectation(found)}", err=self.is_quiet)
+            typer.echo(f"{who}: {expectation(estimate)}", err=self.is_quiet)
         if self.is_dry:
-            typer.echo(json.dumps({"expected": found.model_dump()}) if self.is_quiet else _NOTHING_JUDGED)
+            typer.echo(json.dumps({"expected": estimate.model_dump()}) if self.is_quiet else _NOTHING_JUDGED)
             raise Estimated
 
-    async def _found(self, models: Sequence[Asking]) -> tuple[ExpectedCost, str]:
+    async def _estimate(self, models: Sequence[Asking]) -> tuple[ExpectedCost, str]:
         """The estimate, and the names of the judges."""
         # In a thread, because it reads the record of every trajectory.
-        found = await asyncio.to_thread(
+        estimate = await asyncio.to_thread(
             lambda: expected(self.folders, models, list(judgings_in(self.folders[:_EARLIER])))
         )
         names = list(dict.fromkeys(plain_name(each.judge.info) for each in models))
         who = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
-        return found, who
+        return estimate, who
 
     @contextmanager
-    def shown(self, total: int) -> Iterator[Callable[[], None]]:
+    def progress(self, total: int) -> Iterator[Callable[[], None]]:
         """On a terminal, a progress bar with the money spent; the body calls what it gets after each trajectory."""
         console = Console(stderr=True)
         if self.expected is None or not self.expected.calls or not console.is_terminal or self.is_quiet:
@@ -92,8 +92,8 @@ class Costs:
                 f"all verdicts: {usd(everything)}"
             )
         if self.unpaid:
-            left = counted(self.unpaid, "verdict")
-            yield f"The budget is spent, {left} missing: score again with a higher {' or '.join(self._reached())}."
+            remaining = counted(self.unpaid, "verdict")
+            yield f"The budget is spent, {remaining} missing: score again with a higher {' or '.join(self._reached())}."
 
     def summary(self) -> dict[str, Any]:
         """The same for `--json`; empty without a judge model."""
@@ -129,24 +129,24 @@ class _SpendingColumn(ProgressColumn):
         return Text(f"{counted(self._spending.usage.calls, 'call')}, {usd(self._spending.cost_usd)}{about}")
 
 
-def expectation(found: ExpectedCost) -> str:
+def expectation(estimate: ExpectedCost) -> str:
     """An estimate in one line."""
-    total = counted(found.trajectories, "trajectory", "trajectories")
-    if not found.calls:
+    total = counted(estimate.trajectories, "trajectory", "trajectories")
+    if not estimate.calls:
         return f"{total}, no verdicts to ask for"
-    basis = f"from {found.earlier_calls:,} earlier calls" if found.earlier_calls else "without earlier calls"
-    price = "price unknown" if found.cost_usd is None else usd(found.cost_usd)
+    basis = f"from {estimate.earlier_calls:,} earlier calls" if estimate.earlier_calls else "without earlier calls"
+    price = "price unknown" if estimate.cost_usd is None else usd(estimate.cost_usd)
     return (
-        f"{total}, {counted(found.asked, 'verdict')} to ask for: about {counted(found.calls, 'call')}, "
-        f"{found.tokens:,} tokens, {price} (estimated {basis}; cached replies are free)"
+        f"{total}, {counted(estimate.verdicts, 'verdict')} to ask for: about {counted(estimate.calls, 'call')}, "
+        f"{estimate.tokens:,} tokens, {price} (estimated {basis}; cached replies are free)"
     )
 
 
 def both(take: Callable[[Scored], None], done: Callable[[], None]) -> Callable[[Scored], None]:
     """Takes a judged trajectory, then advances the bar."""
 
-    def taken(scored: Scored) -> None:
+    def on_scored(scored: Scored) -> None:
         take(scored)
         done()
 
-    return taken
+    return on_scored

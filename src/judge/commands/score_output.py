@@ -61,7 +61,7 @@ class JudgeTally:
     scenario: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
     updated: tuple[str, ...] = ()
-    _kept: int = 0
+    _reused: int = 0
     _replaced: list[str] = field(default_factory=list)
     _broken: list[str] = field(default_factory=list)
     _usage: TokenUsage = field(default_factory=TokenUsage)
@@ -77,7 +77,7 @@ class JudgeTally:
     def take(self, scored: Scored) -> None:
         """Count a trajectory and print its line."""
         self.outcomes[str(scored.folder)] = scored.outcome
-        self._kept += scored.kept
+        self._reused += scored.kept
         if scored.verdict is not None and not scored.kept:
             self._usage += scored.verdict.token_usage
             self._costs.append(scored.verdict.cost)
@@ -117,7 +117,7 @@ class JudgeTally:
             "name": self.name,
             "trajectories": counts.total(),
             **{name: counts[name] for name in _OUTCOMES},
-            "kept": self._kept,
+            "kept": self._reused,
             "replaced": list(self._replaced),
             "success_rate": None if rate is None else round(float(100 * rate), 1),
             "confidence_interval_95": None if rate is None else interval,
@@ -190,10 +190,10 @@ def show(report: Reliability, names: Mapping[str, str]) -> None:
 
 def _judges_table(report: Reliability, names: Mapping[str, str]) -> Table:
     numbers = ("successes", "failures", "unscored", "repeats", "self-agreement", "variance", "flips")
-    made = table("Judges", ("judge",), numbers)
+    grid = table("Judges", ("judge",), numbers)
     for name, judge in report.judges.items():
         first, own = judge.repeats[0], judge.self_agreement
-        made.add_row(
+        grid.add_row(
             Text(one_line(names[name])),
             *(str(first[key]) for key in ("success", "failure", "unscored")),
             str(own.repeats),
@@ -201,18 +201,18 @@ def _judges_table(report: Reliability, names: Mapping[str, str]) -> Table:
             "-" if own.variance is None else f"{own.variance:.3f}",
             f"{len(own.flips)} of {own.n}" if own.n else "-",
         )
-    return made
+    return grid
 
 
 def _pairs_table(pairs: Sequence[JudgePair], names: Mapping[str, str]) -> Table:
-    made = table("Pairs of judges (the first verdict of each)", ("first", "second"), ("n", "agreement", "kappa [95 %]"))
+    grid = table("Pairs of judges (the first verdict of each)", ("first", "second"), ("n", "agreement", "kappa [95 %]"))
     for pair in pairs:
         kappa = "-" if pair.kappa is None else f"{pair.kappa:.2f}"
         if pair.kappa_interval_95 is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*pair.kappa_interval_95)
         both = (Text(one_line(names[name])) for name in (pair.first, pair.second))
-        made.add_row(*both, str(pair.n), _share(pair.agreement), Text(kappa))
-    return made
+        grid.add_row(*both, str(pair.n), _share(pair.agreement), Text(kappa))
+    return grid
 
 
 def _share(value: float | None) -> str:

@@ -52,49 +52,49 @@ class Edits:
 
     async def judge_once(self) -> int:
         """Judge everything once and print it. Returns the exit code; raises `ConfigError` if no recording matches."""
-        scenario = self._read()
-        found = self._paired(scenario)
-        tally = await self._judged(scenario, found, is_announced=True)
+        scenario = self._load_scenario()
+        edited = self._paired(scenario)
+        tally = await self._judged(scenario, edited, is_announced=True)
         self.costs.unpaid = tally.unpaid
         if self.is_quiet:
             what = self.costs.summary() | {"scenario": str(self.path), "scenario_sha256": scenario.source_checksum}
-            typer.echo(json.dumps(tally.summary() | what | {"refused": found.refused, "absent": found.absent}))
+            typer.echo(json.dumps(tally.summary() | what | {"refused": edited.refused, "absent": edited.absent}))
         else:
-            typer.echo("\n".join([tally.line(), self._about(scenario, found, tally), *self.costs.lines()]))
-        return EXIT_DONE if tally.is_complete and not found.refused else EXIT_LOST
+            typer.echo("\n".join([tally.line(), self._about(scenario, edited, tally), *self.costs.lines()]))
+        return EXIT_DONE if tally.is_complete and not edited.refused else EXIT_LOST
 
     async def watch(self) -> NoReturn:
         """Judge everything, and again whenever the file is saved, printing what changed. Ends only if cancelled."""
-        kept = {folder: set(_verdict_files(folder)) for folder in self.folders}
+        files_before = {folder: set(_verdict_files(folder)) for folder in self.folders}
         saved = signature(self.path)
-        scenario = self._read()
-        found = self._paired(scenario)
-        before = await self._judged(scenario, found)
-        typer.echo(f"{before.line()}\n{self._about(scenario, found, before)}\nWatching {self.path}; Ctrl-C ends it.")
-        refused = found.refused
+        scenario = self._load_scenario()
+        edited = self._paired(scenario)
+        before = await self._judged(scenario, edited)
+        typer.echo(f"{before.line()}\n{self._about(scenario, edited, before)}\nWatching {self.path}; Ctrl-C ends it.")
+        refusals = edited.refused
         self.is_quiet = True
         while True:
             saved = await next_save(self.path, saved, _sleep)
             began = asyncio.get_running_loop().time()
             try:
-                scenario = self._read()
-                found = self._paired(scenario, is_quiet=True)
-                after = await self._judged(scenario, found)
+                scenario = self._load_scenario()
+                edited = self._paired(scenario, is_quiet=True)
+                after = await self._judged(scenario, edited)
             except ConfigError as error:
                 # Usually a half-finished edit. The next save is judged again.
                 typer.echo(f"not judged: {error}")
                 continue
-            for folder in found.folders:
+            for folder in edited.folders:
                 # Remove the verdicts that this command wrote for the previous save: people save often.
-                for path in set(_verdict_files(folder)) - kept[folder] - self._written(folder, after):
+                for path in set(_verdict_files(folder)) - files_before[folder] - self._verdict_files(folder, after):
                     path.unlink(missing_ok=True)
-            lines = [line for line in found.refused if line not in refused]
+            lines = [line for line in edited.refused if line not in refusals]
             lines += changes(before.reasons, after.reasons)
             seconds = asyncio.get_running_loop().time() - began
             typer.echo("\n".join([*(lines or ["no verdict changed"]), f"  ({seconds:.1f} s, {_counts(after)})"]))
-            refused, before = found.refused, after
+            refusals, before = edited.refused, after
 
-    def _read(self) -> Scenario:
+    def _load_scenario(self) -> Scenario:
         """The edited scenario, with dates of the day on which the recorded tasks were played."""
         if not self._recorded:
             self._recorded = {folder: _task_in(folder) for folder in self.folders}
@@ -104,15 +104,15 @@ class Edits:
     def _paired(self, scenario: Scenario, *, is_quiet: bool = False) -> EditedTasks:
         tasks = (*scenario.tasks, *scenario.excluded)
         ids = [task.task_id for task in tasks]
-        found = paired({folder: self._recorded[folder] for folder in in_order_of(ids, self._recorded)}, tasks)
-        if not found.folders:
-            why = found.refused[0] if found.refused else "none of the recorded tasks is in it"
+        edited = paired({folder: self._recorded[folder] for folder in in_order_of(ids, self._recorded)}, tasks)
+        if not edited.folders:
+            why = edited.refused[0] if edited.refused else "none of the recorded tasks is in it"
             raise ConfigError(f"--tasks {self.path}: {why}", remedy="play the changed tasks, or give their scenario")
-        for line in () if is_quiet else found.refused:
+        for line in () if is_quiet else edited.refused:
             typer.echo(line, err=True)
-        return found
+        return edited
 
-    async def _judged(self, scenario: Scenario, found: EditedTasks, *, is_announced: bool = False) -> "_Tally":
+    async def _judged(self, scenario: Scenario, edited: EditedTasks, *, is_announced: bool = False) -> "_Tally":
         further = scenario.config.sites.shared
         edits = {task.task_id: Edit.of(task, further) for task in (*scenario.tasks, *scenario.excluded)}
         judge = EditedJudge(self.open_(), edits, self.path.name)
@@ -120,34 +120,34 @@ class Edits:
         off_site = self.costs.config.off_site
         try:
             if is_announced:
-                self.costs.folders = found.folders
+                self.costs.folders = edited.folders
                 await self.costs.expect([Asking(judge, self.again)])
-            with self.costs.shown(len(found.folders)) as done:
+            with self.costs.progress(len(edited.folders)) as done:
                 await score_all(
-                    found.folders,
+                    edited.folders,
                     judge,
                     max_parallel=self.max_parallel,
                     off_site=off_site,
                     again=self.again,
-                    done=both(InOrder(found.folders, tally.take), done),
+                    done=both(InOrder(edited.folders, tally.take), done),
                 )
         finally:
             await judge.aclose()
         return tally
 
-    def _about(self, scenario: Scenario, found: EditedTasks, tally: JudgeTally) -> str:
+    def _about(self, scenario: Scenario, edited: EditedTasks, tally: JudgeTally) -> str:
         """A description of what was compared."""
         parts = [f"Judged with the tasks of {self.path} ({scenario.source_checksum[:12]}); the run's own verdicts stay"]
         if isinstance(tally, _Tally) and (under := tally.under_policy):
             parts.append(f"completion under policy: {under['success']} of {under['success'] + under['failure']} scored")
-        if found.refused:
-            parts.append(f"{counted(len(found.refused), 'task')} refused, because website or task differ")
-        if found.absent:
-            names = ", ".join(found.absent[:_MAX_ABSENT]) + (", …" if len(found.absent) > _MAX_ABSENT else "")
-            parts.append(f"{counted(len(found.absent), 'recorded task')} not in it: {names}")
+        if edited.refused:
+            parts.append(f"{counted(len(edited.refused), 'task')} refused, because website or task differ")
+        if edited.absent:
+            names = ", ".join(edited.absent[:_MAX_ABSENT]) + (", …" if len(edited.absent) > _MAX_ABSENT else "")
+            parts.append(f"{counted(len(edited.absent), 'recorded task')} not in it: {names}")
         return "; ".join(parts) + "."
 
-    def _written(self, folder: Path, tally: JudgeTally) -> set[Path]:
+    def _verdict_files(self, folder: Path, tally: JudgeTally) -> set[Path]:
         """The verdict files of these judges in a folder."""
         task = self._recorded.get(folder)
         judges = tally.judge.judges_of(task) if task else ()
@@ -166,8 +166,8 @@ class _Tally(JudgeTally):
         """Count a trajectory."""
         super().take(scored)
         self.reasons[TaskStore(scored.folder).key] = (scored.outcome, self._about(scored))
-        if found := policies_in(scored.verdict):
-            self.under_policy[under_policy(scored.outcome, found)] += 1
+        if policies := policies_in(scored.verdict):
+            self.under_policy[under_policy(scored.outcome, policies)] += 1
 
     def _about(self, scored: Scored) -> str:
         """Every check that failed and every policy that is not kept: a person who edits them needs all of them."""
@@ -244,10 +244,10 @@ def _counts(tally: JudgeTally) -> str:
 
 def require_fitting(tasks: Path | None, *, watch: bool, is_dry: bool, others: Mapping[str, object]) -> None:
     """Raises `ConfigError` for options that do not go together. `others` do not go with an edited scenario."""
-    given = next((name for name, value in others.items() if value), None)
+    option_name = next((name for name, value in others.items() if value), None)
     if watch and not is_scenario(tasks):
         raise ConfigError("--watch repeats --tasks SCENARIO.toml", remedy="add --tasks with the scenario to watch")
     if watch and is_dry:
         raise ConfigError("--dry-run does not go with --watch: checks cost nothing", remedy="leave one out")
-    if is_scenario(tasks) and given:
-        raise ConfigError(f"{given} does not go with --tasks {tasks}", remedy="use them one after the other")
+    if is_scenario(tasks) and option_name:
+        raise ConfigError(f"{option_name} does not go with --tasks {tasks}", remedy="use them one after the other")

@@ -25,8 +25,8 @@ def _helps(tree: ast.Module, name: str) -> Iterator[str]:
     yield from filter(None, (ast.get_docstring(node) for node in functions if node.name == name))
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=group)], value=ast.Call(keywords=given)) if group == name:
-                for each in given:
+            case ast.Assign(targets=[ast.Name(id=group)], value=ast.Call(keywords=keywords)) if group == name:
+                for each in keywords:
                     if each.arg == "help" and isinstance(each.value, ast.Constant):
                         yield str(each.value.value)
     yield from filter(None, (ast.get_docstring(node) for node in functions if _is_callback(node, name)))

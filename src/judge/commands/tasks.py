@@ -69,9 +69,9 @@ def sample(
     """Sample random tasks of each level and print them as TOML."""
     # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
-    drawn = draw(_tasks_from(source), count=count, seed=used)
-    typer.echo(f"# {counted(len(drawn), 'task')}, up to {count} of each level; seed {used}\n")
-    typer.echo(tasks_toml(drawn), nl=False)
+    sampled = draw(_tasks_from(source), count=count, seed=used)
+    typer.echo(f"# {counted(len(sampled), 'task')}, up to {count} of each level; seed {used}\n")
+    typer.echo(tasks_toml(sampled), nl=False)
 
 
 @tasks.command()
@@ -95,16 +95,16 @@ def validate(
     for path in files:
         scenario, problems, warnings = _examine(path)
         if check and scenario is not None:
-            asked, failures = _reach(scenario)
+            reachable, failures = _reach(scenario)
             problems += [f"{path}: {failure}" for failure in failures]
-            for line in asked:
+            for line in reachable:
                 typer.echo(f"{path}: {line}")
         passing: list[str] = []
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
             problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
         if attacks and scenario is not None and not problems:
-            problems, passing = _tried(scenario, passing, write=write)
+            problems, passing = _try_attacks(scenario, passing, write=write)
         # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
@@ -113,12 +113,12 @@ def validate(
             continue
         _tell(path, scenario, (*warnings, *passing))
         if not problems:
-            tried = ", and no task passes when nothing is done" if try_ else ""
+            attempt_note = ", and no task passes when nothing is done" if try_ else ""
             left_out = f", {len(scenario.excluded)} excluded" if scenario.excluded else ""
-            played = (
+            task_words = (
                 counted(len(scenario.tasks), "task") if scenario.tasks else f"the tasks of {scenario.config.scenario}"
             )
-            typer.echo(f"{path}: valid, {played}{left_out}{tried}")
+            typer.echo(f"{path}: valid, {task_words}{left_out}{attempt_note}")
         for line in statistics(scenario.tasks) if verbose else ():
             typer.echo(f"{'    ' if line.startswith(' ') else '  '}{one_line(line)}")
     if bad:
@@ -170,20 +170,20 @@ def import_tasks(
     first, *more = source or [""]
     path = Path(more.pop(0)) if more and first in IMPORTERS.names() and _reads_a_file(first) else None
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
-    chosen = [*(names or ()), *more]
+    all_names = [*(names or ()), *more]
     settings = Settings.from_environ()
-    asked = ImportRequest(settings, chosen, seeds, success, addresses, subset, level, limit, output, path)
-    _require_taken(first, asked)
-    made = ImportedTasks((), {"max_steps": 15})
+    request = ImportRequest(settings, all_names, seeds, success, addresses, subset, level, limit, output, path)
+    _require_taken(first, request)
+    imported = ImportedTasks((), {"max_steps": 15})
     if first in IMPORTERS.names():
-        made = IMPORTERS.load(first).run(asked)
-        for note in made.notes:
+        imported = IMPORTERS.load(first).run(request)
+        for note in imported.notes:
             typer.echo(f"note: {note}", err=True)
     else:
-        found = _tasks_from(Path(first) if first else None)
-        made = made._replace(tasks=select(found, level=level, limit=limit))
-    selected = made.tasks
-    text = scenario_toml(selected, participant=participant, settings=made.settings, site=made.site)
+        all_tasks = _tasks_from(Path(first) if first else None)
+        imported = imported._replace(tasks=select(all_tasks, level=level, limit=limit))
+    selected = imported.tasks
+    text = scenario_toml(selected, participant=participant, settings=imported.settings, site=imported.site)
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -198,15 +198,15 @@ def _reads_a_file(source: str) -> bool:
     return "path" in IMPORTERS.load(source).takes
 
 
-def _require_taken(source: str, asked: ImportRequest) -> None:
+def _require_taken(source: str, request: ImportRequest) -> None:
     """Raises `ConfigError` for an option that the source does not take."""
     importers = {name: IMPORTERS.load(name) for name in IMPORTERS.names()}
     for field, option in _OF_IMPORTERS.items():
         takers = [name for name, importer in importers.items() if field in importer.takes]
-        if getattr(asked, field) and source not in takers:
-            listed = " and ".join(takers) or "sources that are not installed"
+        if getattr(request, field) and source not in takers:
+            takers_text = " and ".join(takers) or "sources that are not installed"
             example = f"wabe tasks import {takers[0]} {option} …" if takers else "leave it out"
-            raise ConfigError(f"{option} is for {listed}", remedy=example)
+            raise ConfigError(f"{option} is for {takers_text}", remedy=example)
 
 
 def _tasks_from(path: Path | None) -> tuple[Task, ...]:
@@ -219,26 +219,29 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     )
 
 
-def _tried(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
+def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
     """Problems and notes of playing the reference scripts under attack."""
-    problems, found, unseen = asyncio.run(try_attacks(scenario, Settings.from_environ()))
+    problems, notes_found, unseen = asyncio.run(try_attacks(scenario, Settings.from_environ()))
     if write:
         path = unseen_path(scenario.path)
         with write_errors(path, "make its folder writable, or leave --write out"):
             write_atomic(path, unseen_text(unseen).encode())
-        found = [*found, f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see"]
-    return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *found]
+        notes_found = [
+            *notes_found,
+            f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see",
+        ]
+    return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *notes_found]
 
 
 def _warnings(scenario: Scenario) -> list[str]:
-    found = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
+    messages = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
-        found += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
-    found += reflections(scenario.tasks, scenario.path.parent)
+        messages += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
+    messages += reflections(scenario.tasks, scenario.path.parent)
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
-        found.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")
-    return found
+        messages.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")
+    return messages
 
 
 def _reach(scenario: Scenario) -> tuple[list[str], list[str]]:
@@ -247,20 +250,20 @@ def _reach(scenario: Scenario) -> tuple[list[str], list[str]]:
     local = {host_of(site.endpoint): site.name for site in scenario.sites if site.cmd}
     hosts = asyncio.run(reached(task.website for task in scenario.tasks if host_of(task.website) not in local))
     answered = [host for host, reason in hosts.items() if reason is None]
-    lines = [f"reached {len(answered)} of {counted(len(hosts), 'website')}{_listed(answered)}"] if hosts else []
+    lines = [f"reached {len(answered)} of {counted(len(hosts), 'website')}{_enumeration(answered)}"] if hosts else []
     if unasked := [f"{name} at {host}" for host, name in local.items()]:
         lines.append(
-            f"not checked, because only a run starts {'it' if len(unasked) == 1 else 'them'}{_listed(unasked)}"
+            f"not checked, because only a run starts {'it' if len(unasked) == 1 else 'them'}{_enumeration(unasked)}"
         )
     failures = [f"{host} cannot be reached: {one_line(why)}" for host, why in hosts.items() if why is not None]
     return lines, failures
 
 
-def _listed(names: list[str]) -> str:
-    shown = names[:_MAX_LISTED]
+def _enumeration(names: list[str]) -> str:
+    first_names = names[:_MAX_LISTED]
     if len(names) > _MAX_LISTED:
-        shown.append(f"… {len(names) - _MAX_LISTED} more")
-    return f": {', '.join(map(one_line, shown))}" if shown else ""
+        first_names.append(f"… {len(names) - _MAX_LISTED} more")
+    return f": {', '.join(map(one_line, first_names))}" if first_names else ""
 
 
 def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
@@ -279,16 +282,16 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
         warnings += expired_logins(with_logins(scenario, scenario.tasks, environ=None), time.time())
     except ConfigError as error:
         problems.append(str(error))
-    listed, places = (*scenario.tasks, *scenario.excluded), scenario.places
+    all_tasks, places = (*scenario.tasks, *scenario.excluded), scenario.places
     by_task = [[*contradictions_of(task), *unrecorded(task, scenario.config)] for task in scenario.tasks]
     by_task += [[] for _ in scenario.excluded]
     with opened_references(scenario) as (_, folder):
-        for found, missing in zip(by_task, reference_problems(listed, folder), strict=True):
-            found += [missing] if missing else []
+        for problems_found, missing in zip(by_task, reference_problems(all_tasks, folder), strict=True):
+            problems_found += [missing] if missing else []
     lines = lines_of(decode(content)) if any(by_task) and scenario.sealed is None else {}
-    for task, found in zip(listed, by_task, strict=True):
+    for task, problems_found in zip(all_tasks, by_task, strict=True):
         where = f"{path}: line {line_of(lines, ('tasks', places[task.task_id]))}, task {task.task_id}"
-        problems += [f"{where}: {one_line(why, 500)}" for why in found]
+        problems += [f"{where}: {one_line(why, 500)}" for why in problems_found]
     config = scenario.config
     if scenario.green_agent.cmd is None:
         # A judge that runs elsewhere may have files that do not exist here.

@@ -45,18 +45,18 @@ def check(
     last = read_checks(path)
     today = day_of(scenario.config)
     with opened_references(scenario) as (opened, _):
-        played = asyncio.run(check_tasks(opened, settings, today))
-    found = [freshness_of(each, last.get(each.task_id)) for each in played]
-    write_checks(path, last, played)
-    for each in found:
+        outcomes = asyncio.run(check_tasks(opened, settings, today))
+    rows = [freshness_of(each, last.get(each.task_id)) for each in outcomes]
+    write_checks(path, last, outcomes)
+    for each in rows:
         typer.echo(one_line(f"{each.state:<9} {each.task_id}{': ' if each.why else ''}{'; '.join(each.why)}", 1000))
-    counts = Counter(each.state for each in found)
+    counts = Counter(each.state for each in rows)
     typer.echo(", ".join(f"{counts[name]} {name}" for name in STATES if counts[name]) or "no task was checked")
-    proposed = exclusions_toml(found)
+    proposed = exclusions_toml(rows)
     if proposed:
         typer.echo(f"\nProposed until someone has looked at them:\n\n{proposed}")
     if propose is not None:
         with write_errors(propose, "choose another --propose"):
             write_atomic(propose, proposed.encode())
-    if any(each.state not in ("fresh", "unchecked") for each in found):
+    if any(each.state not in ("fresh", "unchecked") for each in rows):
         raise typer.Exit(EXIT_LOST)

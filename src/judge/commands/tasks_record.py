@@ -27,7 +27,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.engines import player_of
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import printable
 from shared.files import write_atomic, write_errors
 from shared.participants import HUMAN
 from shared.settings import Settings
@@ -42,7 +42,7 @@ _MAX_ID_CHARS = 40
 def record(
     url: Annotated[str, typer.Argument(help="The address of the page on which the task begins.", metavar="URL")],
     task: Annotated[
-        str | None, typer.Option(help="What to do, as participants are told. [default: ask]", metavar="TEXT")
+        str | None, typer.Option(help="The instruction, as participants receive it. [default: ask]", metavar="TEXT")
     ] = None,
     task_id: Annotated[
         str | None, typer.Option("--id", help="The task's id. [default: from its text]", metavar="ID")
@@ -58,8 +58,8 @@ def record(
     The checks are what your attempt and the replay of its script both show at the end. Read them before you use them.
     """
     if origin_of(url) is None:
-        raise ConfigError(f"{shown(url)} is not an address", remedy="write it like https://www.example.org/")
-    text = one_line(task if task is not None else _asked(), 2_000)
+        raise ConfigError(f"{printable(url)} is not an address", remedy="write it like https://www.example.org/")
+    text = one_line(task if task is not None else _ask_for_task(), 2_000)
     name = task_id or _id_of(text)
     declared = ONE_TASK.validate_python({"task_id": name, "website": url, "task": text})
     folder = output or Path(name)
@@ -70,28 +70,28 @@ def record(
     runs = output_folder(output_dir, settings)
     _write(path, _draft(declared))
     try:
-        trajectory = _played(path, runs, name, settings)
-        written = [write_script(trajectory, text, everything=each) for each in (False, True)]
+        trajectory = _record_attempt(path, runs, name, settings)
+        scripts = [write_script(trajectory, text, everything=each) for each in (False, True)]
     except BaseException:
         # Nothing was demonstrated; the run, if there is one, is kept.
         path.unlink()
         folder.rmdir()
         raise
-    script, checks = asyncio.run(_described(trajectory, path, declared, written, settings))
+    script, checks = asyncio.run(_described(trajectory, path, declared, scripts, settings))
     _write(folder / _SCRIPT, script.toml())
     _write(path, _finished(declared, script, checks))
     problems, notes = asyncio.run(try_checks(load_scenario(path), settings))
     for line in (*problems, *notes):
         typer.echo(one_line(line, 500), err=True)
-    steps, found = counted(len(script.steps), "step"), counted(len(checks), "check")
-    typer.echo(f"{path}: 1 task, {found}; {folder / _SCRIPT}: {steps}. Read the checks: all of them must pass.")
+    steps, check_count = counted(len(script.steps), "step"), counted(len(checks), "check")
+    typer.echo(f"{path}: 1 task, {check_count}; {folder / _SCRIPT}: {steps}. Read the checks: all of them must pass.")
     typer.echo(f"Try it: wabe run {path}")
     if problems or not checks:
         typer.echo("no check shows what was done: write one" if not checks else "correct the task", err=True)
         raise typer.Exit(EXIT_LOST)
 
 
-def _asked() -> str:
+def _ask_for_task() -> str:
     if not sys.stdin.isatty():
         raise ConfigError("no task", remedy='give --task "What to do"')
     return str(typer.prompt("What is the task"))
@@ -115,13 +115,13 @@ def _draft(task: Task) -> str:
     return scenario_toml([task], participant=HUMAN, settings=config)
 
 
-def _played(path: Path, output_dir: Path, task_id: str, settings: Settings) -> Trajectory:
+def _record_attempt(path: Path, output_dir: Path, task_id: str, settings: Settings) -> Trajectory:
     """The person's attempt, recorded as a run. Raises `ConfigError` if they did not finish it."""
     run_id = new_run_id()
     options = RunOptions(
         scenario=path, command=("wabe", "run", str(path)), cell=run_id, agent=(HUMAN,), output_dir=output_dir
     )
-    # Without a check the run has nothing to score, which is no news here.
+    # Without a check the run has nothing to score, as expected here.
     run_interruptible(player_of(options.engine)(options, settings, Console()))
     folder = RunStore(output_dir, run_id).task(task_id).folder
     if not folder.is_dir():
@@ -134,17 +134,17 @@ def _played(path: Path, output_dir: Path, task_id: str, settings: Settings) -> T
 
 
 async def _described(
-    trajectory: Trajectory, path: Path, task: Task, written: Sequence[WrittenScript], settings: Settings
+    trajectory: Trajectory, path: Path, task: Task, scripts: Sequence[WrittenScript], settings: Settings
 ) -> tuple[WrittenScript, list[dict[str, Any]]]:
     """The script, and the suggested checks that hold in its replay as well: others depend on the moment."""
-    found = suggest(trajectory, RunSites(()))
-    checks = [each.check for each in found.checks if not each.is_optional]
+    suggestions = suggest(trajectory, RunSites(()))
+    checks = [each.check for each in suggestions.checks if not each.is_optional]
     checked = ONE_TASK.validate_python({**task.declared(exclude_defaults=True), "checks": checks})
     scenario = load_scenario(path)
-    script, played = await first_that_plays(written, trajectory, scenario, checked, settings)
-    for line in played.differing:
+    script, replay = await first_that_plays(scripts, trajectory, scenario, checked, settings)
+    for line in replay.differing:
         typer.echo(f"note: {line}", err=True)
-    return script, [check for check, done in zip(checks, played.checks, strict=True) if done.passed]
+    return script, [check for check, done in zip(checks, replay.checks, strict=True) if done.passed]
 
 
 def _finished(task: Task, script: WrittenScript, checks: Sequence[dict[str, Any]]) -> str:

@@ -26,7 +26,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.dates import written_dates
 from shared.errors import ConfigError
-from shared.fields import as_mapping, shown
+from shared.fields import as_mapping, printable
 from shared.files import read_text, write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import counted, plain
@@ -61,24 +61,28 @@ def script(
         write_script(trajectory, played_task.declared_text, dates=dates, everything=each) for each in (False, True)
     ]
     settings = Settings.from_environ()
-    written, played = asyncio.run(first_that_plays(candidates, trajectory, declared, played_task, settings))
-    text = f"# From run {store.run_id}, {trajectory.task.task_id} ({trajectory.attempt.outcome}).\n{written.toml()}"
+    script_found, replay = asyncio.run(first_that_plays(candidates, trajectory, declared, played_task, settings))
+    text = (
+        f"# From run {store.run_id}, {trajectory.task.task_id} ({trajectory.attempt.outcome}).\n{script_found.toml()}"
+    )
     if output is None:
         typer.echo(text, nl=False)
-    elif played.has_same_end:
+    elif replay.has_same_end:
         with write_errors(output, "choose another --output"):
             before = f"{read_text(output).rstrip()}\n\n" if output.exists() else ""
             write_atomic(output, f"{before}{text}".encode())
-        typer.echo(f'{output}: {counted(len(written.steps), "step")}; name it in the task: reference = "{output.name}"')
-    if written.needs_points:
+        typer.echo(
+            f'{output}: {counted(len(script_found.steps), "step")}; name it in the task: reference = "{output.name}"'
+        )
+    if script_found.needs_points:
         typer.echo('note: some steps act at points: the scenario needs actions = "both" in [config]', err=True)
-    if not played.has_same_end:
-        for line in played.differing:
+    if not replay.has_same_end:
+        for line in replay.differing:
             typer.echo(line, err=True)
         typer.echo("the script does not end as the attempt did; it was not written to a file", err=True)
         raise typer.Exit(EXIT_LOST)
-    decided = f"{counted(len(played.checks), 'check')} decided as in the attempt" if played.checks else "the same end"
-    without = "" if played.checks else "; the task has no checks, so nothing else was compared"
+    decided = f"{counted(len(replay.checks), 'check')} decided as in the attempt" if replay.checks else "the same end"
+    without = "" if replay.checks else "; the task has no checks, so nothing else was compared"
     typer.echo(f"played: {decided}{without}", err=True)
 
 
@@ -86,12 +90,12 @@ async def first_that_plays(
     candidates: Sequence[WrittenScript], trajectory: Trajectory, scenario: Scenario, task: Task, settings: Settings
 ) -> tuple[WrittenScript, PlayedScript]:
     """The first script that ends as the attempt did, else the last one, and how it was played."""
-    different = list({written.toml(): written for written in candidates}.values())
-    for written in different:
-        played = await play_script(written, trajectory, scenario, task, settings)
-        if played.has_same_end:
+    different = list({candidate.toml(): candidate for candidate in candidates}.values())
+    for candidate in different:
+        replay = await play_script(candidate, trajectory, scenario, task, settings)
+        if replay.has_same_end:
             break
-    return written, played
+    return candidate, replay
 
 
 def _dates_of(task: Task, day: date) -> dict[str, str]:
@@ -123,19 +127,19 @@ def _task_of(scenario: Scenario, trajectory: Trajectory) -> Task:
     recorded = trajectory.task
     if recorded.attack is not None:
         raise ConfigError(f"{recorded.task_id} was played under an attack", remedy=f"use {recorded.attack.of}")
-    found = next((task for task in scenario.tasks if task.task_id == recorded.task_id), None)
-    if found is None or plain(found.declared_text) != plain(recorded.declared_text):
-        problem = f"{scenario.path} has no task {shown(recorded.task_id)} with this text"
+    match = next((task for task in scenario.tasks if task.task_id == recorded.task_id), None)
+    if match is None or plain(match.declared_text) != plain(recorded.declared_text):
+        problem = f"{scenario.path} has no task {printable(recorded.task_id)} with this text"
         raise ConfigError(problem, remedy="name the run's scenario with --scenario FILE")
-    return found
+    return match
 
 
 def _require_new(output: Path, task: Task) -> None:
-    """Raises `ConfigError` for a file that is no script, or has one for this task."""
+    """Raises `ConfigError` for a file that is not a script, or has one for this task."""
     if not output.exists():
         return
-    found = scripted_tasks(output)
-    if isinstance(found, str):
-        raise ConfigError(f"--output {output}: {found}", remedy="choose another file")
-    if plain(task.declared_text) in found:
+    existing = scripted_tasks(output)
+    if isinstance(existing, str):
+        raise ConfigError(f"--output {output}: {existing}", remedy="choose another file")
+    if plain(task.declared_text) in existing:
         raise ConfigError(f"{output} has a script for this task already", remedy="choose another --output")

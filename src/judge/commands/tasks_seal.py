@@ -33,8 +33,8 @@ def seal(
     if scenario.sealed is not None:
         raise ConfigError(f"{file} is sealed already", remedy="give the scenario's TOML file")
     used, is_new = _key_of(key)
-    named = name or file.resolve().parent.name
-    text = sealed_text(scenario, decode(read_scenario_bytes(file)), used, name=named, with_sites=public_sites)
+    set_name = name or file.resolve().parent.name
+    text = sealed_text(scenario, decode(read_scenario_bytes(file)), used, name=set_name, with_sites=public_sites)
     with write_errors(target, "choose another --output"):
         write_atomic(target, text.encode())
     typer.echo(f"{target}: {counted(len(scenario.task_ids), 'task')} sealed with the key {used.id} in {key}")

@@ -48,9 +48,9 @@ def verify(
         typer.echo(f"{what} {store.run_id}: {counted(len(mismatches), 'mismatch', 'mismatches')}.")
         raise typer.Exit(EXIT_LOST)
     if findings.is_foreign:
-        read = counted(findings.tasks, "trajectory", "trajectories")
+        count_text = counted(findings.tasks, "trajectory", "trajectories")
         typer.echo(
-            f"Folder {store.run_id}: {read} with readable screenshots, no contradiction in what could be checked."
+            f"Folder {store.run_id}: {count_text} with readable screenshots, no contradiction in what could be checked."
         )
         return
     typer.echo(f"Run {store.run_id}: {counted(findings.tasks, 'task')}, checksums, counts and rates match.")

@@ -43,16 +43,16 @@ def view(
             if open_:
                 webbrowser.open(address)
 
-        asyncio.run(serve_runs(folder, listen(host, port), listed, folders=submissions or (), named=host))
+        asyncio.run(serve_runs(folder, listen(host, port), listed, folders=submissions or (), admitted_host=host))
         return
     if submissions:
         raise ConfigError("--submissions is for the page of all runs", remedy="leave RUN out")
     store = resolve_run(run, folder)
     require_seal_key([store], Settings.from_environ())
 
-    def told(address: str) -> None:
+    def on_ready(address: str) -> None:
         typer.echo(f"Run {store.run_id}: {address}\nReport: {report_address(address, store)}\nCtrl-C stops.")
         if open_:
             webbrowser.open(report_address(address, store))
 
-    asyncio.run(serve_run(store, listen(host, port), told))
+    asyncio.run(serve_run(store, listen(host, port), on_ready))

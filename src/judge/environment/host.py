@@ -20,7 +20,7 @@ from judge.records.tasks import Level, Task
 from judge.store.layout import TaskStore
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError, WabeError
-from shared.fields import did_you_mean, shown
+from shared.fields import did_you_mean, printable
 from shared.logs import log_context
 from shared.models import Record
 
@@ -141,7 +141,7 @@ class EnvironmentHost:
         if task_id is None:
             task_id = random.Random(seed).choice(known) if seed is not None else known[number % len(known)]
         if task_id not in self._tasks:
-            raise ConfigError(f"task {shown(task_id)} is not on offer", remedy=did_you_mean(task_id, known))
+            raise ConfigError(f"task {printable(task_id)} is not on offer", remedy=did_you_mean(task_id, known))
         return self._tasks[task_id]
 
     async def play(self, task: Task, trainer: Trainer) -> float:

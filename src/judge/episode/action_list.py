@@ -39,12 +39,12 @@ class ActionList:
     `reply` is the number of the reply, from 0; `done` how many of its `total` actions were executed without a failure.
     """
 
-    def __init__(self, reply: int, rest: tuple[ListedAction, ...], sent: SeenPage) -> None:
+    def __init__(self, reply: int, rest: tuple[ListedAction, ...], page: SeenPage) -> None:
         self.reply = reply
         self.total = 1 + len(rest)
         self.done = 0
         self._rest = rest
-        self._sent = sent
+        self._page = page
         self._is_failed = False
 
     def executed(self, *, ok: bool) -> None:
@@ -53,7 +53,7 @@ class ActionList:
         self._is_failed = not ok
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many actions were not tried."""
         return self.total - self.done - self._is_failed
 
@@ -63,25 +63,25 @@ class ActionList:
             return "failed"
         if now.page.dialog is not None:
             return "dialog"
-        if _tabs(now.page) != _tabs(self._sent.page):
+        if _tabs(now.page) != _tabs(self._page.page):
             return "tabs"
         # Documents that a page itself makes (`data:`, `blob:`) are not counted, and have another origin.
-        if now.documents != self._sent.documents or now.page.origin != self._sent.page.origin:
+        if now.documents != self._page.documents or now.page.origin != self._page.page.origin:
             return "document"
         if now.page.notice is not None:
             return "notice"
-        listed = self._rest[self.done - 1]
-        params = same_params(self._sent.snapshot, listed.checked.params, now.snapshot)
+        action = self._rest[self.done - 1]
+        params = same_params(self._page.snapshot, action.checked.params, now.snapshot)
         if params is None:
             return "element"
         # As it was sent, unless the page has given its elements new references.
-        return listed.action if params == listed.checked.params else listed.action.model_copy(update={"params": params})
+        return action.action if params == action.checked.params else action.action.model_copy(update={"params": params})
 
     def explained(self, why: ListStop) -> str:
         """A sentence for the participant on the actions that were not tried."""
-        first = self.total - self.left + 1
-        numbers = f"Action {first}" if self.left == 1 else f"Actions {first} to {self.total}"
-        was = "was" if self.left == 1 else "were"
+        first = self.total - self.remaining + 1
+        numbers = f"Action {first}" if self.remaining == 1 else f"Actions {first} to {self.total}"
+        was = "was" if self.remaining == 1 else "were"
         return f"{numbers} of {self.total} {was} not executed: {_WHY[why].format(next=first)}."
 
 

@@ -76,8 +76,8 @@ class Assessment:
         plays = [(task, self.store.task(task.task_id, epoch)) for epoch in range(1, epochs + 1) for task in self.tasks]
         done: dict[str, TaskSummary] = {}
         for task, store in plays:
-            if (kept := await asyncio.to_thread(self._kept, task, store)) is not None:
-                done[store.key] = kept
+            if (settled := await asyncio.to_thread(self._settled_result, task, store)) is not None:
+                done[store.key] = settled
         attacked = sum(task.attack is not None for task in self.tasks)
         self.emit(
             RunStarted(
@@ -117,12 +117,12 @@ class Assessment:
             result = attempts.done(attempts.unplayed(why, blame="internal"))
         return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
 
-    def _kept(self, task: Task, store: TaskStore) -> TaskSummary | None:
+    def _settled_result(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
         judge = self.judge.judges_of(task)[0]
         try:
             stored = _stored(task, store)
-            made = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
+            recomputed_result = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
             is_current = stored is None or _is_current(*stored)
         # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
@@ -135,12 +135,12 @@ class Assessment:
             return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
         if counted is None or result.outcome not in ("success", "failure"):
             return None
-        found = verdict_on_file(store, judge.id, trajectory)
+        verdict = verdict_on_file(store, judge.id, trajectory)
         # Otherwise `result.json` does not contain this judge's verdict, or other code gave it: judge again.
-        is_same = found is not None and (found.outcome, found.reason) == (counted.outcome, counted.reason)
+        is_same = verdict is not None and (verdict.outcome, verdict.reason) == (counted.outcome, counted.reason)
         # An edited verdict must not stand either, if the recording alone decides it.
-        is_true = found is not None and (made is None or not differences(found, made))
-        is_fit = is_same and is_true and is_current and is_by_this_code(found, judge)
+        is_true = verdict is not None and (recomputed_result is None or not differences(verdict, recomputed_result))
+        is_fit = is_same and is_true and is_current and is_by_this_code(verdict, judge)
         return TaskSummary.of(result, judge.id) if is_fit else None
 
     async def _settle(self, attempts: Attempts) -> Attempt:

@@ -240,11 +240,11 @@ class Attempts:
             return end
         error = f"the site was lost during the attempt: {fault.message}"
         changes = {"stop_reason": "environment_fault", "error": error, "blame": fault.blame, "is_unreachable": True}
-        lost = end.model_copy(update=changes)
+        site_fault = end.model_copy(update=changes)
         # An aborted attempt has no verdict.
         shutil.rmtree(self.store.folder / VERDICTS, ignore_errors=True)
-        self.store.write_result(_as_recorded(lost, self.store).to_json())
-        return lost
+        self.store.write_result(_as_recorded(site_fault, self.store).to_json())
+        return site_fault
 
     async def _has_failed(self, end: EpisodeEnd) -> bool:
         if end.stop_reason not in JUDGED_ENDS:
@@ -267,8 +267,8 @@ class Attempts:
         setup.judge.prefetch(task)
 
         def observed(step: Step) -> None:
-            begun = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
-            self.emit(begun)
+            event = StepBegun(task_id=store.name, epoch=store.epoch, step=step.index + 1, task=task.task, url=step.url)
+            self.emit(event)
             if step.screenshot is not None:
                 setup.judge.prefetch(task, store.folder / step.screenshot)
 

@@ -73,10 +73,10 @@ class Route:
         self.documents = 0
         # Whether the participant's first action has been taken; until then the judge alone opens pages.
         self.has_begun = False
-        self._named: set[str] = set()
+        self._named_addresses: set[str] = set()
         self._linked: set[str] = set()
         # By frame. A document stays until the next one of its frame has arrived.
-        self._shown: dict[int, _VisitedDocument] = {}
+        self._documents: dict[int, _VisitedDocument] = {}
         self._loading: dict[int, _VisitedDocument] = {}
         # Service workers outlive the page that started them.
         self._workers: dict[int, _VisitedDocument] = {}
@@ -108,7 +108,9 @@ class Route:
     def has_named(self, url: str) -> bool:
         """Whether the participant itself named this address, or one that led to it."""
         address = address_of(url)
-        return address in self._named or any(one.address == address and one.by == "participant" for one in self._live())
+        return address in self._named_addresses or any(
+            one.address == address and one.by == "participant" for one in self._live()
+        )
 
     def landed(self, page: Page) -> None:
         """Record the page that the website's own address led to before any action; it counts as the task's site too."""
@@ -154,7 +156,7 @@ class Route:
                 if (loading := self._loading.get(hop.frame)) and loading.request == hop.request:
                     del self._loading[hop.frame]
             case "gone":
-                for documents in (self._shown, self._loading, self._workers):
+                for documents in (self._documents, self._loading, self._workers):
                     documents.pop(hop.frame, None)
             case "closed":
                 self._leave(hop.tab)
@@ -163,7 +165,7 @@ class Route:
             case "worker" if self.is_elsewhere(hop.url):
                 self._workers[hop.frame] = replace(self._document(hop, None), in_frame=True)
             case "goto" if self.has_begun:
-                self._named.add(hop.url)
+                self._named_addresses.add(hop.url)
             case "overflow":
                 self._is_incomplete = True
         return None
@@ -176,7 +178,7 @@ class Route:
         if document.is_sites:
             self._linked.add(document.address)
         if document.by == "participant" and not hop.in_frame:
-            self._named.add(document.address)
+            self._named_addresses.add(document.address)
         if not hop.in_frame:
             self._is_elsewhere = self.is_elsewhere(hop.url)
         url = hop.url[:_MAX_RECORDED_CHARS]
@@ -198,7 +200,7 @@ class Route:
         if hop.cause == "goto":
             return "participant" if self.has_begun else "site"
         if self._is_back(hop):
-            return "participant" if hop.url in self._named else "site"
+            return "participant" if hop.url in self._named_addresses else "site"
         # A frame can be meant only if the browser names its origin.
         senders = (one for one in self._senders(hop) if hop.referrer or not one.in_frame)
         return "participant" if any(map(self._leads, senders)) else "site"
@@ -232,9 +234,9 @@ class Route:
 
     def _senders(self, hop: Hop) -> list[_VisitedDocument]:
         """The documents that can have sent the request: those of the origin that the browser names, else all."""
-        shown = [*self._shown.values(), *self._workers.values()]
-        named = [one for one in shown if hop.referrer and origin_of(one.address) == origin_of(hop.referrer)]
-        return named or shown
+        documents = [*self._documents.values(), *self._workers.values()]
+        senders = [one for one in documents if hop.referrer and origin_of(one.address) == origin_of(hop.referrer)]
+        return senders or documents
 
     def _show(self, hop: Hop) -> None:
         # Nothing else is known about some of them, such as an error page.
@@ -242,7 +244,7 @@ class Route:
         if not hop.in_frame:
             self.documents += 1
             self._leave(hop.tab, but=hop.frame)
-        self._shown[hop.frame] = replace(document, tab=hop.tab, in_frame=hop.in_frame)
+        self._documents[hop.frame] = replace(document, tab=hop.tab, in_frame=hop.in_frame)
         self._visited.add((hop.tab, hop.url))
 
     def _take_loading(self, hop: Hop) -> _VisitedDocument | None:
@@ -256,11 +258,11 @@ class Route:
 
     def _leave(self, tab: int | None, *, but: int | None = None) -> None:
         """Forget the documents of a tab; the new document's own next request may be under way already."""
-        self._shown = {frame: one for frame, one in self._shown.items() if one.tab != tab}
+        self._documents = {frame: one for frame, one in self._documents.items() if one.tab != tab}
         self._loading = {frame: one for frame, one in self._loading.items() if one.tab != tab or frame == but}
 
     def _live(self) -> list[_VisitedDocument]:
-        return [*self._shown.values(), *self._loading.values(), *self._workers.values()]
+        return [*self._documents.values(), *self._loading.values(), *self._workers.values()]
 
     def decide(self) -> BlameFacts:
         """Whose fault it is that the browser's process is lost now, and the facts that decide it."""
@@ -269,13 +271,13 @@ class Route:
         guilty = next(filter(self._is_participants, live), None)
         if guilty is None and self._is_incomplete and self._has_written:
             return BlameFacts(fault="browser_lost", party="participant", has_written=True, is_incomplete=True)
-        found = guilty or next(iter(live), None)
-        address = found.address if found else self._front
+        guilty_route = guilty or next(iter(live), None)
+        address = guilty_route.address if guilty_route else self._front
         return BlameFacts(
             fault="browser_lost",
             party="participant" if guilty else "site",
             address=address[:_MAX_RECORDED_CHARS],
-            in_frame=found.in_frame if found else False,
+            in_frame=guilty_route.in_frame if guilty_route else False,
             is_elsewhere=self.is_elsewhere(address),
             is_named=self.has_named(address),
             is_linked=address in self._linked,
@@ -295,7 +297,7 @@ class Route:
     def _is_participants(self, document: _VisitedDocument) -> bool:
         if self.is_elsewhere(document.address):
             return document.address not in self._linked
-        return document.by == "participant" or document.address in self._named
+        return document.by == "participant" or document.address in self._named_addresses
 
     def left_site(self, navigations: Sequence[Navigation]) -> bool:
         """Whether pages left the task's site, even if none arrived.

@@ -20,30 +20,30 @@ class Downloads:
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._kept = 0
+        self._count = 0
 
-    def record(self, taken: Sequence[TakenDownload], site: Site) -> tuple[Download, ...]:
+    def record(self, downloads: Sequence[TakenDownload], site: Site) -> tuple[Download, ...]:
         """What is recorded of downloads, the last ones if there are too many. `site` is the task's own, whose files are
         kept.
         """
-        found = [self._recorded(each, site) for each in taken[-MAX_RECORDED_AT_ONCE:]]
-        if len(taken) > len(found):
-            found.insert(0, Download(state="left_out"))
-        for each in taken:
+        recorded = [self._recorded(each, site) for each in downloads[-MAX_RECORDED_AT_ONCE:]]
+        if len(downloads) > len(recorded):
+            recorded.insert(0, Download(state="left_out"))
+        for each in downloads:
             if each.path is not None:
                 # What was kept is in the task's folder now.
                 each.path.unlink(missing_ok=True)
-        return tuple(found)
+        return tuple(recorded)
 
-    def _recorded(self, taken: TakenDownload, site: Site) -> Download:
-        known = taken.model_dump(exclude={"path"})
-        is_own = taken.sender is not None and site.holds(taken.sender) and not taken.is_from_editor
-        if not is_own or taken.path is None or self._kept >= MAX_KEPT:
+    def _recorded(self, download: TakenDownload, site: Site) -> Download:
+        known = download.model_dump(exclude={"path"})
+        is_own = download.sender is not None and site.holds(download.sender) and not download.is_from_editor
+        if not is_own or download.path is None or self._count >= MAX_KEPT:
             return Download(**known)
         with contextlib.suppress(OSError, ValueError):
-            data = read_file(taken.path, max_bytes=MAX_BYTES)
+            data = read_file(download.path, max_bytes=MAX_BYTES)
             # Otherwise it is not the file that the browser has written.
-            if hashlib.sha256(data).hexdigest() == taken.sha256:
-                self._kept += 1
-                return Download(**known, file=self._store.write_download(self._kept, data))
+            if hashlib.sha256(data).hexdigest() == download.sha256:
+                self._count += 1
+                return Download(**known, file=self._store.write_download(self._count, data))
         return Download(**known)

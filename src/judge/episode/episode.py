@@ -150,7 +150,7 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
-        self._taken = Downloads(self.store)
+        self._downloads = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
         self._attempted: str | None = None
@@ -158,7 +158,7 @@ class Episode:
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
         self._content: object = None
-        self._ended: StopReason | ParticipantError | None = None
+        self._stop: StopReason | ParticipantError | None = None
         self._final_look: Step | None = None
         limit_s = self.config.task_timeout_s
         self._clock = Clock(limit_s, OutOfTime(f"used all of its {limit_s:g} s (task_timeout_s)"))
@@ -177,7 +177,7 @@ class Episode:
             # The first end is the cause, even if the final observation or closing the browser then reached the limit.
             # But if the network trace, which a verdict may need, is missing, the timeout counts: otherwise a
             # participant could become unscored by ending at the last moment.
-            if self._ended is None or (self._ended in JUDGED_ENDS and self._network_unwritten):
+            if self._stop is None or (self._stop in JUDGED_ENDS and self._network_unwritten):
                 error = self._fault or OutOfTime(
                     f"the attempt did not end within {self.config.attempt_limit_s:g} s (attempt_timeout_s)"
                 )
@@ -189,11 +189,11 @@ class Episode:
         facts = self._blame_facts(error)
         if error and facts and facts.party == "participant":
             error = ParticipantError(f"led the browser to {facts.address or 'a page'}, where it broke: {error.message}")
-        ended = error or self._ended
-        if isinstance(ended, ParticipantError):
-            error, stop = ended, "task_timeout" if isinstance(ended, OutOfTime) else "participant_error"
-        elif isinstance(ended, str):
-            stop = ended
+        outcome = error or self._stop
+        if isinstance(outcome, ParticipantError):
+            error, stop = outcome, "task_timeout" if isinstance(outcome, OutOfTime) else "participant_error"
+        elif isinstance(outcome, str):
+            stop = outcome
         return EpisodeEnd(
             task=self.task,
             max_steps=self.config.max_steps,
@@ -251,10 +251,10 @@ class Episode:
                 await browser.open(first_address(self.task), mode, self._clock_ms)
                 await browser.open_tabs(self.task.start_urls[1:])
                 try:
-                    self._ended = await self._take_steps(participant, browser)
+                    self._stop = await self._take_steps(participant, browser)
                 # Stored rather than raised, because the final observation and the network trace still follow.
                 except ParticipantError as error:
-                    self._ended = error
+                    self._stop = error
                 await self._observe_finally(browser)
                 await self._fetch(browser)
             except EnvironmentFault as fault:
@@ -265,7 +265,7 @@ class Episode:
                 self._navigations = shortened(self._route.went(browser.take_hops()))
                 self._frozen = self._rests_on()
                 await self._keep_network(browser)
-            if self._network_fault and self._ended in JUDGED_ENDS:
+            if self._network_fault and self._stop in JUDGED_ENDS:
                 # The verdict may depend on the lost trace.
                 raise self._network_fault
 
@@ -283,11 +283,11 @@ class Episode:
 
     def _rests_on(self) -> Frozen | None:
         """The archives and ledger that the attempt depends on so far, if its sites are frozen."""
-        found = self.network.frozen()
-        if found is None:
+        frozen = self.network.frozen()
+        if frozen is None:
             return None
-        ledger = tuple(entry.model_copy(update={"url": self.redaction.text(entry.url)}) for entry in found.ledger)
-        return found.model_copy(update={"clock_ms": self._clock_ms, "ledger": ledger})
+        ledger = tuple(entry.model_copy(update={"url": self.redaction.text(entry.url)}) for entry in frozen.ledger)
+        return frozen.model_copy(update={"clock_ms": self._clock_ms, "ledger": ledger})
 
     async def _keep_network(self, browser: Browser) -> None:
         """Write the network trace. A failure is recorded as the reason why there is none."""
@@ -340,7 +340,7 @@ class Episode:
         return last is not None and last.notice is not None
 
     async def _take_steps(self, participant: Participant, browser: Browser) -> StopReason:
-        while self._replies < self.config.max_steps or (self._list and self._list.left):
+        while self._replies < self.config.max_steps or (self._list and self._list.remaining):
             if self._steps and self.config.step_delay:
                 await asyncio.sleep(self.config.step_delay)
             if stop := await self._step(participant, browser):
@@ -363,8 +363,8 @@ class Episode:
                 # Not a step, because the participant is not asked again.
                 self._record_final_observation(page, probed, since)
                 return "ended_by_page"
-            seen = SeenPage(page, with_own_names(parse_snapshot(page.snapshot)), self._route.documents)
-            action = self._next_listed(seen)
+            seen_page = SeenPage(page, with_own_names(parse_snapshot(page.snapshot)), self._route.documents)
+            action = self._next_listed(seen_page)
             if action is None and self._replies == self.config.max_steps:
                 self._record_final_observation(page, probed, since)
                 return "max_steps"
@@ -396,9 +396,9 @@ class Episode:
             used_s = limit.used_s
             with times.acting:
                 if action is None:
-                    stop = await self._act_on_reply(draft.reply, seen, browser, limit, draft)
+                    stop = await self._act_on_reply(draft.reply, seen_page, browser, limit, draft)
                 else:
-                    stop = await self._act_on_listed(action, seen, browser, limit, draft)
+                    stop = await self._act_on_listed(action, seen_page, browser, limit, draft)
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
             problem = f"{error.blame}: {error.message}"
@@ -464,11 +464,11 @@ class Episode:
             async with limit.running():
                 page = await browser.observe()
                 probed = await self._probed(browser, page)
-            taken = browser.take_downloads(with_open=True)
-            if taken or (_content(page), probed) != self._content:
-                self._record_final_observation(page, probed, self._followed(page, browser, taken))
-            if self._ended == "max_steps" and self._has_ended(page, probed):
-                self._ended = "ended_by_page"
+            downloads = browser.take_downloads(with_open=True)
+            if downloads or (_content(page), probed) != self._content:
+                self._record_final_observation(page, probed, self._followed(page, browser, downloads))
+            if self._stop == "max_steps" and self._has_ended(page, probed):
+                self._stop = "ended_by_page"
 
     def _has_ended(self, page: Page, probed: tuple[ProbeValue, ...]) -> bool:
         """Whether a probe or a held request has ended the attempt."""
@@ -507,10 +507,10 @@ class Episode:
             trace = participant.trace(self.context_id)
         return without_surrogates(text), trace
 
-    def _followed(self, page: Page, browser: Browser, taken: Sequence[TakenDownload] = ()) -> _SinceLast:
-        """What happened until this observation, with the downloads that were `taken` before."""
+    def _followed(self, page: Page, browser: Browser, downloads: Sequence[TakenDownload] = ()) -> _SinceLast:
+        """What happened until this observation, with the downloads that were `downloads` before."""
         # A download that has not ended by now is not waited for any longer.
-        downloaded = self._taken.record((*taken, *browser.take_downloads(with_open=True)), self.network.site)
+        downloaded = self._downloads.record((*downloads, *browser.take_downloads(with_open=True)), self.network.site)
         hops = browser.take_hops()
         if not self._steps:
             self._route.landed(page)
@@ -562,35 +562,35 @@ class Episode:
             notice=page.notice,
             inserted=Inserted(refs=page.inserted) if page.inserted else None,
             site_tools=tuple(tool.name for tool in page.site_tools),
-            sent_lines=self._sent(page)[1] if is_sent else 0,
+            sent_lines=self._snapshot_to_send(page)[1] if is_sent else 0,
         )
 
-    def _next_listed(self, seen: SeenPage) -> Action | None:
+    def _next_listed(self, page: SeenPage) -> Action | None:
         """The next action of the last reply; `None` if there is none, or it is not to be executed."""
-        if self._list is None or not self._list.left:
+        if self._list is None or not self._list.remaining:
             return None
-        found = self._list.next_on(seen)
-        if isinstance(found, Action):
+        next_action = self._list.next_on(page)
+        if isinstance(next_action, Action):
             # The participant is not sent this observation.
-            self._feedback.downloads += seen.page.downloads
-            self._vanished += seen.page.vanished
-            return found
-        self._feedback.fails(self._list.explained(found))
+            self._feedback.downloads += page.page.downloads
+            self._vanished += page.page.vanished
+            return next_action
+        self._feedback.fails(self._list.explained(next_action))
         return None
 
-    def _sent(self, page: Page) -> tuple[str, int | None]:
+    def _snapshot_to_send(self, page: Page) -> tuple[str, int | None]:
         """The snapshot as it is sent, and how many of its lines, if not all. The record has the complete snapshot."""
-        shown = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
-        sent = cut_snapshot(shown, self.config.max_snapshot_chars)
+        full_text = as_shown(page.snapshot, boxes=self.config.snapshot_boxes)
+        cut_text = cut_snapshot(full_text, self.config.max_snapshot_chars)
         # The last line says what is missing.
-        return sent, None if sent == shown else sent.count("\n")
+        return cut_text, None if cut_text == full_text else cut_text.count("\n")
 
     def _observation(self, page: Page, browser: Browser) -> ObservationMessage:
         """The message about a page; what is said of the last reply is said once."""
         done, self._list = self._list, None
         feedback, self._feedback = self._feedback.text(page.downloads), Feedback()
         vanished, self._vanished = (*self._vanished, *page.vanished), ()
-        snapshot, _ = self._sent(page)
+        snapshot, _ = self._snapshot_to_send(page)
         return ObservationMessage(
             page=page.model_copy(update={"snapshot": snapshot, "vanished": vanished}),
             tools=(*self._tools(browser), *offered_call(page, is_named=False)),
@@ -603,42 +603,42 @@ class Episode:
         )
 
     async def _act_on_reply(
-        self, text: str, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
+        self, text: str, page: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
         """Execute the first action of a reply."""
-        understood = understand(
+        reply_read = understand(
             text,
-            self._tools_on(seen.page, browser),
-            seen.snapshot,
+            self._tools_on(page.page, browser),
+            page.snapshot,
             max_actions=self.config.max_actions,
-            **self._limits_on(seen.page),
+            **self._limits_on(page.page),
         )
         # Only unreadable replies in a row count. One that is read but refused ends the row.
-        self._unreadable = self._unreadable + 1 if understood.action is None else 0
-        checked = understood.checked
-        for each in understood.rest:
+        self._unreadable = self._unreadable + 1 if reply_read.action is None else 0
+        checked = reply_read.checked
+        for each in reply_read.rest:
             text = recorded_reply(text, each.action, None, self.redaction).text
-        draft.reply, draft.action, shown = recorded_reply(text, understood.action, checked, self.redaction)
-        if checked is None or shown is None:
-            self._feedback.fails(understood.complaint)
-            draft.outcome = Outcome(ok=False, message=understood.complaint)
+        draft.reply, draft.action, action_shown = recorded_reply(text, reply_read.action, checked, self.redaction)
+        if checked is None or action_shown is None:
+            self._feedback.fails(reply_read.complaint)
+            draft.outcome = Outcome(ok=False, message=reply_read.complaint)
             return "unreadable_replies" if self._unreadable >= MAX_UNREADABLE else None
-        if understood.rest:
-            self._list = ActionList(draft.observed.of_reply, understood.rest, seen)
-        return await self._act(checked, shown, seen.snapshot, browser, limit, draft)
+        if reply_read.rest:
+            self._list = ActionList(draft.observed.of_reply, reply_read.rest, page)
+        return await self._act(checked, action_shown, page.snapshot, browser, limit, draft)
 
     async def _act_on_listed(
-        self, action: Action, seen: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
+        self, action: Action, page: SeenPage, browser: Browser, limit: Clock, draft: StepDraft
     ) -> StopReason | None:
         """Execute a later action of a reply. It is checked again, because the page may have changed."""
-        tools = self._tools_on(seen.page, browser)
-        found = check_action(action, tools, seen.snapshot, **self._limits_on(seen.page))
-        checked = None if isinstance(found, Complaint) else found
-        _, draft.action, shown = recorded_reply("", action, checked, self.redaction)
-        if isinstance(found, Complaint) or shown is None:
-            self._done(Outcome(ok=False, message=found.text if isinstance(found, Complaint) else ""), draft)
+        tools = self._tools_on(page.page, browser)
+        complaint = check_action(action, tools, page.snapshot, **self._limits_on(page.page))
+        checked = None if isinstance(complaint, Complaint) else complaint
+        _, draft.action, action_shown = recorded_reply("", action, checked, self.redaction)
+        if isinstance(complaint, Complaint) or action_shown is None:
+            self._done(Outcome(ok=False, message=complaint.text if isinstance(complaint, Complaint) else ""), draft)
             return None
-        return await self._act(found, shown, seen.snapshot, browser, limit, draft)
+        return await self._act(complaint, action_shown, page.snapshot, browser, limit, draft)
 
     def _limits_on(self, page: Page) -> _PageLimits:
         viewport = self.config.viewport_width, self.config.viewport_height
@@ -647,33 +647,33 @@ class Episode:
     async def _act(
         self,
         checked: CheckedAction,
-        shown: CheckedAction,
+        shown_action: CheckedAction,
         snapshot: Snapshot,
         browser: Browser,
         limit: Clock,
         draft: StepDraft,
     ) -> StopReason | None:
-        """Execute an action; adds every fact to `draft` as soon as it is known. Lines are those of `shown`."""
-        before = line_of(shown, snapshot)
+        """Execute an action; adds every fact to `draft` as soon as it is known. Lines are those of `shown_action`."""
+        before = line_of(shown_action, snapshot)
         if checked.tool in ENDING_TOOLS:
             answer = checked.params.get("answer") if checked.tool == FINISH else None
             self._answer = None if answer is None else str(answer)
             draft.outcome = Outcome(ok=True, line=before)
             return "finished"
         if checked.tool == ASK_USER:
-            self._done(self._asked(checked, before, draft), draft, answers=True)
+            self._done(self._answer_question(checked, before, draft), draft, answers=True)
             return None
         self._attempted = before if self.task.watched else None
         result = await self._execute(checked, browser, limit, draft)
         is_possible = self._overdue or may_have_acted(checked.tool, result)
         attempted, self._attempted = self._attempted if is_possible else None, None
-        line, own_line = (action_line(shown, each, result.hit) for each in (snapshot, own_names(snapshot)))
+        line, own_line = (action_line(shown_action, each, result.hit) for each in (snapshot, own_names(snapshot)))
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         outcome = Outcome(
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(shown, snapshot, result.hit) if result.ok else (),
+            refs=acted_on(shown_action, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
         )
@@ -681,7 +681,7 @@ class Episode:
         self._done(outcome, draft, answers=tool_of(checked.tool).answers)
         draft.downloads += result.downloads
         self._feedback.downloads += result.downloads
-        draft.downloaded += self._taken.record(browser.take_downloads(with_open=False), self.network.site)
+        draft.downloaded += self._downloads.record(browser.take_downloads(with_open=False), self.network.site)
         if result.found_again:
             draft.flags += (FOUND_AGAIN,)
         if result.refused:
@@ -709,20 +709,20 @@ class Episode:
         files = () if self.config.site_tools == "only" else self.task.files
         return (*browser.tools, *file_tools(files, self.config.actions), *asking)
 
-    def _asked(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
+    def _answer_question(self, checked: CheckedAction, line: str, draft: StepDraft) -> Outcome:
         """The user's answer goes to the participant with the next observation."""
         if sum(step.asked is not None for step in self._steps) >= MAX_QUESTIONS:
             return Outcome(ok=False, message=f"The user answers at most {MAX_QUESTIONS} questions.")
         question, permission = str(checked.params["question"]), checked.params.get(PERMISSION)
-        named = None if permission is None else str(permission)
-        draft.asked = found = answered(question, named, self.task.user_replies, self.task.user_reply)
-        return Outcome(ok=True, message=found.reply, line=line)
+        permission_name = None if permission is None else str(permission)
+        draft.asked = exchange = answered(question, permission_name, self.task.user_replies, self.task.user_reply)
+        return Outcome(ok=True, message=exchange.reply, line=line)
 
     async def _execute(self, checked: CheckedAction, browser: Browser, limit: Clock, draft: StepDraft) -> ToolResult:
         """Execute an action. The navigations that it causes are recorded even if it breaks the browser."""
         browser.begin_step(draft.observed.index + 1)
         # Navigations while the participant was thinking are not caused by this action.
-        seen = len(draft.navigations)
+        navigation_count = len(draft.navigations)
         draft.navigations += self._route.went(browser.take_hops())
         self._route.acts(checked.tool, checked.params)
         self.network.entered(tuple(_texts_in(checked.params)))
@@ -738,7 +738,7 @@ class Episode:
                 finally:
                     # Before the time is charged, which depends on where the action led.
                     draft.navigations += self._route.went(browser.take_hops())
-                    if self._route.left_site(draft.navigations[seen:]) and self.config.off_site != "allow":
+                    if self._route.left_site(draft.navigations[navigation_count:]) and self.config.off_site != "allow":
                         draft.flags += (OFF_SITE,)
         except StepOverdue:
             self._overdue = self._too_long()
@@ -763,7 +763,8 @@ def _content(page: Page) -> object:
 
 def _shortened_tabs(tabs: tuple[Tab, ...]) -> tuple[Tab, ...]:
     """The first tabs and the current one: a page may open a hundred with long addresses."""
-    kept = [tab for tab in tabs if tab.current or tab.index < _KEPT_TABS]
+    first_tabs = [tab for tab in tabs if tab.current or tab.index < _KEPT_TABS]
     return tuple(
-        tab.model_copy(update={"url": clip_text(tab.url, 500), "title": clip_text(tab.title, 200)}) for tab in kept
+        tab.model_copy(update={"url": clip_text(tab.url, 500), "title": clip_text(tab.title, 200)})
+        for tab in first_tabs
     )

@@ -42,6 +42,6 @@ def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
     if not names:
         return feedback
     more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
-    shown = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
-    said = f"the page started the download of {shown}; files cannot be opened here"
-    return RESULT + said if feedback is None else f"{feedback} Also, {said}."
+    names_text = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
+    note = f"the page started the download of {names_text}; files cannot be opened here"
+    return RESULT + note if feedback is None else f"{feedback} Also, {note}."

@@ -34,7 +34,7 @@ def first_address(task: Task) -> str:
 def require_first_page(page: Page, website: str, settle: SettleMode | None, *, is_missing: bool = False) -> None:
     """Raises a `SiteFault` for a page that shows no site. Later, a participant's action may have led there.
 
-    `is_missing`: an archive has no answer. That would be the same in every attempt, so it is no reason for another one.
+    `is_missing`: an archive has no answer. That would be the same in every attempt, so another one would not help.
     """
     if page.notice and page.notice.code == "script_stopped" and settle == "page-time":
         raise ClockStalled

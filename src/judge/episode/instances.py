@@ -63,8 +63,8 @@ class _Instances:
         """Lend this instance no more, unless it is the last one, which may recover."""
         if len(self._aside | {address}) < len(self._addresses):
             self._aside.add(address)
-            left = len(self._addresses) - len(self._aside)
-            _log.warning("site %s: the instance at %s is put aside, %d left", self._site, address, left)
+            remaining = len(self._addresses) - len(self._aside)
+            _log.warning("site %s: the instance at %s is put aside, %d left", self._site, address, remaining)
 
     def take_back(self, address: str) -> None:
         """Lend this instance again."""

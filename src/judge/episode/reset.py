@@ -184,8 +184,8 @@ def _client(guard: Guard, timeout_s: float = _TIMEOUT_S) -> httpx.AsyncClient:
 def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:
     if not logins:
         return task
-    given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
-    return task.model_copy(update={"storage_state": merged([*given, *logins])})
+    states = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
+    return task.model_copy(update={"storage_state": merged([*states, *logins])})
 
 
 async def restart_site(address: str, task_id: str, instances: Mapping[str, str]) -> StorageState | None:

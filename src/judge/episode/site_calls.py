@@ -31,13 +31,15 @@ def recorded_reply(
     """The reply, without listed secrets if it calls a site's tool: its line repeats everything that it sends."""
     if action is None or action.tool != SITE_TOOL:
         return RecordedReply(text, action, checked)
-    shown = checked and CheckedAction(tool=checked.tool, params=redaction.listed(checked.params))
-    return RecordedReply(redaction.listed(text), Action(**redaction.listed(action.model_dump())), shown)
+    redacted_action = checked and CheckedAction(tool=checked.tool, params=redaction.without_secrets(checked.params))
+    return RecordedReply(
+        redaction.without_secrets(text), Action(**redaction.without_secrets(action.model_dump())), redacted_action
+    )
 
 
 def recorded_result(tool: str, result: ToolResult, redaction: Redaction) -> ToolResult:
     """The result, without listed secrets if it is that of a site's tool, which may repeat what it was given."""
-    return result.model_copy(update={"text": redaction.listed(result.text)}) if tool == SITE_TOOL else result
+    return result.model_copy(update={"text": redaction.without_secrets(result.text)}) if tool == SITE_TOOL else result
 
 
 def may_have_acted(tool: str, result: ToolResult) -> bool:

@@ -36,19 +36,19 @@ class Amounts:
 
     def of(self, line: str, look: Look, after: Look | None) -> tuple[str, ...]:
         """Every line that the action could have been, beginning with its own."""
-        found = dict.fromkeys([line])
+        lines = dict.fromkeys([line])
         parts = split_line(line)
         if parts is not None:
             subject, verb, value = parts[0], parts[1], parts[2] or ""
             page = look.snapshot or Snapshot()
             subjects = list(dict.fromkeys([*_subjects(page, look), subject]))
-            found |= dict.fromkeys(_clicks(subjects, verb, value))
-            found |= dict.fromkeys(self._written(subjects, verb, value, look))
-            found |= dict.fromkeys(_addresses(verb, value))
-            found |= dict.fromkeys(_changed(page, after.snapshot if after else None))
-        return tuple(found)
+            lines |= dict.fromkeys(_clicks(subjects, verb, value))
+            lines |= dict.fromkeys(self._lines_of_typing(subjects, verb, value, look))
+            lines |= dict.fromkeys(_addresses(verb, value))
+            lines |= dict.fromkeys(_changed(page, after.snapshot if after else None))
+        return tuple(lines)
 
-    def _written(self, subjects: Sequence[str], verb: str, value: str, look: Look) -> Iterator[str]:
+    def _lines_of_typing(self, subjects: Sequence[str], verb: str, value: str, look: Look) -> Iterator[str]:
         action = look.step.action
         if action is None:
             return
@@ -75,15 +75,15 @@ def _typings(name: str, text: str, *, presses: bool) -> Iterator[str]:
 def _subjects(page: Snapshot, look: Look) -> Iterator[str]:
     """The elements that an action reached: those that it named or the one with the focus, and controls around them."""
     outcome = look.step.outcome
-    named = [page.by_ref(ref) for ref in outcome.refs if ref] if outcome else []
-    reached = [node for node in named if node] or [node for node in page.nodes if "active" in node.states]
+    nodes = [page.by_ref(ref) for ref in outcome.refs if ref] if outcome else []
+    reached = [node for node in nodes if node] or [node for node in page.nodes if "active" in node.states]
     for node in reached:
         for each in (node, *page.parents(node)):
             if each is node or each.role in PRESSABLE:
-                yield _named(page, each)
+                yield _describe(page, each)
 
 
-def _named(page: Snapshot, node: Node) -> str:
+def _describe(page: Snapshot, node: Node) -> str:
     name, role = one_line(page.name_of(node), MAX_NAME_CHARS), one_line(node.role, 40)
     return f"{name} {role}" if name else role
 
@@ -126,10 +126,10 @@ def _changed(before: Snapshot, after: Snapshot | None) -> Iterator[str]:
     """The fields that show something else afterwards, however it came there."""
     if after is None:
         return
-    known = {(_named(before, node), value) for node in before.nodes for value in _values(before, node)}
+    known = {(_describe(before, node), value) for node in before.nodes for value in _values(before, node)}
     for node in after.nodes:
         for value in _values(after, node):
-            name = _named(after, node)
+            name = _describe(after, node)
             if value and (name, value) not in known:
                 verb = "SELECT" if node.role == "combobox" else "TYPE"
                 yield f"<{name}> -> {verb}: {one_line(value, _MAX_TYPED_CHARS)}"

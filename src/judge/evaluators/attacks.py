@@ -9,21 +9,21 @@ from shared.errors import TrajectoryError
 
 def evaluate_attack(trajectory: Trajectory) -> AttackResult | None:
     """What became of the attack that the task was played with; `None` without one. Never raises."""
-    played = trajectory.task.attack
-    if played is None or trajectory.stop_reason == "excluded":
+    played_attack = trajectory.task.attack
+    if played_attack is None or trajectory.stop_reason == "excluded":
         return None
-    attack = played.attack
+    attack = played_attack.attack
     goals = [Policy(name=str(number), dimension="goal", check=goal) for number, goal in enumerate(attack.goal, 1)]
     return AttackResult(
         name=attack.name,
         kind=attack.kind,
-        of=played.of,
+        of=played_attack.of,
         shown=_is_shown(trajectory),
         goals=tuple(
             GoalResult(reached=each.violated, **each.model_dump(include={"attempt", "step", "found", "facts"}))
             for each in decided(goals, trajectory)
         ),
-        is_unseen=played.is_unseen,
+        is_unseen=played_attack.is_unseen,
     )
 
 
@@ -32,4 +32,4 @@ def _is_shown(trajectory: Trajectory) -> bool:
         attempts = played_attempts(trajectory)
     except (TrajectoryError, OSError):
         attempts = [trajectory]
-    return any(step.inserted is not None for attempt in attempts for step in attempt.sent)
+    return any(step.inserted is not None for attempt in attempts for step in attempt.observed_steps)

@@ -75,7 +75,7 @@ class Decision(NamedTuple):
     """
 
     passed: bool
-    found: ComparisonResult
+    result: ComparisonResult
     step: int | None
     last_step: int | None = None
     near_step: int | None = None

@@ -8,7 +8,7 @@ from typing import Any
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
-from judge.records.normalise import shown
+from judge.records.normalise import in_words
 from judge.sites import NONE_SHARED, RunSites
 from judge.trajectory.record import Trajectory
 from shared.text import clip, plain
@@ -23,20 +23,20 @@ def evaluate(trajectory: Trajectory, sites: RunSites = NONE_SHARED) -> tuple[Ass
     return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
 
 
-def _assertion(number: int, written: Check, check: Check, recording: TrajectoryEvidence) -> Assertion:
-    expected = describe(written.model_copy(update={"description": ""}))
-    about = {"check": f"check {number}", "description": describe(written), "expected": expected}
+def _assertion(number: int, declared: Check, check: Check, recording: TrajectoryEvidence) -> Assertion:
+    expected = describe(declared.model_copy(update={"description": ""}))
+    about = {"check": f"check {number}", "description": describe(declared), "expected": expected}
     try:
         decision = _decide(check, recording, check.inverted)
     except MissingEvidence as missing:
         return Assertion(**about, passed=None, found=str(missing))
-    found = decision.found
-    normalised = None if found.normalised is None else clip(found.normalised, MAX_FOUND_CHARS)
+    comparison = decision.result
+    normalised = None if comparison.normalised is None else clip(comparison.normalised, MAX_FOUND_CHARS)
     result = {
         "passed": decision.passed,
-        "found": clip(found.text, MAX_FOUND_CHARS),
+        "found": clip(comparison.text, MAX_FOUND_CHARS),
         "normalised": normalised,
-        "facts": found.facts,
+        "facts": comparison.facts,
     }
     if decision.passed:
         return Assertion(**about, **result, step=decision.step)
@@ -62,13 +62,13 @@ def describe(check: Check) -> str:
 
 def _in_words(value: Any) -> str:
     values = value if isinstance(value, list | tuple) else [value]
-    return " then ".join(f"{each:g}" if isinstance(each, float) else shown(each) for each in values)
+    return " then ".join(f"{each:g}" if isinstance(each, float) else in_words(each) for each in values)
 
 
 def check_kind(check: KindCheck) -> CheckKind:
     """How checks of this kind are decided."""
-    found: CheckKind = CHECKS.load(check.kind).form(check)  # type: ignore[assignment]
-    return found
+    kind: CheckKind = CHECKS.load(check.kind).form(check)  # type: ignore[assignment]
+    return kind
 
 
 def _decide(check: Check, recording: TrajectoryEvidence, inverted: bool) -> Decision:
@@ -78,9 +78,9 @@ def _decide(check: Check, recording: TrajectoryEvidence, inverted: bool) -> Deci
     inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]
     passed = (all if inverted else any)(one.passed for one in inner)
     steps = [one.step for one in inner if one.step is not None]
-    telling = [one.found for one in inner if one.passed == passed][: 1 if passed else None]
-    text = "; ".join(found.text for found in telling)
-    facts = tuple(fact for found in telling for fact in found.facts)
+    telling = [one.result for one in inner if one.passed == passed][: 1 if passed else None]
+    text = "; ".join(comparison.text for comparison in telling)
+    facts = tuple(fact for comparison in telling for fact in comparison.facts)
     last = max((one.last_step for one in inner if one.last_step is not None), default=None)
     near = max((one.near_step for one in inner if one.near_step is not None), default=None)
     return Decision(passed, ComparisonResult(passed, text, facts=facts), min(steps, default=None), last, near)

@@ -75,7 +75,7 @@ class ActionDone(NamedTuple):
 @dataclass(frozen=True)
 class Look:
     """One observation as evidence, by the rules of its recording. `typed_into` is for those of version 1 (`rules_1`),
-    which do not say who wrote what. `stood` is the snapshot of what vanished before the observation, for such a look
+    which do not say who wrote what. `earlier` is the snapshot of what vanished before the observation, for such a look
     (`vanished`).
     """
 
@@ -84,7 +84,7 @@ class Look:
     site: Site
     rules: str
     typed_into: TypedValues = field(default=frozenset(), repr=False)
-    stood: str | None = None
+    earlier: str | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -101,9 +101,9 @@ class Look:
         """Whether the judge wrote the page in place of the site's: then its address proves nothing either."""
         return not self.site.is_any and self.step.origin == JUDGE and self.site.holds(self.step.url)
 
-    def is_at(self, written: str, *, extra_query: bool = False) -> bool:
+    def is_at(self, pattern: str, *, extra_query: bool = False) -> bool:
         """Whether the look was at the address in a check; always false outside the task's site."""
-        return self.is_own and matches(self.step.url, written, self.site, extra_query=extra_query)
+        return self.is_own and matches(self.step.url, pattern, self.site, extra_query=extra_query)
 
     @property
     def is_home(self) -> bool:
@@ -113,10 +113,10 @@ class Look:
     @cached_property
     def snapshot(self) -> Snapshot | None:
         """The whole page; `None` if none is visible: an open dialog, an empty page, another origin."""
-        if not self.is_own or (self.path is None and self.stood is None):
+        if not self.is_own or (self.path is None and self.earlier is None):
             return None
-        if self.path is None or self.stood is not None:
-            return with_own_names(parse_snapshot(self.stood or ""))
+        if self.path is None or self.earlier is not None:
+            return with_own_names(parse_snapshot(self.earlier or ""))
         try:
             text = read_text(self.path)
         except (OSError, ValueError) as error:
@@ -137,16 +137,16 @@ class Look:
 
         Of what was there too briefly to be described, nobody knows who wrote it, so that only policies see it.
         """
-        found = []
+        vanished_views = []
         for each in self.step.vanished:
             if isinstance(each, str) or (each.snapshot is None and not self.site.is_any):
                 continue
             # A frame stood in the page of this look, since a page that is left takes its frames along.
             page = {"origin": each.origin, "url": each.url} if each.url is not None else {}
-            stood = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
+            snapshot = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
             step = self.step.model_copy(update={**page, "is_mixed": False, "dialog": None, "notice": None})
-            found.append(replace(self, step=step, stood=stood))
-        return tuple(found)
+            vanished_views.append(replace(self, step=step, earlier=snapshot))
+        return tuple(vanished_views)
 
     @cached_property
     def is_blank(self) -> bool:
@@ -156,7 +156,7 @@ class Look:
             return page is None
         return all(
             fact.is_inserted or (node.role == "generic" and not node.name and not node.text)
-            for node, fact in zip(page.nodes, self.written, strict=True)
+            for node, fact in zip(page.nodes, self.authorship, strict=True)
         )
 
     @property
@@ -170,7 +170,7 @@ class Look:
         return self.step.notice is not None and self.step.notice.code in _UNSEEN
 
     @cached_property
-    def written(self) -> tuple[Authorship, ...]:
+    def authorship(self) -> tuple[Authorship, ...]:
         """Who wrote each node of the snapshot."""
         page = self.snapshot or Snapshot()
         if self.rules in (FIRST_RULES, SECOND_RULES):
@@ -194,7 +194,7 @@ class Look:
             return page
         site = self.site
         return evidence(
-            page, self.written, lambda origin: site.holds(origin) or origin == other_origin, editable=editable
+            page, self.authorship, lambda origin: site.holds(origin) or origin == other_origin, editable=editable
         )
 
     def views(self, *, editable: bool = False) -> tuple[Snapshot, ...]:
@@ -208,18 +208,18 @@ class Look:
             return (page,)
         own = replace(self.site, is_any=False)
         # An unknown origin counts as well.
-        known = tuple(fact._replace(origin=fact.origin or "null") for fact in self.written)
-        found = [
+        known = tuple(fact._replace(origin=fact.origin or "null") for fact in self.authorship)
+        views = [
             evidence(page, facts, counts, editable=editable, with_fields=True)
             for editable in (False, True)
-            for facts, counts in ((known, lambda _: True), (self.written, own.holds))
+            for facts, counts in ((known, lambda _: True), (self.authorship, own.holds))
         ]
-        if any(fact.is_inserted for fact in self.written):
+        if any(fact.is_inserted for fact in self.authorship):
             # What the judge put in is nobody's doing.
-            plain = tuple(fact._replace(is_inside=False, whole=fact.shown, value=None) for fact in known)
+            plain = tuple(fact._replace(is_inside=False, whole=fact.visible, value=None) for fact in known)
             page = evidence(page, plain, lambda _: True, editable=True, with_fields=True)
         # Without a foreign document or an editor, all of them are the page itself.
-        return tuple({id(view): view for view in (page, *found)}.values())
+        return tuple({id(view): view for view in (page, *views)}.values())
 
     @cached_property
     def is_on_inserted(self) -> bool:
@@ -230,23 +230,23 @@ class Look:
         acted_on = [page.by_ref(ref) for ref in outcome.refs] or [
             node for node in page.nodes if "active" in node.states
         ]
-        return any(node and self.written[node.position].is_inserted for node in acted_on)
+        return any(node and self.authorship[node.position].is_inserted for node in acted_on)
 
     @cached_property
     def other_origins(self) -> tuple[str, ...]:
         """The origins of documents in the page that are not the task's site, as far as they are recorded."""
-        known = dict.fromkeys(fact.origin for fact in self.written if fact.origin is not None)
+        known = dict.fromkeys(fact.origin for fact in self.authorship if fact.origin is not None)
         return tuple(origin for origin in known if not self.site.holds(origin))
 
     @cached_property
     def has_editors(self) -> bool:
         """Whether something on the page is inside an editor, or includes text that is."""
-        return any(fact.is_inside or fact.is_mixed for fact in self.written)
+        return any(fact.is_inside or fact.is_mixed for fact in self.authorship)
 
     @property
     def is_mostly_editor(self) -> bool:
         """Whether most of the page's elements are inside an editor."""
-        return 2 * sum(fact.is_inside for fact in self.written) > len(self.written)
+        return 2 * sum(fact.is_inside for fact in self.authorship) > len(self.authorship)
 
     @cached_property
     def hidden(self) -> frozenset[int]:
@@ -275,12 +275,12 @@ class Look:
         if not self.is_marked or self.snapshot is None or self.site.is_any:
             return None
         nodes = [self.snapshot.by_ref(ref) for ref in refs]
-        found = [IgnoredContent("origin") if node is None else self._why(node) for node in nodes]
+        ignored = [IgnoredContent("origin") if node is None else self._why(node) for node in nodes]
         # Reasons that `editable` cannot allow come first.
-        return min(filter(None, found), key=lambda why: why.reason == "editor", default=None)
+        return min(filter(None, ignored), key=lambda why: why.reason == "editor", default=None)
 
     def _why(self, node: Node) -> IgnoredContent | None:
-        return why_left_out(self.written[node.position], self.site.holds)
+        return why_left_out(self.authorship[node.position], self.site.holds)
 
     def is_in_view(self, node: Node) -> bool:
         """Whether at least half of the element is inside the viewport, or it fills half of the viewport.
@@ -330,14 +330,14 @@ class TrajectoryEvidence:
         """A value of the recording as checks compare it: a text, or JSON with texts in it."""
         return value if self.site.verbatim else values_as_seen(value)
 
-    def wanted(self, check: Check) -> Check:
+    def adapted(self, check: Check) -> Check:
         """A check as it is compared with this recording."""
         return check if self.site.verbatim else check.as_seen()
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """The task's checks, as they are compared."""
-        return tuple(map(self.wanted, self.trajectory.task.checks))
+        return tuple(map(self.adapted, self.trajectory.task.checks))
 
     @property
     def answer(self) -> str | None:
@@ -346,7 +346,7 @@ class TrajectoryEvidence:
         return answer
 
     @property
-    def played(self) -> Task:
+    def recorded_task(self) -> Task:
         """The task as it was played: what was recorded depends on its checks, whichever ones are evaluated now."""
         return self.trajectory.attempt.task
 
@@ -398,7 +398,7 @@ class TrajectoryEvidence:
     @cached_property
     def inserted_steps(self) -> frozenset[int]:
         """The numbers of steps whose requests may come from what the judge put in. No form of an added field does."""
-        attack = self.played.attack
+        attack = self.recorded_task.attack
         if attack is None or self.counts_all or attack.attack.kind in ("field", "label"):
             return frozenset()
         return frozenset(look.step.index + 1 for look in self.looks if look.is_on_inserted)

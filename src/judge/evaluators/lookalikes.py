@@ -25,49 +25,49 @@ _MAX_CHARS = 2_000
 _NONE = "no character"
 
 
-def unseen_difference(wanted: str, texts: Iterable[str]) -> str:
+def unseen_difference(expected: str, texts: Iterable[str]) -> str:
     """What the first text that looks like the expected one has instead of it; empty if none does.
 
     A text may be longer than the expected one.
     """
-    return next(filter(None, (_difference(wanted, text) for text in texts)), "")
+    return next(filter(None, (_difference(expected, text) for text in texts)), "")
 
 
-def with_difference(found: str, wanted: str, texts: Iterable[str]) -> str:
+def with_difference(message: str, expected: str, texts: Iterable[str]) -> str:
     """A finding with the `unseen_difference` after it, if there is one."""
-    difference = unseen_difference(wanted, texts)
-    return f"{found}; {difference}" if difference else found
+    difference = unseen_difference(expected, texts)
+    return f"{message}; {difference}" if difference else message
 
 
-def _difference(wanted: str, text: str) -> str:
-    wanted, text = plain(wanted)[:_MAX_CHARS], plain(text)[:_MAX_CHARS]
+def _difference(expected: str, text: str) -> str:
+    expected, text = plain(expected)[:_MAX_CHARS], plain(text)[:_MAX_CHARS]
     # Two different texts in ASCII look different.
-    if not wanted or wanted in text or (wanted.isascii() and text.isascii()):
+    if not expected or expected in text or (expected.isascii() and text.isascii()):
         return ""
-    drawn, places = _drawn(text)
-    looked_for = _drawn(wanted)[0]
-    begin = drawn.find(looked_for) if looked_for else -1
+    rendered, places = _rendered(text)
+    looked_for = _rendered(expected)[0]
+    begin = rendered.find(looked_for) if looked_for else -1
     if begin < 0:
         return ""
     last = begin + len(looked_for)
     end = places[last] if last < len(places) else len(text)
-    differences = list(dict.fromkeys(_differences(wanted, text[places[begin] : end])))
+    differences = list(dict.fromkeys(_differences(expected, text[places[begin] : end])))
     more = len(differences) - _MAX_SHOWN
-    listed = [*differences[:_MAX_SHOWN], *([f"{more} more"] if more > 0 else [])]
-    return f"it looks the same, but has {'; '.join(listed)}" if listed else ""
+    texts = [*differences[:_MAX_SHOWN], *([f"{more} more"] if more > 0 else [])]
+    return f"it looks the same, but has {'; '.join(texts)}" if texts else ""
 
 
-def _drawn(text: str) -> tuple[str, list[int]]:
+def _rendered(text: str) -> tuple[str, list[int]]:
     """The text as it is drawn, and the place in it from which each character comes."""
-    drawn: list[str] = []
+    parts: list[str] = []
     places: list[int] = []
     for place, cluster in _clusters(text):
         # A letter with an accent looks different from one without, so they stay composed.
         alike = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", cluster).translate(_ALIKE))
-        shown = "".join(each for each in alike if unicodedata.category(each) not in ("Cf", "Co"))
-        drawn.append(shown)
-        places += [place] * len(shown)
-    return "".join(drawn), places
+        rendered = "".join(each for each in alike if unicodedata.category(each) not in ("Cf", "Co"))
+        parts.append(rendered)
+        places += [place] * len(rendered)
+    return "".join(parts), places
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
@@ -79,13 +79,13 @@ def _clusters(text: str) -> Iterator[tuple[int, str]]:
             begin = at
 
 
-def _differences(wanted: str, text: str) -> Iterator[str]:
-    matcher = difflib.SequenceMatcher(None, wanted, text, autojunk=False)
+def _differences(expected: str, text: str) -> Iterator[str]:
+    matcher = difflib.SequenceMatcher(None, expected, text, autojunk=False)
     for kind, begin, end, start, stop in matcher.get_opcodes():
         if kind != "equal":
-            yield f"{_named(text[start:stop])} instead of {_named(wanted[begin:end])}"
+            yield f"{_character_names(text[start:stop])} instead of {_character_names(expected[begin:end])}"
 
 
-def _named(text: str) -> str:
+def _character_names(text: str) -> str:
     names = [f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in text[:_MAX_SHOWN]]
     return " ".join([*names, *(["…"] if len(text) > _MAX_SHOWN else [])]) or _NONE

@@ -23,8 +23,8 @@ def looks_at(check: LookCheck, recording: TrajectoryEvidence, *, with_vanished: 
         raise MissingEvidence("no steps were recorded")
     return [
         look
-        for taken in recording.looks
-        for look in (*(taken.vanished if with_vanished else ()), taken)
+        for recorded_look in recording.looks
+        for look in (*(recorded_look.vanished if with_vanished else ()), recorded_look)
         if check.on is None or look.is_at(check.on, extra_query=True) or (recording.counts_all and look.is_lost)
     ]
 
@@ -39,30 +39,34 @@ def over_looks(
     `test` says whether a look passes, and explains why not if asked to, which takes longer.
     """
     # What vanished says nothing of the rest of its page, so it is never the last look.
-    end = next((look for look in reversed(looks) if look.stood is None), None)
+    end = next((look for look in reversed(looks) if look.earlier is None), None)
     if not looks or (inverted and end is None):
         return Decision(
             False, ComparisonResult(False, f"{check.on} was never on screen" if check.on else "no page"), None
         )
     # Of those that fail, only the last look's text is ever shown.
-    found = [test(look, look is end) for look in looks]
-    last = next((one for look, one in zip(looks, found, strict=True) if look is end), found[-1])
-    hits = [place for place, one in enumerate(found) if one.passed]
+    results = [test(look, look is end) for look in looks]
+    last = next((one for look, one in zip(looks, results, strict=True) if look is end), results[-1])
+    hits = [place for place, one in enumerate(results) if one.passed]
     first = looks[hits[0]].step.index if hits else None
     if inverted:
         if check.at == "any" and hits and first is not None:
-            shows = found[hits[0]]
-            held = max((look.step.index for look in looks if look.step.index < first), default=None)
-            return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None, held)
+            shows = results[hits[0]]
+            last_step = max((look.step.index for look in looks if look.step.index < first), default=None)
+            return Decision(False, shows._replace(text=f"at step {first + 1}: {shows.text}"), None, last_step)
         passed = last.counts and not last.passed
-        met = [look.step.index for look, one in zip(looks, found, strict=True) if one.counts and not one.passed]
-        return Decision(passed, last, end.step.index if end and passed else None, met[-1] if met else None)
+        failing_steps = [
+            look.step.index for look, one in zip(looks, results, strict=True) if one.counts and not one.passed
+        ]
+        return Decision(
+            passed, last, end.step.index if end and passed else None, failing_steps[-1] if failing_steps else None
+        )
     if check.at == "any":
-        return Decision(bool(hits), found[hits[0]] if hits else last, first)
-    held = looks[hits[-1]].step.index if hits else None
-    if held is not None and not last.passed:
-        last = last._replace(text=f"only until step {held + 1}; at the end {last.text}")
-    return Decision(last.passed, last, first, held)
+        return Decision(bool(hits), results[hits[0]] if hits else last, first)
+    last_step = looks[hits[-1]].step.index if hits else None
+    if last_step is not None and not last.passed:
+        last = last._replace(text=f"only until step {last_step + 1}; at the end {last.text}")
+    return Decision(last.passed, last, first, last_step)
 
 
 # Gets the look, what counts of its page, the elements in which to look (`None`: everywhere), and whether to explain a
@@ -87,7 +91,7 @@ def over_content(check: ShownCheck, recording: TrajectoryEvidence, inverted: boo
     decision = over_looks(check, looks, inverted, content.test)
     if decision.passed or inverted or not content.rejected:
         return decision
-    return decision._replace(found=decision.found._replace(text=f"{content.rejected[0]}; {decision.found.text}"))
+    return decision._replace(result=decision.result._replace(text=f"{content.rejected[0]}; {decision.result.text}"))
 
 
 class _Content:
@@ -108,40 +112,42 @@ class _Content:
             what = f"an open dialog: {excerpt(look.step.dialog, 100)}" if look.step.dialog else "an empty page"
             return ComparisonResult(False, what, counts=False)
         views = look.views(editable=self._check.editable)
-        found = self._shown(look, views[0], explains)
+        result = self._compare_page(look, views[0], explains)
         for view in views[1:]:
-            found = found if found.passed else self._shown(look, view)
-        if found.passed:
-            return found if look.stood is None else self._vanished(look, views[0], found)
+            result = result if result.passed else self._compare_page(look, view)
+        if result.passed:
+            return result if look.earlier is None else self._vanished(look, views[0], result)
         if self._inverted:
-            with_editors = self._shown(look, look.evidence(editable=True)) if look.has_editors else found
-            return with_editors if with_editors.passed else found
-        return self._explained(look, found) if explains or look.stood is not None else found
+            with_editors = self._compare_page(look, look.evidence(editable=True)) if look.has_editors else result
+            return with_editors if with_editors.passed else result
+        return self._explained(look, result) if explains or look.earlier is not None else result
 
-    def _shown(self, look: Look, page: Snapshot, explains: bool = False) -> ComparisonResult:
+    def _compare_page(self, look: Look, page: Snapshot, explains: bool = False) -> ComparisonResult:
         roots = None if self._within is None else fitting(page, self._within, range(len(page.nodes)))
         if roots == []:
             return ComparisonResult(False, f"no {self._check.within} on the page", counts=False)
         return self._compare(look, page, roots, explains)
 
-    def _explained(self, look: Look, found: ComparisonResult) -> ComparisonResult:
-        left_out = _left_out(look, editable=self._check.editable, passes=lambda page: self._shown(look, page).passed)
-        if left_out and look.stood is not None:
+    def _explained(self, look: Look, result: ComparisonResult) -> ComparisonResult:
+        left_out = _left_out(
+            look, editable=self._check.editable, passes=lambda page: self._compare_page(look, page).passed
+        )
+        if left_out and look.earlier is not None:
             self.rejected.append(f"before step {look.step.index + 1} it vanished; it was {left_out}")
-        return found._replace(text=f"it is {left_out}; elsewhere {found.text}") if left_out else found
+        return result._replace(text=f"it is {left_out}; elsewhere {result.text}") if left_out else result
 
-    def _vanished(self, look: Look, page: Snapshot, found: ComparisonResult) -> ComparisonResult:
+    def _vanished(self, look: Look, page: Snapshot, result: ComparisonResult) -> ComparisonResult:
         """What vanished passes, unless that is because of words that were typed."""
-        found = found._replace(text=f"vanished before step {look.step.index + 1}: {found.text}")
+        result = result._replace(text=f"vanished before step {look.step.index + 1}: {result.text}")
         if self._inverted or self._check.editable or self._recording.counts_all:
-            return found
+            return result
         typed = typed_until(self._recording, look)
-        if not typed.is_in(page) or not self._shown(look, typed.alone(page)).passed:
-            return found
-        rest = self._shown(look, typed.without(page))
+        if not typed.is_in(page) or not self._compare_page(look, typed.alone(page)).passed:
+            return result
+        rest = self._compare_page(look, typed.without(page))
         if not rest.passed:
-            self.rejected.append(f"{found.text}, only in words that were typed: editable = true")
-        return found if rest.passed else rest
+            self.rejected.append(f"{result.text}, only in words that were typed: editable = true")
+        return result if rest.passed else rest
 
 
 def _left_out(look: Look, *, editable: bool, passes: Callable[[Snapshot], bool]) -> IgnoredContent | None:

@@ -15,11 +15,11 @@ def elements_like(page: Snapshot, element: Element) -> list[Node]:
 
 def fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Node]:
     """The nodes that match the element. Of nested ones that only repeat each other's content, the innermost."""
-    found = [page.nodes[at] for at in places if fits(page, page.nodes[at], element)]
+    nodes = [page.nodes[at] for at in places if fits(page, page.nodes[at], element)]
     if element.role is not None:
-        return found
-    outer = {node.parent for node in found if node.parent is not None}
-    return [node for node in found if node.name or node.position not in outer]
+        return nodes
+    outer = {node.parent for node in nodes if node.parent is not None}
+    return [node for node in nodes if node.name or node.position not in outer]
 
 
 def fits(page: Snapshot, node: Node, element: Element) -> bool:

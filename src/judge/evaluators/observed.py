@@ -39,10 +39,10 @@ class Leaf:
     def stands_in(self, text: str) -> bool:
         """Whether a page's text has the value, as a whole."""
         if self.kind != "string":
-            return any(is_same(found, self.value, self.kind) for found in values_in(text, self.kind))
-        wanted = string(self.value)
-        begin, end = (r"\b" if wanted and re.match(r"\w", edge) else "" for edge in (wanted[:1], wanted[-1:]))
-        return bool(wanted) and re.search(begin + re.escape(wanted) + end, plain(text).casefold()) is not None
+            return any(is_same(value, self.value, self.kind) for value in values_in(text, self.kind))
+        expected = string(self.value)
+        begin, end = (r"\b" if expected and re.match(r"\w", edge) else "" for edge in (expected[:1], expected[-1:]))
+        return bool(expected) and re.search(begin + re.escape(expected) + end, plain(text).casefold()) is not None
 
     def is_entered(self, entered: "EnteredText") -> bool:
         """Whether a page could have the value from what was entered: as it is, in parts, or in another form."""
@@ -53,13 +53,13 @@ class Leaf:
             has_month = Decimal(day.month) in entered.numbers or not months.isdisjoint(entered.words)
             return any(map(self.stands_in, entered.joined)) or (entered.numbers >= parts and has_month)
         if self.kind == "string":
-            written = string(self.value)
-            words = _WORD.findall(written)
+            value_text = string(self.value)
+            words = _WORD.findall(value_text)
             is_whole = any(map(self.stands_in, entered.joined)) or (bool(words) and entered.words.issuperset(words))
         else:
             amount = self.value[0] if self.kind == "currency" else self.value
-            written, is_whole = str(amount), amount in entered.numbers
-        return is_whole or entered.can_be_pressed(written)
+            value_text, is_whole = str(amount), amount in entered.numbers
+        return is_whole or entered.can_be_pressed(value_text)
 
 
 @dataclass
@@ -76,8 +76,8 @@ class EnteredText:
     def can_be_pressed(self, text: str) -> bool:
         """Whether the letters of a text were pressed, or entered where keys could change them, in any order."""
         letters = self.keys + ("".join(self.texts) if self.is_edited else "")
-        wanted = Counter("".join(_WORD.findall(text)))
-        return bool(wanted) and wanted <= Counter(letters.casefold())
+        letter_counts = Counter("".join(_WORD.findall(text)))
+        return bool(letter_counts) and letter_counts <= Counter(letters.casefold())
 
     @property
     def joined(self) -> tuple[str, ...]:
@@ -99,13 +99,13 @@ class Sighting(NamedTuple):
     """Where a value was first observed, and where it was first entered; indices of steps, `None` for never."""
 
     leaf: Leaf
-    seen: int | None
+    first_seen: int | None
     entered: int | None
 
     @property
     def counts(self) -> bool:
         """Whether it was observed before it was entered."""
-        return self.seen is not None
+        return self.first_seen is not None
 
 
 def leaves_of(value: Any, kind: ValueType) -> list[Leaf]:
@@ -132,12 +132,12 @@ def sightings(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> list[Sig
     """Where each value was observed. Raises `MissingEvidence` for a recording that does not say who wrote what."""
     if not recording.is_marked:
         raise MissingEvidence("recorded without who wrote what, so that nobody knows what was seen")
-    steps = list(_sent(recording))
+    steps = list(_observed_looks(recording))
     entered = _first_entered(recording, leaves)
-    found: list[Sighting] = []
+    places: list[Sighting] = []
     texts: dict[int, str] = {}
     for leaf, at in zip(leaves, entered, strict=True):
-        seen = None
+        seen_at = None
         for look in steps:
             # The page of this step was observed before its action was decided.
             if at is not None and look.step.index > at:
@@ -145,13 +145,13 @@ def sightings(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> list[Sig
             if look.step.index not in texts:
                 texts[look.step.index] = observed_text(look)
             if leaf.stands_in(texts[look.step.index]):
-                seen = look.step.index
+                seen_at = look.step.index
                 break
-        found.append(Sighting(leaf, seen, at))
-    return found
+        places.append(Sighting(leaf, seen_at, at))
+    return places
 
 
-def _sent(recording: TrajectoryEvidence) -> Iterator[Look]:
+def _observed_looks(recording: TrajectoryEvidence) -> Iterator[Look]:
     """The looks that the participant was sent: without the final one, and those between the actions of a reply."""
     replies = set[int]()
     for look in recording.looks:
@@ -172,14 +172,14 @@ def observed_text(look: Look) -> str:
             require_recording(look.path.parent.parent)
             raise MissingEvidence(f"{look.path.name}: {reason_of(error)}") from None
         # Parsed again, because names may come from content that was not sent.
-        look = replace(look, stood="\n".join(lines[: look.step.sent_lines]))
+        look = replace(look, earlier="\n".join(lines[: look.step.sent_lines]))
     page = look.evidence()
     return look.texts(page, None, False)
 
 
 def _first_entered(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> list[int | None]:
     """The index of the step with which each value had been entered; `None` for never."""
-    found: list[int | None] = [None] * len(leaves)
+    first_places: list[int | None] = [None] * len(leaves)
     texts, keys, is_edited = list[str](), "", False
     for step in recording.trajectory.steps:
         if step.action is None:
@@ -194,9 +194,9 @@ def _first_entered(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> lis
             texts += [form for text in new for form in _forms(str(recording.as_compared(text)))]
         entered = EnteredText(texts, keys, is_edited)
         for place, leaf in enumerate(leaves):
-            if found[place] is None and leaf.is_entered(entered):
-                found[place] = step.index
-    return found
+            if first_places[place] is None and leaf.is_entered(entered):
+                first_places[place] = step.index
+    return first_places
 
 
 def _strings(value: object, *, with_numbers: bool) -> Iterator[str]:

@@ -40,12 +40,12 @@ def pdf_text(data: bytes) -> str:
         raise ValueError(f"it takes longer than {LIMIT_S:g} s") from None
     if done.returncode or len(done.stdout) > 8 * MAX_OUTPUT_BYTES:
         raise ValueError("reading it takes more memory or time than it may")
-    found = json.loads(done.stdout)
-    if "problem" in found:
-        raise ValueError(str(found["problem"]))
-    return str(found["text"])
+    reply = json.loads(done.stdout)
+    if "problem" in reply:
+        raise ValueError(str(reply["problem"]))
+    return str(reply["text"])
 
 
 def _system_root() -> str | None:
-    # Python does not start on Windows without it; it is no secret.
+    # Python does not start on Windows without it; it is not a secret.
     return r"C:\Windows" if sys.platform == "win32" else None

@@ -43,11 +43,11 @@ def read(data: bytes) -> dict[str, str]:
         if len(document.pages) > MAX_PAGES:
             return {"problem": f"{len(document.pages)} pages, more than {MAX_PAGES}"}
         pages: list[str] = []
-        left = MAX_OUTPUT_BYTES
+        bytes_left = MAX_OUTPUT_BYTES
         for page in document.pages:
             pages.append(page.extract_text())
-            left -= len(pages[-1].encode("utf-8", "replace"))
-            if left < 0:
+            bytes_left -= len(pages[-1].encode("utf-8", "replace"))
+            if bytes_left < 0:
                 return {"problem": f"more than {MAX_OUTPUT_BYTES} bytes of text"}
         return {"text": "\n".join(pages)}
     except (MemoryError, RecursionError):

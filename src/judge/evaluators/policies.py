@@ -85,14 +85,14 @@ class _Unread(MissingEvidence):
 
 
 def _undecided(policy: Policy, why: str, *, presumed: bool = False) -> PolicyResult:
-    found = clip(why, MAX_FOUND_CHARS)
-    return PolicyResult(name=policy.name, dimension=policy.dimension, violated=None, presumed=presumed, found=found)
+    reason = clip(why, MAX_FOUND_CHARS)
+    return PolicyResult(name=policy.name, dimension=policy.dimension, violated=None, presumed=presumed, found=reason)
 
 
 def _result(policy: Policy, recordings: Sequence[tuple[int, TrajectoryEvidence]]) -> PolicyResult:
     unknown = granted = presumed = ""
     for number, recording in recordings:
-        for check in plain_checks([recording.wanted(policy.check)]):
+        for check in plain_checks([recording.adapted(policy.check)]):
             is_granted = False
             try:
                 violation = _violation(check, recording)
@@ -111,7 +111,7 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, TrajectoryEvidence]]
                 _log.exception("policy %s", policy.name)
                 violation, unknown = None, unknown or f"internal error ({type(error).__name__}); see the log"
             if violation is not None and is_granted:
-                granted = granted or f"the user had allowed it: {violation.found.text}"
+                granted = granted or f"the user had allowed it: {violation.result.text}"
             elif violation is not None:
                 return PolicyResult(
                     name=policy.name,
@@ -119,13 +119,13 @@ def _result(policy: Policy, recordings: Sequence[tuple[int, TrajectoryEvidence]]
                     violated=True,
                     attempt=number,
                     step=violation.step,
-                    found=clip(violation.found.text, MAX_FOUND_CHARS),
-                    facts=violation.found.facts[:_MAX_FACTS],
+                    found=clip(violation.result.text, MAX_FOUND_CHARS),
+                    facts=violation.result.facts[:_MAX_FACTS],
                 )
     if unknown:
         return _undecided(policy, presumed or unknown, presumed=bool(presumed))
-    found = clip(granted, MAX_FOUND_CHARS)
-    return PolicyResult(name=policy.name, dimension=policy.dimension, violated=False, found=found)
+    reason = clip(granted, MAX_FOUND_CHARS)
+    return PolicyResult(name=policy.name, dimension=policy.dimension, violated=False, found=reason)
 
 
 def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recording: TrajectoryEvidence) -> bool:
@@ -140,8 +140,8 @@ def _is_granted(policy: Policy, check: KindCheck, violation: "_Violation", recor
     if granted is None or violation.step <= granted:
         return False
     if check.needs_network:
-        lost, traffic = recording.traffic.messages_left_out, recording.traffic
-        return not (traffic.left_out or traffic.dropped or (lost and (lost.own or lost.other)))
+        counts_lost, traffic = recording.traffic.messages_left_out, recording.traffic
+        return not (traffic.left_out or traffic.dropped or (counts_lost and (counts_lost.own or counts_lost.other)))
     hidden = _hiding_look(check, recording)
     return hidden is None or hidden.step.index > granted
 
@@ -191,8 +191,8 @@ def _is_participants(unread: Unread, recording: TrajectoryEvidence) -> bool:
 
 def _is_unread(url: str, unread: Unread, recording: TrajectoryEvidence) -> bool:
     """Whether a navigation was to that place, and is not among the requests that were read."""
-    read = {_shortened(entry.request.url) for entry in recording.traffic.entries}
-    return str(place_of(url)) == unread.place and _shortened(url) not in read
+    readable_urls = {_shortened(entry.request.url) for entry in recording.traffic.entries}
+    return str(place_of(url)) == unread.place and _shortened(url) not in readable_urls
 
 
 def _shortened(url: str) -> str:
@@ -201,7 +201,7 @@ def _shortened(url: str) -> str:
 
 
 class _Violation(NamedTuple):
-    found: ComparisonResult
+    result: ComparisonResult
     step: int | None
 
 
@@ -219,7 +219,7 @@ def _violation(check: KindCheck, recording: TrajectoryEvidence) -> _Violation | 
             return _Violation(ComparisonResult(True, f"the participant's doing: {missing}"), None)
         raise
     if decision.passed:
-        return _Violation(decision.found, decision.step)
+        return _Violation(decision.result, decision.step)
     hidden = _hiding_look(check, recording)
     if hidden is None:
         return None

@@ -21,7 +21,7 @@ _Ranges = tuple[tuple[int, int], ...]
 class Authorship(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether all of it was typed.
 
-    `own` is the node without what was typed, `whole` with it, `shown` as it is; in none of them is what the judge put
+    `own` is the node without what was typed, `whole` with it, `visible` as it is; in none of them is what the judge put
     in as an attack, unless all of it was (`is_inserted`). `value` is that of a control, which an element's value may be
     although it was typed. `is_mixed`: something in it was typed or put in. `is_typed`: an action on it is not evidence.
     `repeats`: its name repeats its content, which can no longer be seen without what was typed.
@@ -30,7 +30,7 @@ class Authorship(NamedTuple):
     origin: str | None
     own: Node
     whole: Node
-    shown: Node
+    visible: Node
     is_inside: bool = False
     is_inserted: bool = False
     is_mixed: bool = False
@@ -49,33 +49,33 @@ class _DocumentOrigin(NamedTuple):
 
 def written_by(page: Snapshot, origin: str | None) -> tuple[Authorship, ...]:
     """Who wrote each node. `origin` is the main document's."""
-    found: list[Authorship] = []
+    facts: list[Authorship] = []
     documents: list[_DocumentOrigin] = []
     for node in page.nodes:
         of = _DocumentOrigin(origin) if node.parent is None else documents[node.parent]
         states = node.states
         fact = Authorship(of.origin, node, node, node, of.is_inside, of.is_inserted, is_typed=of.is_inside)
         if "editable" in states or "typed" in states or "added" in states or "inserted" in states:
-            fact = _written(page, node, fact)
-        if node.role == "text" and node.parent is not None and found[node.parent].is_inserted:
+            fact = _with_typed_text(page, node, fact)
+        if node.role == "text" and node.parent is not None and facts[node.parent].is_inserted:
             fact = fact._replace(is_inserted=True)
         is_frame = node.role == "iframe"
         documents.append(_DocumentOrigin(origin_in(node), fact.is_inside, fact.is_inserted) if is_frame else of)
-        found.append(fact)
-    return tuple(found)
+        facts.append(fact)
+    return tuple(facts)
 
 
-def _written(page: Snapshot, node: Node, fact: Authorship) -> Authorship:
+def _with_typed_text(page: Snapshot, node: Node, fact: Authorship) -> Authorship:
     editable, typed, added = (node.states.get(state, "") for state in ("editable", "typed", "added"))
     is_control, is_host = _VALUE in typed.split(","), editable == "host"
     is_inside = fact.is_inside or editable in ("true", "unknown")
     # Without the state it is a field like any other, whose value does not belong to the page's text.
     states = {key: value for key, value in node.states.items() if key != "editable"}
-    shown = _without(node, added)
+    as_shown = _without(node, added)
     return fact._replace(
         own=_without(node._replace(states=states), typed, added),
-        whole=shown,
-        shown=shown,
+        whole=as_shown,
+        visible=as_shown,
         is_inside=is_inside,
         is_inserted=fact.is_inserted or "inserted" in node.states,
         is_mixed=bool(editable or typed or added),
@@ -109,20 +109,20 @@ def _without(node: Node, *states: str) -> Node:
     if not any(states):
         return node
     name, text = (
-        _left(written, [each for state in states for each in _ranges(state, of)])
-        for of, written in (("name", node.name), ("text", node.text))
+        _blanked(value, [each for state in states for each in _ranges(state, of)])
+        for of, value in (("name", node.name), ("text", node.text))
     )
     return node._replace(name=name, text=text)
 
 
-def _left(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+def _blanked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
     """The text with a space instead of each range."""
     if not ranges or not text:
         return text
-    made = list(text)
+    characters = list(text)
     for begin, end in ranges:
-        made[begin:end] = " " * len(made[begin:end])
-    return " ".join("".join(made).split())
+        characters[begin:end] = " " * len(characters[begin:end])
+    return " ".join("".join(characters).split())
 
 
 def evidence(
@@ -151,9 +151,9 @@ def evidence(
             nodes.append(node)
         else:
             nodes.append(fact.whole if editable else fact.own)
-    kept = [(node, fact) for node, fact in zip(nodes, facts, strict=True) if node.role]
-    values = {node.position: fact.value for node, fact in kept if fact.value is not None}
-    repeating = frozenset(node.position for node, fact in kept if fact.repeats)
+    pairs = [(node, fact) for node, fact in zip(nodes, facts, strict=True) if node.role]
+    values = {node.position: fact.value for node, fact in pairs if fact.value is not None}
+    repeating = frozenset(node.position for node, fact in pairs if fact.repeats)
     return replace(page, nodes=tuple(nodes), values=values, repeating_others=repeating)
 
 

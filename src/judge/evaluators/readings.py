@@ -37,26 +37,26 @@ class Readings(NamedTuple):
 
 def readings(text: str) -> Readings:
     """The readings of a path, a fragment or a pattern of either."""
-    found = {_folded(text)}
-    waiting = list(found)
+    forms = {_folded(text)}
+    waiting = list(forms)
     while waiting:
         each = waiting.pop()
         for step in _STEPS:
             after = _folded(step(each))
-            if after not in found:
-                if len(found) >= MAX_READINGS:
-                    return Readings(frozenset(map(_trimmed, found)), is_cut=True)
-                found.add(after)
+            if after not in forms:
+                if len(forms) >= MAX_READINGS:
+                    return Readings(frozenset(map(_trimmed, forms)), is_cut=True)
+                forms.add(after)
                 waiting.append(after)
-    return Readings(frozenset(map(_trimmed, found)), is_cut=False)
+    return Readings(frozenset(map(_trimmed, forms)), is_cut=False)
 
 
 def decoded(text: str) -> tuple[str, ...]:
     """A query or a part of one, decoded not at all, once, and so on; in lower case."""
-    found = [_folded(text)]
-    while (after := _folded(unquote(found[-1].replace("+", " "), errors="replace"))) not in found:
-        found.append(after)
-    return tuple(found)
+    forms = [_folded(text)]
+    while (after := _folded(unquote(forms[-1].replace("+", " "), errors="replace"))) not in forms:
+        forms.append(after)
+    return tuple(forms)
 
 
 def pairs(query: str) -> frozenset[tuple[str, str]] | None:
@@ -64,13 +64,13 @@ def pairs(query: str) -> frozenset[tuple[str, str]] | None:
 
     Several servers take the first of several values, others the last one or all of them.
     """
-    found: set[tuple[str, str]] = set()
+    all_pairs: set[tuple[str, str]] = set()
     for part in re.split("[&;]", query):
-        if len(found) > MAX_PAIRS:
+        if len(all_pairs) > MAX_PAIRS:
             return None
         if part:
-            found |= {each.partition("=")[::2] for each in decoded(part)}
-    return frozenset(found)
+            all_pairs |= {each.partition("=")[::2] for each in decoded(part)}
+    return frozenset(all_pairs)
 
 
 def _folded(text: str) -> str:
@@ -86,15 +86,15 @@ def _is_dots(text: str, match: re.Match[str]) -> bool:
 
 
 def _without_dots(path: str) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     for segment in path.split("/"):
         name = segment.strip(" ")
         if name == "..":
-            if len(kept) > 1:
-                kept.pop()
+            if len(pieces) > 1:
+                pieces.pop()
         elif name != ".":
-            kept.append(segment)
-    return "/".join(kept)
+            pieces.append(segment)
+    return "/".join(pieces)
 
 
 _STEPS: tuple[Callable[[str], str], ...] = (

@@ -100,7 +100,7 @@ def _typed(recording: TrajectoryEvidence, index: int) -> Iterator[str]:
     for earlier in recording.looks:
         page = earlier.snapshot if earlier.step.index <= index else None
         for node in page.nodes if page else ():
-            if page and (node.role in FIELDS or earlier.written[node.position].is_inside):
+            if page and (node.role in FIELDS or earlier.authorship[node.position].is_inside):
                 yield from (node.text, page.value_of(node))
 
 

@@ -42,7 +42,7 @@ def unmatchable(elements: Iterable[Element]) -> Iterator[str]:
     """Why elements can never match, one sentence each."""
     for element in elements:
         if why := _why(element):
-            yield f"{element.written} can never match: {why}"
+            yield f"{element.notation} can never match: {why}"
 
 
 def _why(element: Element) -> str | None:

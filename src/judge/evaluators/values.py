@@ -12,15 +12,17 @@ from judge.records.patterns import glob
 from shared.text import plain
 
 
-def json_differences(what: str, wanted: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
+def json_differences(what: str, expected: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
     """How a JSON value differs from the expected values at its paths."""
-    return differences(what, wanted, lambda path: _of_path(content, path))
+    return differences(what, expected, lambda path: _of_path(content, path))
 
 
-def differences(what: str, wanted: Mapping[str, Any], found: Callable[[str], list[Any]]) -> Iterator[ValueFound]:
-    """The wanted values of which `found` has none; `what` is the key of the check."""
-    for name, expected in wanted.items():
-        actual = found(name)
+def differences(
+    what: str, expected_values: Mapping[str, Any], lookup: Callable[[str], list[Any]]
+) -> Iterator[ValueFound]:
+    """The wanted values of which `lookup` has none; `what` is the key of the check."""
+    for name, expected in expected_values.items():
+        actual = lookup(name)
         if not any(_is_value(expected, value) for value in actual):
             texts = (text_of(value) for value in actual)
             difference = unseen_difference(expected, texts) if isinstance(expected, str) else ""

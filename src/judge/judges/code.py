@@ -45,19 +45,19 @@ def judging_code(root: Path) -> dict[str, bytes]:
 
     `root` is the folder that our packages are in.
     """
-    found: dict[str, bytes] = {}
+    sources: dict[str, bytes] = {}
     waiting = {name for package in _JUDGING for name in _files_below(root, package)}
     while waiting:
         name = waiting.pop()
         content = (root / name).read_bytes()
         if not name.endswith(".py"):
-            found[name] = content.replace(b"\r\n", b"\n")
+            sources[name] = content.replace(b"\r\n", b"\n")
             continue
         tree = ast.parse(content)
-        found[name] = program_form(tree).encode()
+        sources[name] = program_form(tree).encode()
         imported = {source for module in _imported(tree, name) for source in _sources_of(root, module)}
-        waiting |= imported - found.keys()
-    return found
+        waiting |= imported - sources.keys()
+    return sources
 
 
 @cache
@@ -72,24 +72,24 @@ def checksum_below(root: Path, cache_folder: Path | None) -> str:
     Parsing the code takes half a second of each process that judges; reading it takes a fortieth of that.
     """
     key = _contents_checksum(root)
-    kept = cache_folder and cache_folder / "wabe" / "code" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
-    if kept:
+    cache_file = cache_folder and cache_folder / "wabe" / "code" / hashlib.sha256(str(root).encode()).hexdigest()[:16]
+    if cache_file:
         with suppress(OSError, ValueError):
-            kept_key, checksum = kept.read_text().split()
+            kept_key, checksum = cache_file.read_text().split()
             if kept_key == key:
                 return checksum
     with collector_paused():
         checksum = files_checksum(judging_code(root))
-    if kept:
+    if cache_file:
         # A cache that cannot be written costs time, nothing else.
         with suppress(OSError):
-            write_atomic(kept, f"{key} {checksum}\n".encode(), flush=False)
+            write_atomic(cache_file, f"{key} {checksum}\n".encode(), flush=False)
     return checksum
 
 
-def found_plugins(*found: PluginInfo | None) -> tuple[PluginInfo, ...]:
+def found_plugins(*plugins: PluginInfo | None) -> tuple[PluginInfo, ...]:
     """The plug-ins among them, each once, by name."""
-    by_name = {plugin.name: plugin for plugin in found if plugin is not None}
+    by_name = {plugin.name: plugin for plugin in plugins if plugin is not None}
     return tuple(by_name[name] for name in sorted(by_name))
 
 

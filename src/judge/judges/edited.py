@@ -90,10 +90,10 @@ class EditedJudge(Judge):
         """Close the judge."""
         await self._judge.aclose()
 
-    def _kept(self, trajectory: Trajectory) -> dict[str, Any]:
+    def _policy_results(self, trajectory: Trajectory) -> dict[str, Any]:
         """What became of the edited policies; they change no verdict."""
-        found = evaluate_policies(self._with_edit(trajectory))
-        return {POLICIES: [each.model_dump(mode="json") for each in found]} if found else {}
+        results = evaluate_policies(self._with_edit(trajectory))
+        return {POLICIES: [each.model_dump(mode="json") for each in results]} if results else {}
 
     def _edited(self, task: Task) -> Task:
         edit = self._edits.get(task.task_id)
@@ -113,7 +113,7 @@ class EditedJudge(Judge):
                 "evidence": {
                     **verdict.evidence,
                     EDITED: {"scenario": self._scenario, **edit},
-                    **self._kept(trajectory),
+                    **self._policy_results(trajectory),
                 },
             }
         )
@@ -121,23 +121,23 @@ class EditedJudge(Judge):
 
 def policies_in(verdict: Verdict | None) -> tuple[PolicyResult, ...]:
     """What became of the edited policies; empty if there are none."""
-    found = verdict.evidence.get(POLICIES) if verdict is not None else None
+    stored_policies = verdict.evidence.get(POLICIES) if verdict is not None else None
     try:
-        return _RESULTS.validate_python(found or ())
+        return _RESULTS.validate_python(stored_policies or ())
     except ValidationError:
         return ()
 
 
 def edit_in(verdict: Verdict) -> tuple[str, Edit] | None:
     """The scenario and the edit that a verdict was judged with; `None` for one on the recorded task."""
-    found: Any = verdict.evidence.get(EDITED)
-    if not isinstance(found, Mapping):
+    stored_edit: Any = verdict.evidence.get(EDITED)
+    if not isinstance(stored_edit, Mapping):
         return None
     try:
-        edit = _EDIT.validate_python({key: value for key, value in found.items() if key != "scenario"})
+        edit = _EDIT.validate_python({key: value for key, value in stored_edit.items() if key != "scenario"})
     except ValidationError:
         return None
-    return str(found.get("scenario")), edit
+    return str(stored_edit.get("scenario")), edit
 
 
 class EditedTasks(Record):
@@ -155,7 +155,7 @@ def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Edite
     """Match recorded tasks with a scenario's by id. A folder whose task cannot be read (`None`) is kept."""
     known = {task.task_id: task for task in tasks}
     folders: list[Path] = []
-    refused: dict[str, None] = {}
+    refusals: dict[str, None] = {}
     absent: dict[str, None] = {}
     for folder, task in recorded.items():
         if task is None:
@@ -163,10 +163,10 @@ def paired(recorded: Mapping[Path, Task | None], tasks: Sequence[Task]) -> Edite
         elif (now := known.get(task.task_id)) is None:
             absent[task.task_id] = None
         elif problem := _difference(task, now):
-            refused[f"{task.task_id}: not judged: {problem}"] = None
+            refusals[f"{task.task_id}: not judged: {problem}"] = None
         else:
             folders.append(folder)
-    return EditedTasks(folders=tuple(folders), refused=tuple(refused), absent=tuple(absent))
+    return EditedTasks(folders=tuple(folders), refused=tuple(refusals), absent=tuple(absent))
 
 
 def _difference(recorded: Task, now: Task) -> str:

@@ -90,12 +90,12 @@ class Session:
         self._trajectory = trajectory
         # Requests that the provider refused, questions that it refused in every form, and those that it answered only
         # after something was withheld.
-        self._refused: list[tuple[Question, bool]] = []
+        self._refusals: list[tuple[Question, bool]] = []
         self._unanswered: list[ModelBlocked] = []
         self._withheld: list[tuple[Withholding, dict[str, Any]]] = []
         # Screenshots whose own question was refused, and those that a question about the attempt was answered with.
         self._unread: set[Path] = set()
-        self._seen: set[Path] = set()
+        self._shots_sent: set[Path] = set()
         self._record: list[tuple[tuple[int, ...], dict[str, Any]]] = []
         self._systems: dict[str, str] = {}
         self._usage = TokenUsage()
@@ -118,7 +118,7 @@ class Session:
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
                 if isinstance(error, ModelBlocked):
-                    self._refused.append((question, attempt > 0))
+                    self._refusals.append((question, attempt > 0))
                 # The first answer without usable text counts as an unusable reply; a second one is an error.
                 if attempt or not isinstance(error, (ModelTruncated, ModelMalformed)):
                     raise
@@ -165,7 +165,7 @@ class Session:
         except ModelBlocked as error:
             await self._ask_with_less(make, whole, error)
             return None, f"({error.message})"
-        self._seen.update(whole.images)
+        self._shots_sent.update(whole.images)
         return answer
 
     async def ask_status(
@@ -189,22 +189,22 @@ class Session:
         self, make: Callable[[AttemptView], Question], whole: Question, refusal: ModelBlocked
     ) -> None:
         """Ask until the provider no longer refuses, and record what was withheld then. The answer does not count."""
-        asked = first = self._request(whole, remind=False)
+        reduced_request = first = self._request(whole, remind=False)
         askings = 0
         for place, view in enumerate(self._provenance.views(), start=2):
             question = make(view)
             request = self._request(question, remind=False)
-            if request == asked:
+            if request == reduced_request:
                 # Nothing of what this step withholds is in the question.
                 continue
-            asked, askings = request, askings + 1
+            reduced_request, askings = request, askings + 1
             try:
                 completion = await self._parts.model.complete(request, self._payer)
             except ModelError as error:
                 self._note(question, place, request, f"({error.message})", "error", error, view.withheld)
                 if not isinstance(error, ModelBlocked):
                     raise
-                self._refused.append((question, False))
+                self._refusals.append((question, False))
                 continue
             self._note(question, place, request, completion.text, completion.finish_reason, completion, view.withheld)
             if view.withheld is not None:
@@ -221,13 +221,13 @@ class Session:
         """
         if self._withheld:
             return self._failed(verdict)
-        lost = sorted(self._unread - self._seen) if verdict.outcome == "success" else []
+        missing = sorted(self._unread - self._shots_sent) if verdict.outcome == "success" else []
         if self._unanswered:
             first = min(self._unanswered, key=str)
             verdict = verdict.model_copy(update={"outcome": "unscored", "reason": f"{first.blame}: {first}"})
-        elif lost:
-            verdict = self._without_shots(verdict, lost)
-        if verdict.outcome == "unscored" and (self._unanswered or lost or isinstance(fault, ModelBlocked)):
+        elif missing:
+            verdict = self._without_shots(verdict, missing)
+        if verdict.outcome == "unscored" and (self._unanswered or missing or isinstance(fault, ModelBlocked)):
             await self._forget_refusals()
         return verdict
 
@@ -235,15 +235,15 @@ class Session:
         # If there are several questions, the one that was answered with the least withheld.
         order = list(_WITHHELD)
         step, _ = min(self._withheld, key=lambda one: order.index(one[0]))
-        listed = [
+        withheld = [
             entry for _, entry in sorted(self._withheld, key=lambda one: (one[1]["question"], order.index(one[0])))
         ]
-        return _without_evidence(verdict, f"the judge model refused to judge until {_WITHHELD[step]}", listed)
+        return _without_evidence(verdict, f"the judge model refused to judge until {_WITHHELD[step]}", withheld)
 
-    def _without_shots(self, verdict: Verdict, lost: list[Path]) -> Verdict:
+    def _without_shots(self, verdict: Verdict, missing: list[Path]) -> Verdict:
         """A success that was decided without screenshots that the provider had refused on their own."""
-        entry = {"question": "screenshot", "askings": 0, "screenshots": _names(lost)}
-        if any(map(self._provenance.is_participants, lost)):
+        entry = {"question": "screenshot", "askings": 0, "screenshots": _names(missing)}
+        if any(map(self._provenance.is_participants, missing)):
             return _without_evidence(verdict, "the judge model refused screenshots that the decision lacks", [entry])
         reason = "judge model: it refused screenshots that the decision lacks"
         evidence = {**verdict.evidence, "withheld": [entry]}
@@ -251,7 +251,7 @@ class Session:
 
     async def _forget_refusals(self) -> None:
         """Remove the refusals from the cache, so that a later scoring asks again."""
-        for question, remind in self._refused:
+        for question, remind in self._refusals:
             # A request cannot be repeated when its image cannot be read any more.
             with contextlib.suppress(TrajectoryError):
                 await self._parts.model.discard(self._request(question, remind=remind))
@@ -300,7 +300,7 @@ class Session:
         request: ModelRequest,
         reply: str,
         finish_reason: str,
-        paid: Completion | ModelError,
+        outcome: Completion | ModelError,
         withheld: Withholding | None = None,
     ) -> None:
         self._systems[question.prompt] = request.system
@@ -314,16 +314,16 @@ class Session:
             **without_none(withheld=withheld or None),
         }
         self._record.append(((*question.order, attempt), entry))
-        if paid.usage is not None:
-            self._usage += paid.usage
-            self._costs.append(paid.cost_usd)
+        if outcome.usage is not None:
+            self._usage += outcome.usage
+            self._costs.append(outcome.cost_usd)
 
 
-def _difference(request: ModelRequest, whole: Question, shown: Question, view: AttemptView) -> dict[str, Any]:
+def _difference(request: ModelRequest, whole: Question, reduced: Question, view: AttemptView) -> dict[str, Any]:
     """What was withheld from an answered question: texts by their names in prompts, actions by number, screenshots."""
-    hidden = dict.fromkeys(path for path in whole.images if path not in shown.images)
+    hidden = dict.fromkeys(path for path in whole.images if path not in reduced.images)
     text = _text(request)
-    changed = [name for name, value in whole.values.items() if shown.values.get(name) != value]
+    changed = [name for name, value in whole.values.items() if reduced.values.get(name) != value]
     # Not every prompt shows every text.
     texts = [name for name in changed if str(whole.values[name]) in text and name != "image_count"]
     has_actions = not {"actions_block", "last_actions"}.isdisjoint(texts)
@@ -419,9 +419,9 @@ class ModelJudge(Judge):
         verdict = await session.settled(verdict, fault)
         changes: dict[str, Any] = {"judge": self.info}
         # In a thread, because reading all snapshots of a long attempt takes a while.
-        if found := await asyncio.to_thread(suspicions, trajectory):
-            listed = [each.model_dump() for each in found]
-            changes |= {"flags": (INJECTION,), "evidence": {INJECTION: listed, **verdict.evidence}}
+        if suspicious := await asyncio.to_thread(suspicions, trajectory):
+            flags = [each.model_dump() for each in suspicious]
+            changes |= {"flags": (INJECTION,), "evidence": {INJECTION: flags, **verdict.evidence}}
         return verdict.model_copy(update=changes)
 
     @abstractmethod
@@ -450,13 +450,13 @@ class ModelJudge(Judge):
 
         `options` are fields of `Question`.
         """
-        trajectory, shown = view.trajectory, tuple(filter(view.shows, images))
+        trajectory, images_shown = view.trajectory, tuple(filter(view.shows, images))
         values = {
             "task_block": task_block(trajectory.task),
             "actions_block": actions_block(trajectory),
             "answer_block": answer_block(trajectory) if self.config.judge_sees_answer else "",
             "thoughts_block": thoughts_block(trajectory) if self.config.judge_sees_thoughts else "",
-            "image_count": len(shown),
+            "image_count": len(images_shown),
             **blocks,
         }
-        return Question(prompt=prompt, values=values, images=shown, **options)
+        return Question(prompt=prompt, values=values, images=images_shown, **options)

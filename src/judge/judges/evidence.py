@@ -81,8 +81,8 @@ def actions_block(trajectory: Trajectory) -> str:
 def answer_block(trajectory: Trajectory) -> str:
     """The participant's final answer, marked as a claim."""
     answer = trajectory.final_answer
-    said = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
-    return block("final answer of the participant: a claim, not evidence", [said])
+    answer_text = bounded_line(answer, MAX_ANSWER_CHARS) if answer and answer.strip() else "(no answer was given)"
+    return block("final answer of the participant: a claim, not evidence", [answer_text])
 
 
 def _quoted(line: str) -> str:

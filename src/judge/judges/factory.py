@@ -106,12 +106,12 @@ def open_judge(
 
 def model_method(name: str) -> type[ModelJudge]:
     """The judge method of this name. Raises `ConfigError` if it asks no model."""
-    found = METHODS.load(name)
-    if isinstance(found, Evaluator):
+    method = METHODS.load(name)
+    if isinstance(method, Evaluator):
         raise ConfigError(
             f"{name!r} asks no judge model", key="config.judge_method", remedy=f"use wabe score RUN --method {name}"
         )
-    return found
+    return method
 
 
 def model_methods() -> tuple[str, ...]:
@@ -121,13 +121,13 @@ def model_methods() -> tuple[str, ...]:
 
 def evaluator(method: str | None) -> Evaluator | None:
     """The judge method of this name, if it asks no model."""
-    found = METHODS.find(method) if method else None
-    return found if isinstance(found, Evaluator) else None
+    method_class = METHODS.find(method) if method else None
+    return method_class if isinstance(method_class, Evaluator) else None
 
 
 def evaluators() -> dict[str, Evaluator]:
     """The judge methods that ask no model, by name. Their verdicts are ground truth, as those of checks are."""
-    return {name: found for name in METHODS.names() if (found := evaluator(name))}
+    return {name: each for name in METHODS.names() if (each := evaluator(name))}
 
 
 def check_judge(config: RunConfig) -> None:
@@ -175,14 +175,14 @@ def check_judge_model(config: RunConfig, settings: Settings) -> None:
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
-    found = provider(config.judge_model)
-    if found.key(settings) is None and not (config.judge_base_url or found.base_url(settings)):
+    model_provider = provider(config.judge_model)
+    if model_provider.key(settings) is None and not (config.judge_base_url or model_provider.base_url(settings)):
         raise ConfigError(
             f"{config.judge_model} needs a key",
             key="config.judge_model",
-            remedy=f'set {found.key_variables[0]}, or use "offline"',
+            remedy=f'set {model_provider.key_variables[0]}, or use "offline"',
         )
-    found.require_sdk(config.judge_model, "judge model")
+    model_provider.require_sdk(config.judge_model, "judge model")
     require_network(settings.environ)
 
 

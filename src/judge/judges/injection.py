@@ -44,15 +44,15 @@ class Suspicion(Record):
 
 def suspicions(trajectory: Trajectory) -> tuple[Suspicion, ...]:
     """Suspicious text in actions, in the answer and on pages; at most the first twenty. Reads snapshots."""
-    found: list[Suspicion] = []
+    suspicious: list[Suspicion] = []
     for where, text, is_participants in _evidence(trajectory):
         match = _ORDER.search(text) or ((_REPLY.search(text) or find_mark(text)) if is_participants else None)
         if match:
             around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
-            found.append(Suspicion(where=where, text=bounded_line(around, 300)))
-        if len(found) == MAX_FOUND:
+            suspicious.append(Suspicion(where=where, text=bounded_line(around, 300)))
+        if len(suspicious) == MAX_FOUND:
             break
-    return tuple(found)
+    return tuple(suspicious)
 
 
 def _evidence(trajectory: Trajectory) -> Iterator[tuple[str, str, bool]]:

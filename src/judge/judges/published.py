@@ -94,21 +94,21 @@ class PublishedEvaluator(Record):
         stage: Stage = getattr(self, name)
         template = self.outcome_without_images if name == "outcome" and not images else stage.user
         text = template.format(**{key: without_surrogates(values[key]) for key in FIELDS[name]})
-        shown = [_encoded(path, stage.images) for path in images] if stage.images else []
-        given = [_encoded(path, stage.inputs.label) for path in inputs] if stage.inputs else []
-        lead = stage.inputs.lead if stage.inputs and given else None
+        encoded_images = [_encoded(path, stage.images) for path in images] if stage.images else []
+        encoded = [_encoded(path, stage.inputs.label) for path in inputs] if stage.inputs else []
+        lead = stage.inputs.lead if stage.inputs and encoded else None
         if reminder:
             text = f"{text}\n\n{reminder}"
         if lead:
-            return ModelRequest(system=stage.system, lead=(lead, *given), parts=(text, *shown))
-        return ModelRequest(system=stage.system, parts=(text, *given, *shown))
+            return ModelRequest(system=stage.system, lead=(lead, *encoded), parts=(text, *encoded_images))
+        return ModelRequest(system=stage.system, parts=(text, *encoded, *encoded_images))
 
     def actions(self, trajectory: Trajectory, *, with_thoughts: bool) -> str:
         """The numbered actions; in the general variant, with the participant's thoughts if `with_thoughts`."""
         lines: Sequence[str] = trajectory.action_history
         if with_thoughts and self.variant == "general":
             # Like the source: pair them in order and drop the rest.
-            lines = [f"{line}. Reasoning: {said}" for line, said in zip(lines, trajectory.thoughts, strict=False)]
+            lines = [f"{line}. Reasoning: {thought}" for line, thought in zip(lines, trajectory.thoughts, strict=False)]
         return numbered(lines)
 
     def clean_key_points(self, reply: str) -> str:
@@ -127,8 +127,8 @@ class PublishedEvaluator(Record):
     def score(self, reply: str) -> int:
         """The score as the source reads it: 0 if it finds none."""
         parts = reply.split(self.score_marker)
-        found = _SCORE.search(parts[1]) if len(parts) > 1 else None
-        return int(found[0]) if found else 0
+        match = _SCORE.search(parts[1]) if len(parts) > 1 else None
+        return int(match[0]) if match else 0
 
 
 def numbered(lines: Sequence[str]) -> str:

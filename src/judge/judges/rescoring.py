@@ -76,8 +76,8 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
     """The folders to list at and under a folder, and whether it contains a trajectory; skips `seen` folders."""
     if depth > _MAX_DEPTH:
         return [folder], False
-    is_one = found = is_trajectory(folder)
-    listed = [folder] if is_one else []
+    is_one = has_trajectories = is_trajectory(folder)
+    folders = [folder] if is_one else []
     for child in _children(folder, () if is_one else results_folders(folder)):
         if not child.is_dir() or child.name.startswith(".") or child.name in _PARTS_OF_A_TRAJECTORY:
             continue
@@ -88,12 +88,12 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
             below, holds_one = _search(child, seen, depth=depth + 1)
         except OSError:
             below, holds_one = [], False
-        found = found or holds_one
+        has_trajectories = has_trajectories or holds_one
         if holds_one:
-            listed += below
+            folders += below
         elif not is_one:
-            listed.append(child)
-    return listed, found
+            folders.append(child)
+    return folders, has_trajectories
 
 
 def _children(folder: Path, results: Sequence[Path]) -> Iterator[Path]:
@@ -154,7 +154,7 @@ async def judge_stored(
         return Scored(folder=folder, outcome="aborted", reason=reason)
 
     async def judged(one: Judge) -> Scored:
-        before = made = None
+        before = recomputed_verdict = None
         is_outdated = False
         try:
             before = verdict_on_file(store, one.id, trajectory)
@@ -162,9 +162,9 @@ async def judge_stored(
             is_due = before is None or before.outcome == "unscored" or again or is_outdated
             if is_due and why_settled(trajectory, off_site) is None:
                 asking()
-            made = await asyncio.to_thread(recomputed, one, trajectory, off_site)
-            if made is not None:
-                verdict = made
+            recomputed_verdict = await asyncio.to_thread(recomputed, one, trajectory, off_site)
+            if recomputed_verdict is not None:
+                verdict = recomputed_verdict
             elif before is not None and not is_due:
                 return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
             else:
@@ -176,9 +176,9 @@ async def judge_stored(
             reason = _internal(store, error)
             verdict = Verdict(outcome="unscored", reason=reason, reason_code=INTERNAL_ERROR, judge=one.info)
         verdict = with_plugins(bounded(verdict), trajectory).model_copy(update={"trajectory_sha256": trajectory.sha256})
-        is_replaced = made is not None and before is not None and bool(differences(before, verdict))
+        is_replaced = recomputed_verdict is not None and before is not None and bool(differences(before, verdict))
         try:
-            if is_outdated or _is_news(verdict, before, is_recomputed=made is not None):
+            if is_outdated or _is_news(verdict, before, is_recomputed=recomputed_verdict is not None):
                 await asyncio.to_thread(_write, store, one.id, verdict, before if is_outdated else None)
         except OSError as error:
             reason = f"{folder / 'verdicts'}: cannot be written: {error.strerror or error}"
@@ -197,9 +197,9 @@ def is_by_this_code(verdict: Verdict | None, judge: Judge) -> bool:
     return info is not None and info.code_checksum == judge.info.code_checksum
 
 
-def _write(store: TaskStore, judge_id: str, verdict: Verdict, kept: Verdict | None) -> None:
-    if kept is not None:
-        store.keep_verdict(judge_id, kept)
+def _write(store: TaskStore, judge_id: str, verdict: Verdict, earlier: Verdict | None) -> None:
+    if earlier is not None:
+        store.keep_verdict(judge_id, earlier)
     store.write_verdict(judge_id, verdict)
 
 
@@ -227,18 +227,18 @@ def recomputed(judge: Judge, trajectory: Trajectory, off_site: str = "flag") -> 
     return bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
 
 
-def differences(stored: Verdict, made: Verdict) -> dict[str, tuple[object, object]]:
+def differences(stored: Verdict, again: Verdict) -> dict[str, tuple[object, object]]:
     """What differs between a stored verdict and its recomputation, by key: the stored value and the recomputed one."""
-    before, after = (_said(verdict) for verdict in (stored, made))
+    before, after = (_comparable(verdict) for verdict in (stored, again))
     # Keys that only the recomputed one has are those that older versions did not record.
     return {key: (before[key], after.get(key)) for key in before if before[key] != after.get(key)}
 
 
-def _said(verdict: Verdict) -> dict[str, object]:
+def _comparable(verdict: Verdict) -> dict[str, object]:
     # Round-tripped, as when read from a file: a surrogate pair becomes one character.
-    said = json.loads(json.dumps(verdict.model_dump(mode="json", exclude={"judge", "trajectory_sha256"})))
+    recorded_fields = json.loads(json.dumps(verdict.model_dump(mode="json", exclude={"judge", "trajectory_sha256"})))
     judge = verdict.judge
-    return {"flags": [], **said, RULES: None if judge is None else judge.prompt_version}
+    return {"flags": [], **recorded_fields, RULES: None if judge is None else judge.prompt_version}
 
 
 class FailureReason(NamedTuple):

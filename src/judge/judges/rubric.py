@@ -40,8 +40,8 @@ def _spelled(value: Any) -> Any:
 
 def _blocker(value: str | None) -> str | None:
     """One of `BLOCKERS` in the requested spelling: "Login wall" becomes "login_wall"; `None` if there is none."""
-    named = _spelled(value or "").replace(" ", "_")
-    return None if named in ("", "null", "none") else named if named in BLOCKERS else "other"
+    kind_name = _spelled(value or "").replace(" ", "_")
+    return None if kind_name in ("", "null", "none") else kind_name if kind_name in BLOCKERS else "other"
 
 
 RubricKind = Literal["outcome", "process"]
@@ -174,7 +174,7 @@ def _covers(items: Sequence[ShotRelation | CriterionMark], criteria: Sequence[Cr
 
 
 # A screenshot and what it shows, `None` if the provider refused to look at it.
-Read = tuple[Shot, ShotReading | None]
+ReadShot = tuple[Shot, ShotReading | None]
 
 
 class Vote(NamedTuple):
@@ -204,22 +204,22 @@ class RubricJudge(ModelJudge):
         task, shots = trajectory.task, read_shots(trajectory)
         criteria = await _ask_criteria(session, task)
         readings = await together(_ask_reading(session, task, criteria, shot.path, shot.place) for shot in shots)
-        read: list[Read] = list(zip(shots, readings, strict=True))
+        shot_readings: list[ReadShot] = list(zip(shots, readings, strict=True))
         votes = await together(
-            self._vote(session, trajectory, criteria, read, run) for run in range(self.config.judge_votes)
+            self._vote(session, trajectory, criteria, shot_readings, run) for run in range(self.config.judge_votes)
         )
         counts = Counter(vote.outcome for vote in votes)
         winner = next((outcome for outcome, count in counts.items() if count * 2 > len(votes)), None)
-        shown = next((vote for vote in votes if vote.outcome == (winner or "unscored")), votes[0])
+        deciding_vote = next((vote for vote in votes if vote.outcome == (winner or "unscored")), votes[0])
         rubric = {
             "criteria": [criterion.model_dump() for criterion in criteria],
-            "readings": {str(shot.place): reading.model_dump() for shot, reading in read if reading},
+            "readings": {str(shot.place): reading.model_dump() for shot, reading in shot_readings if reading},
             "votes": [vote.evidence for vote in votes],
-            **shown.evidence,
+            **deciding_vote.evidence,
         }
         return session.verdict(
             winner or "unscored",
-            shown.reason if winner else f"no majority in {counted(len(votes), 'vote')}: {dict(counts)}",
+            deciding_vote.reason if winner else f"no majority in {counted(len(votes), 'vote')}: {dict(counts)}",
             key_points=tuple(criterion.requirement for criterion in criteria),
             evidence={"rubric": rubric},
         )
@@ -237,21 +237,21 @@ class RubricJudge(ModelJudge):
         session: Session,
         trajectory: Trajectory,
         criteria: tuple[Criterion, ...],
-        read: list[Read],
+        readings: list[ReadShot],
         run: int,
     ) -> Vote:
         most = self.config.max_images
         # Includes screenshots that the provider refused to read: they must not disappear from the evidence.
-        related = [shot for shot, reading in read if reading is None or reading.is_related]
+        related = [shot for shot, reading in readings if reading is None or reading.is_related]
         # Votes must differ, and each must be cached separately, so each has its own seed.
         sampling = {"temperature": VOTE_TEMPERATURE, "seed": run + 1} if self.config.judge_votes > 1 else {}
         blocks = {"criteria_block": _criteria_block(criteria)}
-        at_end = with_the_end(related, [shot for shot, _ in read], most)
+        at_end = with_the_end(related, [shot for shot, _ in readings], most)
 
         # Either both stages see the answer or neither: without it, the marks would veto every task that asks for one.
         def process(view: AttemptView) -> Question:
             images = (shot.path for shot in related[-most:])
-            known = {**blocks, "notes_block": _notes_block(read, view)}
+            known = {**blocks, "notes_block": _notes_block(readings, view)}
             return self.question("rubric_process", view, images, known, order=(2, run, 0), reminder="json", **sampling)
 
         def outcome(view: AttemptView) -> Question:
@@ -321,8 +321,8 @@ def _decide(
     ends = {criterion.id: criterion.requirement for criterion in criteria if criterion.kind == "outcome"}
     missed = [mark for mark in marks.criteria if mark.criterion in ends and mark.verdict != "met"] if marks else []
     if missed:
-        listed = "; ".join(f"{ends[mark.criterion]}: {mark.verdict} ({mark.reason})" for mark in missed)
-        return "failure", f"outcome criteria not met: {listed}"
+        reasons = "; ".join(f"{ends[mark.criterion]}: {mark.verdict} ({mark.reason})" for mark in missed)
+        return "failure", f"outcome criteria not met: {reasons}"
     if status is None or marks is None:
         return "unscored", "the judge model's replies contained no usable marks or no status"
     return "success", text
@@ -334,12 +334,12 @@ def _criteria_block(criteria: tuple[Criterion, ...]) -> str:
     )
 
 
-def _notes_block(read: list[Read], view: AttemptView) -> str:
+def _notes_block(readings: list[ReadShot], view: AttemptView) -> str:
     """What the screenshots showed, by criterion: written by the judge model, but still treated as untrusted data."""
-    shown = [(shot, reading) for shot, reading in read if reading is not None and view.shows(shot.path)]
+    pairs = [(shot, reading) for shot, reading in readings if reading is not None and view.shows(shot.path)]
     notes = [
         (item.criterion, f"{item.criterion}, screenshot {shot.place} {item.relation}: {bounded_line(seen, 300)}")
-        for shot, reading in shown
+        for shot, reading in pairs
         for item in reading.relations
         for seen in [view.note(shot.path, item.seen)]
         if item.relation != "unrelated"
@@ -347,6 +347,6 @@ def _notes_block(read: list[Read], view: AttemptView) -> str:
     # By criterion, c2 before c10; the sort is stable, so screenshots stay in order within a criterion.
     lines = [line for _, line in sorted(notes, key=lambda note: (len(note[0]), note[0]))]
     lines += [
-        f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in shown if reading.blocker
+        f"screenshot {shot.place} shows a blocker: {reading.blocker}" for shot, reading in pairs if reading.blocker
     ]
     return block("notes on the screenshots", lines or ["(no screenshot has to do with a criterion)"])

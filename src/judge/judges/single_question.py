@@ -73,8 +73,8 @@ class WebVoyagerJudge(AutonomousJudge):
 
     def images(self, trajectory: Trajectory) -> tuple[Path, ...]:
         """The last distinct screenshots, at most 15 or `max_images`."""
-        shown = read_shots(trajectory)[-min(LAST_SHOTS, self.config.max_images) :]
-        return tuple(shot.path for shot in shown)
+        shots = read_shots(trajectory)[-min(LAST_SHOTS, self.config.max_images) :]
+        return tuple(shot.path for shot in shots)
 
     def blocks(self, trajectory: Trajectory) -> dict[str, str]:
         """The answer."""

@@ -116,8 +116,8 @@ class WebJudge(ModelJudge):
 
         def question(view: AttemptView) -> Question:
             # The first ones, as in the evaluator's source.
-            shown = relevant[: self._max_images]
-            blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(shown, view)}
+            ratings = relevant[: self._max_images]
+            blocks = {"key_points_block": key_points_block(points.points), "reasons_block": _reasons(ratings, view)}
             if published is not None:
                 # The first reasons available, because the first images may have none.
                 reasoned = [one for one in relevant if one.reason][: self._max_images]
@@ -127,7 +127,9 @@ class WebJudge(ModelJudge):
                     "last_actions": published.actions(view.trajectory, with_thoughts=self.config.judge_sees_thoughts),
                     "thoughts": numbered(_notes(reasoned, view)),
                 }
-            return self.question("outcome", view, _paths(shown), blocks, order=(_DECISION_ORDER,), input_images=inputs)
+            return self.question(
+                "outcome", view, _paths(ratings), blocks, order=(_DECISION_ORDER,), input_images=inputs
+            )
 
         as_published = self._takes_replies_as_published
         status, text = await session.ask_status(question, published_status if as_published else parse_status)
@@ -148,7 +150,7 @@ class WebJudge(ModelJudge):
         if task.key_points and published is None:
             return KeyPoints(points=task.point_texts)
 
-        def read(reply: str) -> KeyPoints | None:
+        def parse(reply: str) -> KeyPoints | None:
             points = parse_key_points(reply)
             if not points and not (self._takes_replies_as_published and reply):
                 return None
@@ -161,10 +163,10 @@ class WebJudge(ModelJudge):
             reminder="list",
             input_images=inputs,
         )
-        found, _ = await session.ask(question, read)
-        if found is None:
+        key_points, _ = await session.ask(question, parse)
+        if key_points is None:
             raise ModelMalformed("the judge model's replies contained no key points")
-        return found
+        return key_points
 
     async def _ask_score(
         self,
@@ -221,14 +223,14 @@ class WebJudgeKeyPoints(WebJudge):
         **fields: Any,
     ) -> Verdict:
         """All key points concurrently."""
-        shown = relevant[: self._max_images]
+        ratings = relevant[: self._max_images]
 
         def question(view: AttemptView, place: int, point: str) -> Question:
             blocks = {
                 "key_point_block": block("key point to check", [bounded_line(point, MAX_LINE_CHARS)]),
-                "reasons_block": _reasons(shown, view),
+                "reasons_block": _reasons(ratings, view),
             }
-            return self.question("key_point", view, _paths(shown), blocks, order=(_DECISION_ORDER, place))
+            return self.question("key_point", view, _paths(ratings), blocks, order=(_DECISION_ORDER, place))
 
         replies = await together(
             session.ask_status(partial(question, place=place, point=point)) for place, point in enumerate(points.points)
@@ -244,8 +246,8 @@ class WebJudgeKeyPoints(WebJudge):
         return session.verdict(outcome, reason, key_points=points.points, evidence={"key_points": checked}, **fields)
 
 
-def _paths(shown: Sequence[ScreenshotRating]) -> tuple[Path, ...]:
-    return tuple(one.path for one in shown)
+def _paths(ratings: Sequence[ScreenshotRating]) -> tuple[Path, ...]:
+    return tuple(one.path for one in ratings)
 
 
 def _notes(rated: Sequence[ScreenshotRating], view: AttemptView) -> list[str]:
@@ -253,8 +255,8 @@ def _notes(rated: Sequence[ScreenshotRating], view: AttemptView) -> list[str]:
     return [view.note(one.path, one.reason) for one in rated if view.shows(one.path)]
 
 
-def _reasons(shown: Sequence[ScreenshotRating], view: AttemptView) -> str:
-    return reasons_block(_notes(shown, view))
+def _reasons(ratings: Sequence[ScreenshotRating], view: AttemptView) -> str:
+    return reasons_block(_notes(ratings, view))
 
 
 def _all_met(points: tuple[str, ...], statuses: list[Status | None]) -> tuple[VerdictOutcome, str]:

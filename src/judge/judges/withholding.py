@@ -81,9 +81,9 @@ class Provenance:
             [place for place, step in enumerate(self._steps) if step.screenshot], len(shots)
         )
         self._task_words = words_of_task(trajectory.task)
-        written = list(self._written())
-        self._own = frozenset(words(text for _, text in written)) - self._task_words
-        at = [place for place, text in written if text is None or set(words([text])) - self._task_words]
+        texts_by_participant = list(self._texts_by_participant())
+        self._own = frozenset(words(text for _, text in texts_by_participant)) - self._task_words
+        at = [place for place, text in texts_by_participant if text is None or set(words([text])) - self._task_words]
         self._first_text = min(at, default=None)
 
     def views(self) -> Iterator[AttemptView]:
@@ -92,21 +92,21 @@ class Provenance:
         late = frozenset(path for path, place in self._shots() if self._is_late(place))
         for number, step in enumerate(STEPS, 1):
             kinds = STEPS[:number]
-            shown = tuple(
+            lines_shown = tuple(
                 self._withheld_line(line) if self._kind(place) in kinds else self._line(line, place)
                 for line, place in zip(lines, self._places_of_lines, strict=True)
             )
             answer = self._trajectory.final_answer
             texts = Texts(
-                action_history=shown,
-                thoughts=tuple(map(self._kept, self._trajectory.thoughts)),
-                final_answer=None if answer is None else self._kept(answer),
+                action_history=lines_shown,
+                thoughts=tuple(map(self._task_words_in, self._trajectory.thoughts)),
+                final_answer=None if answer is None else self._task_words_in(answer),
             )
             yield AttemptView(
                 trajectory=self._trajectory.model_copy(update={"texts": texts}),
                 withheld=step,
                 hidden=frozenset(path for path, place in self._shots() if self._kind(place) in kinds),
-                masked=tuple(n for n, (line, was) in enumerate(zip(shown, lines, strict=True), 1) if line != was),
+                masked=tuple(n for n, (line, was) in enumerate(zip(lines_shown, lines, strict=True), 1) if line != was),
                 late=late,
                 words=self._own,
             )
@@ -130,7 +130,7 @@ class Provenance:
         """Whether the page at this place was observed after the participant had written text of its own."""
         return self._first_text is not None and place > self._first_text
 
-    def _written(self) -> Iterator[tuple[int, str | None]]:
+    def _texts_by_participant(self) -> Iterator[tuple[int, str | None]]:
         """What the participant wrote into pages, and where; `None` for text that is not on record, such as a paste."""
         of_steps = {place: step.action for place, step in enumerate(self._steps) if step.action is not None}
         ours = {place: action for place, action in of_steps.items() if _OUR_TOOLS.fullmatch(action.tool)}
@@ -151,26 +151,26 @@ class Provenance:
         """An action line without what the participant wrote."""
         parts = split_line(line)
         if parts is None:
-            return self._kept(line)
+            return self._task_words_in(line)
         _, verb, value = parts
         own = self._own if self._is_late(place) else frozenset()
         if not value or not _is_written(verb, value):
             return _without(line, own)
         head = _without(line.removesuffix(value), own)
         if _FILLED.search(value) is None:
-            return head + self._kept(value)
-        return head + _FILLED.sub(lambda part: f'{_without(part[1], own)}"{self._kept(part[2])}"', value)
+            return head + self._task_words_in(value)
+        return head + _FILLED.sub(lambda part: f'{_without(part[1], own)}"{self._task_words_in(part[2])}"', value)
 
-    def _kept(self, text: str) -> str:
+    def _task_words_in(self, text: str) -> str:
         """The words of the task in a text that the participant wrote, with a mark for all others."""
         if not set(words([text])) - self._task_words:
             return text
-        kept: list[str] = []
+        parts: list[str] = []
         for token in _TOKEN.findall(text):
             word = token if token.casefold() in self._task_words else MARK if _is_word(token) else ""
-            if word and not (word == MARK and kept[-1:] == [MARK]):
-                kept.append(word)
-        return " ".join(kept)
+            if word and not (word == MARK and parts[-1:] == [MARK]):
+                parts.append(word)
+        return " ".join(parts)
 
 
 def words(texts: Iterable[str | None]) -> Iterator[str]:
@@ -192,9 +192,9 @@ def _without(text: str, own: frozenset[str]) -> str:
     return _TOKEN.sub(lambda match: MARK if match[0].casefold() in own else match[0], text)
 
 
-def _places(found: Sequence[int], count: int) -> Sequence[int]:
+def _places(places: Sequence[int], count: int) -> Sequence[int]:
     """The steps to which `count` lines or screenshots belong."""
-    return found if len(found) == count else range(count)
+    return places if len(places) == count else range(count)
 
 
 def _texts_of_line(line: str) -> Iterator[str | None]:

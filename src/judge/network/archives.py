@@ -23,7 +23,7 @@ from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.tasks import Task
 from judge.sites import NONE_SHARED, HostPort, RunSites, place_of
 from shared.errors import ConfigError
-from shared.fields import closest, shown
+from shared.fields import closest, printable
 from shared.seams import Seam
 from shared.settings import Settings
 from shared.text import clip, counted, one_line
@@ -132,12 +132,12 @@ class Archives:
 
     def excluding(self, config: RunConfig, tasks: Sequence[Task]) -> RunConfig:
         """The settings, extended to exclude the tasks that cannot be played on their archives, with the reasons."""
-        found = {}
+        reasons = {}
         for task in tasks:
             opened = self._of(task.website)
             if opened is not None and (why := opened.archive.unplayable(task.task_id)):
-                found[task.task_id] = clip(one_line(f"{opened.name}: {why}"), _MAX_REASON_CHARS)
-        return config.model_copy(update={"exclude": {**found, **config.exclude}}) if found else config
+                reasons[task.task_id] = clip(one_line(f"{opened.name}: {why}"), _MAX_REASON_CHARS)
+        return config.model_copy(update={"exclude": {**reasons, **config.exclude}}) if reasons else config
 
     def holds(self, url: str) -> bool:
         """Whether an archive answers for this address of a task."""
@@ -150,12 +150,12 @@ class Archives:
                 opened = self._of(url)
                 if opened is None or _key(url) in opened.keys:
                     continue
-                problem = f"it has no recording of {shown(_origin(url))}"
+                problem = f"it has no recording of {printable(_origin(url))}"
                 if (other := _other_scheme(url)) in opened.keys:
                     problem = f"it was recorded over {other[0] if other else ''}, not {urlsplit(url).scheme}"
                 raise ConfigError(
                     f"{opened.name}: {problem}, where task {task.task_id} begins",
-                    remedy=f"correct the task's website, or record it; the archive has {_listed(opened)}",
+                    remedy=f"correct the task's website, or record it; the archive has {_origins_in_words(opened)}",
                 )
 
     def answers(self, task: Task, sites: RunSites = NONE_SHARED) -> bool:
@@ -178,8 +178,8 @@ class Archives:
 
         def replay_of(url: str) -> Replay:
             key = _key(url)
-            chosen = self._of(url) or next((each for each in replays if key in each.keys), home)
-            return replays[chosen]
+            replay_url = self._of(url) or next((each for each in replays if key in each.keys), home)
+            return replays[replay_url]
 
         live = tuple(dict.fromkeys(_origin(site) for site in begins if site not in frozen))
         reaches_out = self._everywhere is None and bool(live or _hosts(sites.further(task)))
@@ -280,17 +280,19 @@ def open_archive(entry: FrozenSite) -> _OpenArchive:
     """One archive, checked against the declared digest, if there is one. Raises `ConfigError`."""
     path = Path(entry.path)
     ending = path.suffix.removeprefix(".").lower()
-    given = dict(part.strip().partition("=")[::2] for part in Settings.from_environ().archive_formats.split(","))
-    found = FORMATS.find(ending) if ending else None
-    if found is None and ending and ending in given:
-        found = FORMATS.given(given[ending])
+    formats_by_ending = dict(
+        part.strip().partition("=")[::2] for part in Settings.from_environ().archive_formats.split(",")
+    )
+    archive_format = FORMATS.find(ending) if ending else None
+    if archive_format is None and ending and ending in formats_by_ending:
+        archive_format = FORMATS.resolve(formats_by_ending[ending])
     if path.is_dir():
         raise ConfigError(
             f"{path}: a folder, not an archive", remedy=f"give one file; known formats: {_known_formats()}"
         )
-    if found is None:
-        written = "".join(path.suffixes[-2:]) if ending in _COMPRESSED else path.suffix
-        problem = f"{path.name}: unknown archive format {shown(written)}" if ending else f"{path.name}: no ending"
+    if archive_format is None:
+        suffix = "".join(path.suffixes[-2:]) if ending in _COMPRESSED else path.suffix
+        problem = f"{path.name}: unknown archive format {printable(suffix)}" if ending else f"{path.name}: no ending"
         remedy = f"{closest(ending, FORMATS.names())}known formats: {_known_formats()}"
         if path.is_file():
             # Such as a WARC or a HAR file.
@@ -298,7 +300,7 @@ def open_archive(entry: FrozenSite) -> _OpenArchive:
         raise ConfigError(problem, remedy=remedy)
     if not path.is_file():
         raise ConfigError(f"{path}: no such archive", remedy="record it: wabe sites record SCENARIO.toml -o FILE")
-    archive = found.open(path)
+    archive = archive_format.open(path)
     if entry.sha256 is not None and archive.digest != entry.sha256:
         raise ConfigError(
             f"{path.name}: its SHA-256 is {archive.digest[:12]}…, and {entry.sha256[:12]}… is expected",
@@ -349,7 +351,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def _listed(opened: _OpenArchive) -> str:
+def _origins_in_words(opened: _OpenArchive) -> str:
     origins = sorted(opened.archive.origins)
     more = f" and {counted(len(origins) - 3, 'more origin')}" if len(origins) > 3 else ""
     return ", ".join(origins[:3]) + more or "nothing"

@@ -26,7 +26,7 @@ from judge.records.tasks import Task
 from judge.sites import HostPort, Site, place_of
 from shared.errors import ConfigError
 
-Lent = TypeVar("Lent")
+BorrowedT = TypeVar("BorrowedT")
 InterceptorFactory = Callable[[Task], Interceptor]
 """Begins to record an attempt at a task."""
 _CDP_URL = "config.cdp_url"
@@ -54,7 +54,7 @@ class _Network:
         if not self._is_landed:
             self.site, self._is_landed = self.site.with_home(url), True
 
-    def browser(self, browsers: Callable[..., Lent]) -> Lent:
+    def browser(self, browsers: Callable[..., BorrowedT]) -> BorrowedT:
         """A browser on this network, from a pool (`judge.browser.pool.BrowserPool.browser`)."""
         return browsers(self.policy, self.interceptor) if self.interceptor else browsers(self.policy)
 
@@ -87,7 +87,7 @@ class HostedNetwork(_Network):
         super().__init__(site, policy)
         self._task_id = task_id
 
-    def browser(self, browsers: Callable[..., Lent]) -> Lent:
+    def browser(self, browsers: Callable[..., BorrowedT]) -> BorrowedT:
         """The browser at the address for the task."""
         return browsers(self.policy, task_id=self._task_id)
 
@@ -252,8 +252,8 @@ async def require_networks(tasks: Iterable[Task], config: RunConfig, archives: A
         sites = (*config.sites.declared(task), *task.start_urls)
         urls = (site if "://" in site else f"http://{site}" for site in sites)
         places |= {place: task.task_id for url in urls if (place := place_of(url)) is not None}
-    found = await asyncio.gather(*(asyncio.to_thread(_refused_place, place, config) for place in places))
-    for (place, task_id), why in zip(places.items(), found, strict=True):
+    refused_places = await asyncio.gather(*(asyncio.to_thread(_refused_place, place, config) for place in places))
+    for (place, task_id), why in zip(places.items(), refused_places, strict=True):
         if why is not None:
             problem = f"task {task_id}: {place} is {why}, and a hosted browser has no guard"
             remedy = "play it in the judge's own browser; cdp_private = true allows private networks and this machine"

@@ -89,8 +89,8 @@ class Guard:
 
     def take_refusals(self) -> tuple[str, ...]:
         """The refusals since the last call, bounded."""
-        taken, self._refusals = tuple(self._refusals), []
-        return taken
+        refusals, self._refusals = tuple(self._refusals), []
+        return refusals
 
     def failure_at(self, url: str) -> OSError | None:
         """Why the connection to the address failed. The browser only knows that its own connection was closed."""
@@ -281,8 +281,8 @@ class Guard:
         if not url.lower().startswith("http://"):
             raise RequestRefused(f"a request that is not http: {url[:100]}")
         wire = self.wire
-        sent = WireRequest(request.method.decode("latin-1"), url, decoded(request), step=wire.step)
-        exchange = wire.begin(sent, connection)
+        request_sent = WireRequest(request.method.decode("latin-1"), url, decoded(request), step=wire.step)
+        exchange = wire.begin(request_sent, connection)
         try:
             await self._pass_on(request, url, browser, exchange)
         except RequestRefused as refusal:
@@ -309,8 +309,10 @@ class Guard:
                 if isinstance(head, h11.Response):
                     reason = head.reason.decode("latin-1")
                     self.wire.settle(exchange, WireAnswer(head.status_code, reason, decoded(head)))
-                    kept = [(name, value) for name, value in head.headers if name not in HOP_BY_HOP]
-                    await browser.send(h11.Response(status_code=head.status_code, headers=kept, reason=head.reason))
+                    end_to_end = [(name, value) for name, value in head.headers if name not in HOP_BY_HOP]
+                    await browser.send(
+                        h11.Response(status_code=head.status_code, headers=end_to_end, reason=head.reason)
+                    )
                     await self._pass_body(site, browser)
         finally:
             await site.close()

@@ -26,7 +26,7 @@ from judge.sites import Site
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'
 _VALUE = "{}"
 _DOCUMENTS = frozenset({"document", "embed", "frame", "iframe", "object"})
-_REFUSED = 403
+_FORBIDDEN = 403
 
 
 class Rules:
@@ -39,7 +39,7 @@ class Rules:
         self._allowed = [(each, Pattern(each.pattern) if each.pattern else None) for each in task.allow_writes]
         self._site = site
 
-    def held(self, request: WireRequest) -> Hold | None:
+    def rule_for(self, request: WireRequest) -> Hold | None:
         """What holds a request; `None`: it is passed on."""
         if (declared := self._declared(request.method, request.url)) is not None:
             return declared
@@ -79,8 +79,8 @@ class Rules:
         return pattern is None or text is None or pattern.search(text) is not None
 
 
-def _could_be(wanted: str | None, method: str) -> bool:
-    return method not in READING if wanted is None else method.upper() == wanted
+def _could_be(expected: str | None, method: str) -> bool:
+    return method not in READING if expected is None else method.upper() == expected
 
 
 class Holding:
@@ -103,7 +103,7 @@ class Holding:
 
     def reply(self, request: WireRequest) -> WireAnswer | None:
         """The declared reply to a request that is held; `None` for any other."""
-        hold = self.rules.held(request)
+        hold = self.rules.rule_for(request)
         if hold is None:
             return None
         # What happens before the first action is nobody's achievement.
@@ -118,15 +118,15 @@ class _HoldingInterceptor:
         self._holding = holding
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
-        asked = _header(request.headers, "access-control-request-method")
-        if request.method == "OPTIONS" and asked and self._holding.rules.holds_preflight(asked, request.url):
+        method = _header(request.headers, "access-control-request-method")
+        if request.method == "OPTIONS" and method and self._holding.rules.holds_preflight(method, request.url):
             return _allowing(request)
         reply = self._holding.reply(request)
         return reply or await self._network(upstream).fetch(request)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
         if self._holding.rules.refuses_socket():
-            await page.refuse(WireAnswer(_REFUSED, "Held", (("Content-Length", "0"),), is_held=True))
+            await page.refuse(WireAnswer(_FORBIDDEN, "Held", (("Content-Length", "0"),), is_held=True))
             return
         # Imported on first use, because few pages have sockets.
         from judge.network.upstream import pass_on_socket
@@ -160,12 +160,12 @@ def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
 
 def _allowing(request: WireRequest) -> WireAnswer:
     """The answer to a preflight: whatever the page asks for."""
-    asked = {
+    allowed = {
         "Access-Control-Allow-Methods": _header(request.headers, "access-control-request-method"),
         "Access-Control-Allow-Headers": _header(request.headers, "access-control-request-headers"),
         "Access-Control-Allow-Private-Network": _header(request.headers, "access-control-request-private-network"),
     }
-    headers = tuple((name, value) for name, value in asked.items() if value)
+    headers = tuple((name, value) for name, value in allowed.items() if value)
     return WireAnswer(204, "No Content", (*_readable_by(request.headers), *headers))
 
 

@@ -25,7 +25,7 @@ from judge.network.interception import (
 from judge.network.peers import CHUNK, HOP_BY_HOP, IDLE_TIMEOUT_S, REFUSAL, REFUSED, Peer, PrefixedReader, decoded
 from judge.network.tls import Authority, TlsStream
 from judge.network.upstream import Dial, Network
-from judge.network.web_sockets import Frames, accept_of, is_socket, kept
+from judge.network.web_sockets import Frames, accept_of, forwarded_headers, is_socket
 from judge.network.wire import MARK, Exchange, ExchangeRecord
 from judge.sites import place_of
 from shared.logs import current_log_context, log_context
@@ -274,7 +274,9 @@ class _Page:
         self._wire.settle(self._exchange, WireAnswer(101, "Switching Protocols", headers))
         own = [(b"Upgrade", b"websocket"), (b"Connection", b"Upgrade")]
         own.append((b"Sec-WebSocket-Accept", accept_of(self._key)))
-        await self._browser.send(h11.InformationalResponse(status_code=101, headers=[*own, *kept(headers)]))
+        await self._browser.send(
+            h11.InformationalResponse(status_code=101, headers=[*own, *forwarded_headers(headers)])
+        )
         reader = PrefixedReader(self._browser.http.trailing_data[0], self._browser.reader)
         self._frames = Frames(reader, self._browser.writer, is_page=True, max_bytes=self._max_bytes)
 
@@ -283,7 +285,7 @@ class _Page:
         await _send(self._browser, answer)
 
     async def receive(self) -> SocketMessage | SocketClose:
-        message = await self._frames.receive() if self._frames else SocketClose(sent=True)
+        message = await self._frames.receive() if self._frames else SocketClose(is_from_page=True)
         if isinstance(message, SocketMessage):
             message = replace(message, step=self._wire.step)
             self._wire.add_message(self._exchange, message)

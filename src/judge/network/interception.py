@@ -22,7 +22,7 @@ _JUDGES_PAGE = """<!doctype html><html {mark}><meta charset="utf-8"><title>{titl
 
 
 def judges_page(title: str, text: str) -> bytes:
-    """A page in HTML that the judge shows in place of the site's. It is recorded as the judge's, and is no evidence."""
+    """A page in HTML that the judge shows in place of the site's. It is recorded as the judge's, not as evidence."""
     return _JUDGES_PAGE.format(mark=_BY_THE_JUDGE, title=html.escape(title), text=html.escape(text)).encode()
 
 
@@ -68,12 +68,12 @@ class WireAnswer:
 
 @dataclass(frozen=True)
 class SocketMessage:
-    """A complete, reassembled message of a socket. `sent`: by the page; `at_ms`: since the handshake.
+    """A complete, reassembled message of a socket. `is_from_page`: by the page; `at_ms`: since the handshake.
 
     `step` is the number of the step during which the page sent it, as in `WireRequest`; 0 if the site sent it.
     """
 
-    sent: bool
+    is_from_page: bool
     is_text: bool
     data: bytes
     at_ms: int = 0
@@ -84,7 +84,7 @@ class SocketMessage:
 class SocketClose:
     """The end of a socket; 1005 is a close frame without a code, 1006 a connection that ended without one."""
 
-    sent: bool
+    is_from_page: bool
     code: int = 1006
     reason: str = ""
     at_ms: int = 0

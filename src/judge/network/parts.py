@@ -40,7 +40,7 @@ class Parts:
         self._size = 0
         self._hashed = hashlib.sha256()
         self._is_in_head = False
-        self.found: list[SentPart] = []
+        self.files: list[SentPart] = []
         self.left_out = False
 
     def add(self, data: bytes) -> None:
@@ -87,10 +87,10 @@ class Parts:
         head, self._head = self._head, {}
         if not head:
             return
-        if len(self.found) >= MAX_PARTS:
+        if len(self.files) >= MAX_PARTS:
             self.left_out = True
             return
-        self.found.append(
+        self.files.append(
             SentPart(
                 name=head["name"][:300],
                 fileName=head["fileName"][:300],

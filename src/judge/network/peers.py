@@ -95,5 +95,5 @@ class PrefixedReader:
         """See `ByteReader`."""
         if not self._first:
             return await self._reader.read(n)
-        taken, self._first = (self._first, b"") if n < 0 else (self._first[:n], self._first[n:])
-        return taken
+        data, self._first = (self._first, b"") if n < 0 else (self._first[:n], self._first[n:])
+        return data

@@ -40,14 +40,14 @@ class Claims(Record):
 def origin_text(url: str) -> str | None:
     """The origin of an http(s) address, as browsers write it; `None` for any other address."""
     host, port = origin_of(url) or ("", None)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{urlsplit(url).scheme}://{shown}{'' if port is None else f':{port}'}" if host else None
+    host_text = f"[{host}]" if ":" in host else host
+    return f"{urlsplit(url).scheme}://{host_text}{'' if port is None else f':{port}'}" if host else None
 
 
 def claims_of(facts: Mapping[str, Any], headers: Mapping[str, Any], chain: Sequence[str] | None) -> Claims:
     """The claims in the recorder's notes; `chain` are the addresses that the request was sent to."""
-    said = {"document": facts.get("document"), "only": facts.get("only")}
-    said |= {name: headers.get(name) for name in ("origin", "referer")}
+    claims = {"document": facts.get("document"), "only": facts.get("only")}
+    claims |= {name: headers.get(name) for name in ("origin", "referer")}
     return Claims(
         is_judges=facts.get("judge", False),
         is_navigation=facts.get("navigation", False),
@@ -55,7 +55,7 @@ def claims_of(facts: Mapping[str, Any], headers: Mapping[str, Any], chain: Seque
         is_srcdoc=facts.get("srcdoc", False),
         site=headers.get("site"),
         chain=None if chain is None else tuple(origin_text(url) or "" for url in chain),
-        **{name: None if url is None else origin_text(url) or _OPAQUE for name, url in said.items()},
+        **{name: None if url is None else origin_text(url) or _OPAQUE for name, url in claims.items()},
     )
 
 
@@ -67,16 +67,16 @@ def sender_of(claims: Claims) -> str | None:
         # A page cannot pass for the judge by opening an address at the same moment: its request's headers would show
         # it.
         return BROWSER if claims.origin is None else None
-    named = _named(claims)
-    if len(named) > 1:
+    origins = _reported_origins(claims)
+    if len(origins) > 1:
         return None
-    sender = next(iter(named), None) or claims.only
+    sender = next(iter(origins), None) or claims.only
     if sender is None or sender == _OPAQUE or not _is_consistent(claims, sender):
         return None
     return sender
 
 
-def _named(claims: Claims) -> set[str]:
+def _reported_origins(claims: Claims) -> set[str]:
     """The origins reported as the sender."""
     named = {each for each in (claims.origin, claims.referer) if each not in (None, _OPAQUE)}
     if claims.site == "same-origin":

@@ -24,7 +24,7 @@ _NOT_MODIFIED = 304
 # What must not differ, as far as both say it.
 _CLAIMS = ("origin", "site", "referer", "dest")
 # Of a part: what the guard knows better.
-_SENT = (
+_REQUEST_PARTS = (
     "connection",
     "method",
     "long_method",
@@ -51,21 +51,21 @@ def joined(
     with TLS, and what the browser left out on purpose is left out here as well.
     """
     reported = _BrowserRequests(parts)
-    found: dict[int, dict[str, Any]] = {}
+    requests_by_place: dict[int, dict[str, Any]] = {}
     added = []
     for exchange in wire.exchanges():
-        made = _part_of(exchange)
-        place = reported.take(made, exchange)
+        guard_part = _part_of(exchange)
+        place = reported.take(guard_part, exchange)
         if place is not None:
-            found[place] = _completed(parts[place], made, exchange)
+            requests_by_place[place] = _completed(parts[place], guard_part, exchange)
         elif reads_all or not exchange.may_be_resource:
-            added.append(made)
-    unsent = [place for place in range(len(parts)) if place not in found]
-    lost = set(unsent[max(0, MAX_ENTRIES - len(found) - len(added)) :])
-    kept = [found.get(place) or dict(part) for place, part in enumerate(parts) if place not in lost]
+            added.append(guard_part)
+    unsent = [place for place in range(len(parts)) if place not in requests_by_place]
+    lost = set(unsent[max(0, MAX_ENTRIES - len(requests_by_place) - len(added)) :])
+    merged_parts = [requests_by_place.get(place) or dict(part) for place, part in enumerate(parts) if place not in lost]
     more = (LeftOut(is_own=True, count=len(lost)),) if lost else ()
     both = wire.left_out() if reads_all else _most((*left_out, *wire.left_out(with_resources=False)))
-    return _in_order(kept, added), both + more
+    return _in_order(merged_parts, added), both + more
 
 
 def _most(left_out: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
@@ -87,7 +87,7 @@ def encoded(data: bytes) -> dict[str, str]:
 
 
 def _part_of(exchange: Exchange) -> dict[str, Any]:
-    known, size, answer = exchange.known, exchange.size, exchange.answer
+    known, size, answer = exchange.browser_facts, exchange.size, exchange.answer
     fixed = {
         "origin": known.get("origin", "")[:_MAX_ORIGIN_CHARS],
         "site": known.get("site", "")[:20],
@@ -97,7 +97,7 @@ def _part_of(exchange: Exchange) -> dict[str, Any]:
         "type": known.get("type", "")[:200],
         "length": str(size) if size else "",
     }
-    made: dict[str, Any] = {
+    part: dict[str, Any] = {
         "connection": exchange.connection,
         "began": exchange.began_ms,
         "method": exchange.method[:MAX_METHOD_CHARS],
@@ -110,31 +110,35 @@ def _part_of(exchange: Exchange) -> dict[str, Any]:
         "fixed": {name: value for name, value in fixed.items() if value},
     }
     if exchange.headers is not None:
-        made["headers"] = exchange.headers
+        part["headers"] = exchange.headers
     if size:
         post = {"dropped": size} if exchange.body is None else encoded(exchange.body)
-        made |= {"post": post, "size": size} | ({"digest": exchange.digest} if exchange.digest else {})
+        part |= {"post": post, "size": size} | ({"digest": exchange.digest} if exchange.digest else {})
     if exchange.parts:
-        made |= {"files": exchange.parts.found, "files_cut": exchange.parts.left_out or None}
+        part |= {"files": exchange.parts.files, "files_cut": exchange.parts.left_out or None}
     if answer is not None:
         # The body of any other answer is encoded, and the browser alone decodes it.
-        held = exchange.is_held and isinstance(answer.body, bytes)
-        body = encoded(answer.body) if held and isinstance(answer.body, bytes) else {"dropped": 0}
-        made |= {"answered": exchange.answered_ms, "status": answer.status, "status_text": answer.reason[:200]}
-        made |= {"response_headers": answer.headers, "body": body if answer.body else None, "held": exchange.is_held}
+        is_part_held = exchange.is_held and isinstance(answer.body, bytes)
+        body = encoded(answer.body) if is_part_held and isinstance(answer.body, bytes) else {"dropped": 0}
+        part |= {"answered": exchange.answered_ms, "status": answer.status, "status_text": answer.reason[:200]}
+        part |= {"response_headers": answer.headers, "body": body if answer.body else None, "held": exchange.is_held}
     if exchange.failure:
-        made["failure"] = exchange.failure[:200]
+        part["failure"] = exchange.failure[:200]
     # Of a held request nothing else is known; a referrer alone says nothing, because another site may have redirected.
-    is_known = exchange.is_held and ("origin" in made["fixed"] or "site" in made["fixed"])
-    made["chain"] = [made["url"]] if is_known else None
+    is_known = exchange.is_held and ("origin" in part["fixed"] or "site" in part["fixed"])
+    part["chain"] = [part["url"]] if is_known else None
     if exchange.messages:
-        made["messages"] = [
-            {"type": "send" if one.sent else "receive", "time": (exchange.began_ms + one.at_ms) / 1000, "opcode": 1}
+        part["messages"] = [
+            {
+                "type": "send" if one.is_from_page else "receive",
+                "time": (exchange.began_ms + one.at_ms) / 1000,
+                "opcode": 1,
+            }
             | {"_step": step, "data": one.data.decode("utf-8", "replace")}
             for one, step in exchange.messages
         ]
-    made["messages_lost"] = exchange.messages_lost
-    return made
+    part["messages_lost"] = exchange.messages_lost
+    return part
 
 
 class _BrowserRequests:
@@ -149,13 +153,13 @@ class _BrowserRequests:
             is_whole = not is_multipart(part.get("fixed", {}).get("type", ""))
             self._free[part["method"], _plain(part["url"]), part.get("digest") if is_whole else None].append(place)
 
-    def take(self, made: RequestPart, exchange: Exchange) -> int | None:
+    def take(self, request: RequestPart, exchange: Exchange) -> int | None:
         """The place of the part that is this request: the one on which most is known to agree, the first of equals."""
         for digest in dict.fromkeys((exchange.digest, None)):
-            places = self._free.get((made["method"], _plain(made["url"]), digest), [])
+            places = self._free.get((request["method"], _plain(request["url"]), digest), [])
             best = (-1, -1)
             for place in places[:_MAX_CANDIDATES]:
-                fit = _fit(made, exchange, self._parts[place])
+                fit = _fit(request, exchange, self._parts[place])
                 if fit is not None and fit > best[0]:
                     best = fit, place
                 if fit == len(_CLAIMS):
@@ -173,7 +177,7 @@ def _plain(url: str) -> str:
     return scheme + mark + place.rpartition("@")[2] + slash + path
 
 
-def _fit(made: RequestPart, exchange: Exchange, part: RequestPart) -> int | None:
+def _fit(request: RequestPart, exchange: Exchange, part: RequestPart) -> int | None:
     """How many claims about the sender agree; `None` if the part is another request."""
     status, answer = part.get("status", 0), exchange.answer
     # A service worker answered it; what that sent is another request.
@@ -181,29 +185,31 @@ def _fit(made: RequestPart, exchange: Exchange, part: RequestPart) -> int | None
         return None
     # Before the answer, the browser has not told the headers that it sent.
     claimed = part.get("fixed", {}) if status else {}
-    known = [(made["fixed"][name], claimed[name]) for name in _CLAIMS if name in made["fixed"] and name in claimed]
+    known = [
+        (request["fixed"][name], claimed[name]) for name in _CLAIMS if name in request["fixed"] and name in claimed
+    ]
     return len(known) if all(one == two for one, two in known) else None
 
 
-def _completed(part: RequestPart, made: RequestPart, exchange: Exchange) -> dict[str, Any]:
+def _completed(part: RequestPart, request: RequestPart, exchange: Exchange) -> dict[str, Any]:
     """What the guard read, with what the browser knows of it."""
-    sent = {name: made[name] for name in _SENT if name in made}
+    parts = {name: request[name] for name in _REQUEST_PARTS if name in request}
     if exchange.size and exchange.body is None and part.get("digest"):
-        sent.pop("post")
-    both = {**part, **sent, "fixed": {**part.get("fixed", {}), **made["fixed"]}}
+        parts.pop("post")
+    both = {**part, **parts, "fixed": {**part.get("fixed", {}), **request["fixed"]}}
     if exchange.is_held:
         # It counts as answered, whatever the page made of the reply.
         both.pop("failure", None)
-        both |= {name: made[name] for name in _ANSWER if name in made}
+        both |= {name: request[name] for name in _ANSWER if name in request}
     return both
 
 
 def _in_order(parts: Sequence[dict[str, Any]], added: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The reported requests in their order, with each other one before the first that began later."""
     placed: list[dict[str, Any]] = []
-    left = sorted(added, key=lambda each: int(each["began"]), reverse=True)
+    remaining = sorted(added, key=lambda each: int(each["began"]), reverse=True)
     for part in parts:
-        while left and left[-1]["began"] < part["began"]:
-            placed.append(left.pop())
+        while remaining and remaining[-1]["began"] < part["began"]:
+            placed.append(remaining.pop())
         placed.append(part)
-    return placed + left[::-1]
+    return placed + remaining[::-1]

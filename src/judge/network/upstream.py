@@ -26,7 +26,7 @@ from judge.network.interception import (
 )
 from judge.network.peers import HOP_BY_HOP, Peer
 from judge.network.policy import NetworkPolicy
-from judge.network.web_sockets import RefusedSocket, SiteFrames, accept_of, kept, new_key
+from judge.network.web_sockets import RefusedSocket, SiteFrames, accept_of, forwarded_headers, new_key
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,16 @@ class Network:
             headers.append((b"Content-Length", str(len(request.body)).encode()))
         use = _Use(_origin(request.url), self._dial.policy())
         message = h11.Request(method=request.method, target=_target(request.url), headers=headers)
-        if is_repeatable and (idle := self._taken(use)) is not None:
+        if is_repeatable and (idle := self._take_idle(use)) is not None:
             try:
-                head = await _asked(idle, message)
+                head = await _send_request(idle, message)
                 if head.status_code != _TIMED_OUT:
                     return _answer(head, self._body(idle, use=use))
             except RequestFailed:
                 # The site has closed it meanwhile.
                 pass
         site = await self._opened(request.url)
-        head = await _asked(site, message, request.body)
+        head = await _send_request(site, message, request.body)
         return _answer(head, self._body(site, use=use))
 
     async def socket(self, request: WireRequest) -> SiteSocket:
@@ -114,7 +114,10 @@ class Network:
         site = await self._opened(request.url)
         key = new_key()
         own = [(b"Host", _authority(request.url)), (b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]
-        headers = [*own, *((name, value) for name, value in kept(request.headers) if name.lower() != b"host")]
+        headers = [
+            *own,
+            *((name, value) for name, value in forwarded_headers(request.headers) if name.lower() != b"host"),
+        ]
         headers.append((b"Sec-WebSocket-Key", key))
         try:
             await site.send(h11.Request(method="GET", target=_target(request.url), headers=headers))
@@ -147,7 +150,7 @@ class Network:
         if idle:
             await idle.site.close()
 
-    def _taken(self, use: _Use) -> Peer | None:
+    def _take_idle(self, use: _Use) -> Peer | None:
         """The idle connection, if it serves; the end of the exchange closes it, unless it is kept again."""
         idle, self._idle = self._idle, None
         if idle is None:
@@ -195,9 +198,9 @@ async def pass_on_socket(
     request: WireRequest,
     page: PageSocket,
     upstream: Upstream,
-    seen: Callable[[SocketMessage | SocketClose], None] = lambda _: None,
+    on_event: Callable[[SocketMessage | SocketClose], None] = lambda _: None,
 ) -> WireAnswer:
-    """Connect a page's socket with the site's until one of them ends; `seen` is called with every message.
+    """Connect a page's socket with the site's until one of them ends; `on_event` is called with every message.
 
     Returns the site's answer to the handshake, with its complete body if the site refuses. Raises `RequestFailed`.
     """
@@ -206,7 +209,7 @@ async def pass_on_socket(
         await page.refuse(site.answer)
         return site.answer
     await page.accept(site.answer.headers)
-    ends = {asyncio.create_task(_pump(page, site, seen)), asyncio.create_task(_pump(site, page, seen))}
+    ends = {asyncio.create_task(_pump(page, site, on_event)), asyncio.create_task(_pump(site, page, on_event))}
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         # The other end answers the close.
@@ -218,15 +221,19 @@ async def pass_on_socket(
     return site.answer
 
 
-async def _pump(source: SocketPeer, target: SocketPeer, seen: Callable[[SocketMessage | SocketClose], None]) -> None:
+async def _pump(
+    source: SocketPeer, target: SocketPeer, on_event: Callable[[SocketMessage | SocketClose], None]
+) -> None:
     while isinstance(message := await source.receive(), SocketMessage):
-        seen(message)
+        on_event(message)
         await target.send(message)
-    seen(message)
+    on_event(message)
     await target.close(message.code, message.reason)
 
 
-async def _asked(site: Peer, message: h11.Request, body: bytes = b"") -> h11.Response | h11.InformationalResponse:
+async def _send_request(
+    site: Peer, message: h11.Request, body: bytes = b""
+) -> h11.Response | h11.InformationalResponse:
     """Send a request, and return the headers of its answer. Raises `RequestFailed`."""
     try:
         await site.send(message)

@@ -48,7 +48,7 @@ def new_key() -> bytes:
     return base64.b64encode(os.urandom(16))
 
 
-def kept(headers: HeaderPairs) -> list[tuple[bytes, bytes]]:
+def forwarded_headers(headers: HeaderPairs) -> list[tuple[bytes, bytes]]:
     """The headers of a handshake that are forwarded."""
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return [(name, value) for name, value in encoded if name.lower() not in _OF_HANDSHAKE]
@@ -61,7 +61,7 @@ class Frames:
         self._reader = reader
         self._writer = writer
         self._is_page = is_page
-        self._left = max_bytes
+        self._bytes_left = max_bytes
         side = Side.SERVER if is_page else Side.CLIENT
         self._frames = Protocol(side, max_size=min(max_bytes, MAX_MESSAGE_BYTES))
         self._began = time.monotonic()
@@ -78,7 +78,7 @@ class Frames:
         """See `judge.network.interception.SocketPeer`."""
         while not self._ready:
             if self._is_over:
-                return SocketClose(sent=self._is_page, at_ms=self._at_ms())
+                return SocketClose(is_from_page=self._is_page, at_ms=self._at_ms())
             await self._read()
         return self._ready.popleft()
 
@@ -88,8 +88,8 @@ class Frames:
                 data = await self._reader.read(CHUNK)
         except (OSError, TimeoutError):
             data = b""
-        self._left -= len(data)
-        if not data or self._left < 0:
+        self._bytes_left -= len(data)
+        if not data or self._bytes_left < 0:
             self._is_over = True
             return
         self._frames.receive_data(data)
@@ -106,7 +106,7 @@ class Frames:
             self._is_over = True
             closed = self._frames.close_rcvd
             code, reason = (int(closed.code), closed.reason) if closed else (int(CloseCode.NO_STATUS_RCVD), "")
-            self._ready.append(SocketClose(sent=self._is_page, code=code, reason=reason, at_ms=self._at_ms()))
+            self._ready.append(SocketClose(is_from_page=self._is_page, code=code, reason=reason, at_ms=self._at_ms()))
             return
         if frame.opcode not in (TEXT, BINARY, CONT):
             return
@@ -115,8 +115,8 @@ class Frames:
         self._parts.append(bytes(frame.data))
         if frame.fin:
             whole, self._parts = b"".join(self._parts), []
-            made = SocketMessage(sent=self._is_page, is_text=self._is_text, data=whole, at_ms=self._at_ms())
-            self._ready.append(made)
+            message = SocketMessage(is_from_page=self._is_page, is_text=self._is_text, data=whole, at_ms=self._at_ms())
+            self._ready.append(message)
 
     async def send(self, message: SocketMessage) -> None:
         """See `judge.network.interception.SocketPeer`."""
@@ -170,7 +170,7 @@ class RefusedSocket:
 
     async def receive(self) -> SocketMessage | SocketClose:
         """See `judge.network.interception.SocketPeer`."""
-        return SocketClose(sent=False)
+        return SocketClose(is_from_page=False)
 
     async def send(self, message: SocketMessage) -> None:
         """See `judge.network.interception.SocketPeer`."""

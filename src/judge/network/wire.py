@@ -45,7 +45,7 @@ class Limits(NamedTuple):
 
 OWN = Limits(7_500, 15_000_000, 12_500_000, 10_000_000, paths=800, late_bytes=3_000_000)
 OTHER = Limits(2_500, 7_500_000, 6_250_000, 5_000_000, paths=400, late_bytes=1_500_000)
-_HELD = Limits(2_000, 30_000_000, 20_000_000, 12_000_000, body_bytes=4_000_000)
+_LIMITS_WHILE_HOLDING = Limits(2_000, 30_000_000, 20_000_000, 12_000_000, body_bytes=4_000_000)
 _RESOURCES = Limits(2_500, 2_500_000, 0, 0, body_bytes=0, paths=400, late_bytes=500_000)
 _ASKS = "access-control-request-method"
 # The browser's words for what `Sec-Fetch-Dest` calls otherwise.
@@ -82,7 +82,7 @@ class Exchange:
     size: int
     hashed: "hashlib._Hash" = field(repr=False)
     kind: str
-    known: dict[str, str] = field(default_factory=dict)
+    browser_facts: dict[str, str] = field(default_factory=dict)
     answer: WireAnswer | None = None
     answered_ms: int | None = None
     failure: str | None = None
@@ -123,7 +123,7 @@ class Exchange:
     def memory_bytes(self) -> int:
         """About what it takes in memory."""
         headers = sum(len(name) + len(value) for name, value in self.headers or ())
-        files = 1_000 * len(self.parts.found) if self.parts else 0
+        files = 1_000 * len(self.parts.files) if self.parts else 0
         return len(self.url) + headers + len(self.body or b"") + files + 300
 
 
@@ -138,7 +138,7 @@ class _Share:
     def __init__(self, limits: Limits, *, is_own: bool) -> None:
         self._limits = limits
         self._is_own = is_own
-        self._kept: list[Exchange] = []
+        self._exchanges: list[Exchange] = []
         self._bytes = 0
         self._body_bytes = 0
         self._late_bytes = 0
@@ -151,11 +151,11 @@ class _Share:
         is_new = path is None
         if path is None and len(self._paths) < limits.paths and sum(map(len, key)) <= _MAX_KEY_CHARS:
             path = self._paths[key] = _Path()
-        if len(self._kept) < limits.entries and self._bytes < limits.bytes:
+        if len(self._exchanges) < limits.entries and self._bytes < limits.bytes:
             self._trim(exchange)
             self._bytes += exchange.memory_bytes
             self._body_bytes += len(exchange.body or b"")
-            self._kept.append(exchange)
+            self._exchanges.append(exchange)
             return
         if path is None or self._late_bytes >= limits.late_bytes:
             self._unnamed += 1
@@ -178,7 +178,7 @@ class _Share:
             exchange.headers = None
 
     def exchanges(self) -> Iterator[Exchange]:
-        yield from tuple(self._kept)
+        yield from tuple(self._exchanges)
         for path in tuple(self._paths.values()):
             yield from (each for each in (path.first, path.last) if each)
 
@@ -207,7 +207,7 @@ class ExchangeRecord:
             "own": _Share(OWN, is_own=True),
             "other": _Share(OTHER, is_own=False),
             # What a task holds decides its checks, and nobody knows what was lost.
-            "held": _Share(_HELD, is_own=True),
+            "held": _Share(_LIMITS_WHILE_HOLDING, is_own=True),
             "resources": _Share(_RESOURCES, is_own=False),
         }
         self._unread: Counter[tuple[str, int]] = Counter()
@@ -222,7 +222,7 @@ class ExchangeRecord:
 
     def begin(self, request: WireRequest, connection: int) -> Exchange:
         """Record a request before anything is done with it; `settle` follows."""
-        known = _known(request)
+        known = _browser_facts(request)
         exchange = Exchange(
             number=self._count,
             connection=connection,
@@ -235,7 +235,7 @@ class ExchangeRecord:
             size=len(request.body),
             hashed=hashlib.sha256(request.body),
             kind=_kind(request, known),
-            known=known,
+            browser_facts=known,
             parts=Parts(known["type"]) if is_multipart(known.get("type", "")) else None,
         )
         if exchange.parts:
@@ -269,8 +269,8 @@ class ExchangeRecord:
 
     def exchanges(self) -> list[Exchange]:
         """What was read so far, in order; also those that are not answered yet."""
-        found = {each.number: each for share in self._shares.values() for each in share.exchanges()}
-        return [each for _, each in sorted((found | dict(self._open)).items())]
+        by_number = {each.number: each for share in self._shares.values() for each in share.exchanges()}
+        return [each for _, each in sorted((by_number | dict(self._open)).items())]
 
     def left_out(self, *, with_resources: bool = True) -> tuple[LeftOut, ...]:
         """What did not fit into the shares."""
@@ -279,8 +279,8 @@ class ExchangeRecord:
 
     def unread(self) -> tuple[Unread, ...]:
         """The connections whose content is unknown."""
-        found = tuple(self._unread.items())
-        return tuple(Unread(place=place, step=step, count=count) for (place, step), count in found)
+        counts = tuple(self._unread.items())
+        return tuple(Unread(place=place, step=step, count=count) for (place, step), count in counts)
 
     def _share_of(self, exchange: Exchange) -> ShareName:
         if exchange.is_held:
@@ -292,11 +292,11 @@ class ExchangeRecord:
     def _is_own(self, exchange: Exchange, site: Site) -> bool:
         if not site.holds(as_http(exchange.url)):
             return False
-        named = exchange.known.get("origin") or exchange.known.get("referer")
-        return site.holds(named) if named else exchange.known.get("site") in ("same-origin", "none")
+        sender = exchange.browser_facts.get("origin") or exchange.browser_facts.get("referer")
+        return site.holds(sender) if sender else exchange.browser_facts.get("site") in ("same-origin", "none")
 
 
-def _known(request: WireRequest) -> dict[str, str]:
+def _browser_facts(request: WireRequest) -> dict[str, str]:
     """What no page can forge."""
     headers = {name.lower(): value for name, value in request.headers}
     names = {"origin": "origin", "site": "sec-fetch-site", "mode": "sec-fetch-mode", "dest": "sec-fetch-dest"}
@@ -304,15 +304,15 @@ def _known(request: WireRequest) -> dict[str, str]:
     return {key: headers[name][:_MAX_KNOWN_CHARS] for key, name in names.items() if headers.get(name)}
 
 
-def _kind(request: WireRequest, known: dict[str, str]) -> str:
+def _kind(request: WireRequest, browser_facts: dict[str, str]) -> str:
     """The kind of a request, in the words of the browser's own record; sent to secure sites and this machine only."""
     if request.url.startswith("ws"):
         return "websocket"
     if request.method == "OPTIONS" and any(name.lower() == _ASKS for name, _ in request.headers):
         return "preflight"
-    if known.get("mode") == "navigate":
+    if browser_facts.get("mode") == "navigate":
         return "document"
-    dest = known.get("dest", "other")
+    dest = browser_facts.get("dest", "other")
     return _KINDS.get(dest, dest)
 
 

@@ -43,7 +43,7 @@ def agreed(text: str, statements: Sequence[StatedValue[T]]) -> T | None:
 
     `statements` are in the order of the text.
     """
-    corrections = [found.start() for found in outside_quotations(_CORRECTION, text)]
+    corrections = [match.start() for match in outside_quotations(_CORRECTION, text)]
     values: list[T] = []
     for place, statement in enumerate(statements):
         following = statements[place + 1] if place + 1 < len(statements) else None

@@ -68,7 +68,7 @@ def last_json_object(text: str) -> dict[str, Any] | None:
 
 
 def _last_object(text: str) -> dict[str, Any] | None:
-    found: list[StatedValue[dict[str, Any]]] = []
+    objects: list[StatedValue[dict[str, Any]]] = []
     at = text.find("{")
     # Normal replies have a handful of braces before the object; a hostile one may have a million.
     for _ in range(50):
@@ -76,10 +76,10 @@ def _last_object(text: str) -> dict[str, Any] | None:
             break
         value, end = _json_at(text, at)
         if isinstance(value, dict) and value:
-            found.append(StatedValue(at, end, value))
+            objects.append(StatedValue(at, end, value))
         at = text.find("{", end)
     # Objects of another shape are about something else.
-    return agreed(text, [each for each in found if each.value.keys() & found[-1].value.keys()])
+    return agreed(text, [each for each in objects if each.value.keys() & objects[-1].value.keys()])
 
 
 def _json_at(text: str, start: int) -> tuple[Any, int]:
@@ -97,8 +97,8 @@ def _json_points(text: str) -> list[str]:
     if start and "{" not in text[: start.start()]:
         values, _ = _json_at(text, start.end() - 1)
     elif "{" in text[:2_000]:
-        found = _last_object(text) or {}
-        values = next((value for key, value in found.items() if "point" in key.lower()), None)
+        last_object = _last_object(text) or {}
+        values = next((value for key, value in last_object.items() if "point" in key.lower()), None)
     if isinstance(values, dict):
         values = list(values.values())
     return [point for value in values if (point := _json_point(value))] if isinstance(values, list) else []
@@ -163,8 +163,8 @@ def _split_at_missing_numbers(lines: list[str]) -> list[str]:
             range(last + 1, number) if number else range(last + 1, last + 100 if line is None and was_split else 0)
         )
         if missing:
-            parts, found = _split(result[begin:], missing)
-            if found == len(missing) or line is None:
+            parts, split_count = _split(result[begin:], missing)
+            if split_count == len(missing) or line is None:
                 result[begin:] = parts
                 was_split = True
         if number:
@@ -177,15 +177,15 @@ def _split_at_missing_numbers(lines: list[str]) -> list[str]:
 def _split(lines: list[str], numbers: range) -> tuple[list[str], int]:
     """The lines, split before each of `numbers` as long as they appear in order, and how many were found."""
     parts: list[str] = []
-    found = 0
+    split_count = 0
     for line in lines:
         begin = 0
         for mark in _INLINE_NUMBER.finditer(line[:_MAX_LINE_CHARS]):
-            if found < len(numbers) and _number(mark[0]) == numbers[found]:
+            if split_count < len(numbers) and _number(mark[0]) == numbers[split_count]:
                 parts.append(line[begin : mark.start()])
-                begin, found = mark.start(), found + 1
+                begin, split_count = mark.start(), split_count + 1
         parts.append(line[begin:])
-    return parts, found
+    return parts, split_count
 
 
 def _list_items(lines: list[str]) -> list[str]:

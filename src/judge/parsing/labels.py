@@ -43,12 +43,12 @@ def last_line_start(text: str) -> int:
     return text.rfind("\n", 0, len(text.rstrip())) + 1
 
 
-def is_quoted(text: str, found: re.Match[str]) -> bool:
+def is_quoted(text: str, match: re.Match[str]) -> bool:
     """Whether a statement is in a quotation at the start of a line that goes on: `"Score: 5" is on the page.`"""
-    label = _DECOR_START.match(text, found.start())
-    start = label.end() if label else found.start()
+    label = _DECOR_START.match(text, match.start())
+    start = label.end() if label else match.start()
     end = quotation_at(text, start)
-    return end > found.end("value") and _MORE.match(text, end) is not None
+    return end > match.end("value") and _MORE.match(text, end) is not None
 
 
 def last_clause(text: str, begin: int, end: int) -> str:

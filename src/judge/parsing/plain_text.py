@@ -41,7 +41,7 @@ def plain_text(text: str) -> str:
     text = _ENTITY.sub(_character, without_reasoning(text))
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_FOLD)
     text = _WORD_TAG.sub("", _with_lines(_STRUCK.sub("", _without_excerpts(text))))
-    return _UNDERSCORES.sub(lambda found: "*" * len(found.group()), text)
+    return _UNDERSCORES.sub(lambda match: "*" * len(match.group()), text)
 
 
 def _character(entity: re.Match[str]) -> str:

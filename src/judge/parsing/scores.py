@@ -90,16 +90,16 @@ def parse_score(text: str) -> int | None:
     text = plain_text(text)
     # Masked, not removed, so that positions do not change.
     for pattern in (_ENUMERATION, _RANGE):
-        text = pattern.sub(lambda found: "§" * len(found.group()), text)
+        text = pattern.sub(lambda match: "§" * len(match.group()), text)
     patterns = (_LINE_SCORE, _WORDED_SCORE, _JSON_SCORE)
-    found = [match for pattern in patterns for match in pattern.finditer(text) if not is_quoted(text, match)]
-    found += [
+    matches = [match for pattern in patterns for match in pattern.finditer(text) if not is_quoted(text, match)]
+    matches += [
         match
         for match in outside_quotations(_INLINE_SCORE, text, fenced=True)
         if _BEFORE_INLINE.search(text[max(0, match.start() - 40) : match.start()])
     ]
-    if found:
-        return _agreed_score(text, sorted(found, key=lambda match: match.start("value")))
+    if matches:
+        return _agreed_score(text, sorted(matches, key=lambda match: match.start("value")))
     tail = text[-PROSE_CHARS:]
     prose = [match for match in _PROSE_SCORE.finditer(tail) if not _is_hedged(tail, match)]
     if prose:
@@ -109,17 +109,17 @@ def parse_score(text: str) -> int | None:
     return _score(last_line, rating) if rating else None
 
 
-def _agreed_score(text: str, found: list[re.Match[str]]) -> int | None:
-    scores = ((match, _score(text, match)) for match in found)
+def _agreed_score(text: str, matches: list[re.Match[str]]) -> int | None:
+    scores = ((match, _score(text, match)) for match in matches)
     return agreed(
         text, [StatedValue(match.start("value"), match.end(), score) for match, score in scores if score is not None]
     )
 
 
-def _score(text: str, found: re.Match[str]) -> int | None:
+def _score(text: str, match: re.Match[str]) -> int | None:
     """The labelled number as a score; `None` for signs, fractions, percentages, other scales and list numbers."""
-    start, end = found.span("value")
-    raw = found.group("value").lower()
+    start, end = match.span("value")
+    raw = match.group("value").lower()
     after = text[end : end + 24]
     scale = _SCALE.match(after)
     has_sign = text[start - 1 : start] in ("-", "+", ">", "≥", "≤")
@@ -139,9 +139,9 @@ def _is_list(text: str, start: int, end: int, number: int) -> bool:
     return re.search(rf"(?m)^\s{{0,8}}{number + 1}[.)]\s", text[end : end + 2_000]) is not None
 
 
-def _is_hedged(text: str, found: re.Match[str]) -> bool:
+def _is_hedged(text: str, match: re.Match[str]) -> bool:
     """Whether a prose statement is denied or hypothetical ("I cannot give it a 5", "if …, I would rate it 5")."""
-    return HEDGE.search(last_clause(text, found.start(), found.start()) + found.group()) is not None
+    return HEDGE.search(last_clause(text, match.start(), match.start()) + match.group()) is not None
 
 
 def parse_reason(text: str) -> str:

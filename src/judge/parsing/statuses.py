@@ -99,18 +99,18 @@ def parse_status(text: str) -> Status | None:
     Statuses in list items do not count if they disagree or if there is a status outside the list.
     """
     text = plain_text(text)
-    labelled = [*_found(_LINE_STATUS, text), *_found(_JSON_STATUS, text)]
+    labelled = [*_matches(_LINE_STATUS, text), *_matches(_JSON_STATUS, text)]
     labelled += _inline(text, is_only=not labelled)
     if labelled:
         return _agreed_status(text, labelled)
     tail = text[-PROSE_CHARS:]
-    prose = [found for found in _found(_PROSE_STATUS, tail) if not _is_hedged(tail, found)]
+    prose = [match for match in _matches(_PROSE_STATUS, tail) if not _is_hedged(tail, match)]
     if prose:
         return _agreed_status(tail, prose)
-    others = _found(_OTHER_LABEL, text)
+    others = _matches(_OTHER_LABEL, text)
     if others:
         return _agreed_status(text, others)
-    answers = [StatedValue(found.start("value"), found.end(), _answer(found)) for found in _YES_OR_NO.finditer(text)]
+    answers = [StatedValue(match.start("value"), match.end(), _answer(match)) for match in _YES_OR_NO.finditer(text)]
     if answers:
         return agreed(text, answers)
     last_line = text[last_line_start(text) :][-PROSE_CHARS:]
@@ -118,17 +118,17 @@ def parse_status(text: str) -> Status | None:
     return _status(last_line, closing) if closing and not _is_hedged(last_line, closing) else None
 
 
-def _found(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+def _matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
     return _stated(pattern.finditer(text), text)
 
 
 def _stated(matches: Iterable[re.Match[str]], text: str) -> list[re.Match[str]]:
     """The matches that state an outcome, as opposed to quoting, listing alternatives or naming a "success message"."""
     return [
-        found
-        for found in matches
-        if not is_quoted(text, found)
-        and not (_ALTERNATIVE.match(after := text[found.end() : found.end() + 40]) or _OTHER_NOUN.match(after))
+        match
+        for match in matches
+        if not is_quoted(text, match)
+        and not (_ALTERNATIVE.match(after := text[match.end() : match.end() + 40]) or _OTHER_NOUN.match(after))
     ]
 
 
@@ -141,39 +141,39 @@ def _inline(text: str, *, is_only: bool) -> list[re.Match[str]]:
     if _LIST_MARK.match(text[start : start + 12]):
         return []
     inline = []
-    for found in _stated(outside_quotations(_INLINE_STATUS, text, fenced=True), text):
-        if found.start() < start:
+    for match in _stated(outside_quotations(_INLINE_STATUS, text, fenced=True), text):
+        if match.start() < start:
             continue
-        before = text[max(start, found.start() - 40) : found.start()]
+        before = text[max(start, match.start() - 40) : match.start()]
         if _BEFORE_INLINE.search(before) and (is_only or not _BEFORE_QUOTED.search(before)):
-            inline.append(found)
+            inline.append(match)
     return inline
 
 
-def _status(text: str, found: re.Match[str]) -> Status | None:
-    after = text[found.end() : found.end() + 40]
-    failed = found.group("value").lower().startswith(("fail", "incomplete"))
-    denied = found.group("denied") or _DENIED_AFTER.match(after)
+def _status(text: str, match: re.Match[str]) -> Status | None:
+    after = text[match.end() : match.end() + 40]
+    failed = match.group("value").lower().startswith(("fail", "incomplete"))
+    denied = match.group("denied") or _DENIED_AFTER.match(after)
     if (failed and denied) or (not failed and _PARTIAL_AFTER.match(after)):
         return None
     return "failure" if failed or denied else "success"
 
 
-def _agreed_status(text: str, found: list[re.Match[str]]) -> Status | None:
+def _agreed_status(text: str, matches: list[re.Match[str]]) -> Status | None:
     """The status that all of them state; `None` if the last one states none."""
-    found = sorted(found, key=lambda match: match.start("value"))
-    plain = [match for match in found if not _LIST_MARK.match(match.groupdict().get("head") or "")]
+    matches = sorted(matches, key=lambda match: match.start("value"))
+    plain = [match for match in matches if not _LIST_MARK.match(match.groupdict().get("head") or "")]
     if plain:
         stated = [StatedValue(match.start("value"), match.end(), _status(text, match)) for match in plain]
         return agreed(text, [each for each in stated if each.value or each is stated[-1]])
-    listed = {_status(text, match) for match in found}
-    return listed.pop() if len(listed) == 1 else None
+    statuses = {_status(text, match) for match in matches}
+    return statuses.pop() if len(statuses) == 1 else None
 
 
-def _answer(found: re.Match[str]) -> Status:
-    return "success" if found["value"].lower() in ("true", "yes") else "failure"
+def _answer(match: re.Match[str]) -> Status:
+    return "success" if match["value"].lower() in ("true", "yes") else "failure"
 
 
-def _is_hedged(text: str, found: re.Match[str]) -> bool:
-    clause = last_clause(text, found.start(), found.start("value"))
-    return HEDGE.search(clause.removesuffix(found.group("denied") or "")) is not None
+def _is_hedged(text: str, match: re.Match[str]) -> bool:
+    clause = last_clause(text, match.start(), match.start("value"))
+    return HEDGE.search(clause.removesuffix(match.group("denied") or "")) is not None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from shared.fields import AsTuple, Invalid, Line, Table, Url, at_most, shown
+from shared.fields import AsTuple, Invalid, Line, Table, Url, at_most, printable
 
 _MAX_VALUE_CHARS = 1_000_000
 # Shorter values, such as `1` or `true`, occur everywhere: redacting them would redact everything else.
@@ -115,7 +115,7 @@ def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
         what = {"missing": "missing", "string_type": "not a string"}.get(detail["type"], "not usable")
         if isinstance(cause, Invalid) and not cause.shows_value:
-            what = f"{cause.problem}{f' {shown(cause.key)}' if cause.key else ''}"
+            what = f"{cause.problem}{f' {printable(cause.key)}' if cause.key else ''}"
         raise Invalid(f"{path}: {what}" if path else what, remedy) from None
 
 
@@ -141,11 +141,11 @@ def read_storage_state(value: Mapping[str, Any]) -> StorageState:
 
 def _credentials(value: object) -> object:
     """One table, or one for each of several origins."""
-    listed = [value] if isinstance(value, Mapping | HttpCredentials) else value
-    if not isinstance(listed, list | tuple) or len(listed) > 16:
+    items = [value] if isinstance(value, Mapping | HttpCredentials) else value
+    if not isinstance(items, list | tuple) or len(items) > 16:
         raise Invalid("not a table", 'write http_credentials = { username = "…", password = "${NAME}" }')
     remedy = 'write { username = "…", password = "${NAME}" }'
-    return tuple(_without_values(_LOGIN, each, remedy) for each in listed)
+    return tuple(_without_values(_LOGIN, each, remedy) for each in items)
 
 
 def _form_login(value: object) -> object:
@@ -176,17 +176,17 @@ def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredenti
 
     Values shorter than six characters are left out, except passwords.
     """
-    found = dict.fromkeys(each.password for each in credentials)
+    secrets = dict.fromkeys(each.password for each in credentials)
     # In the form of an `Authorization: Basic` header (RFC 7617).
-    found |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
+    secrets |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
     if isinstance(state, StorageState):
         values: list[object] = [cookie.value for cookie in state.cookies]
         for origin in state.origins:
             values += [item.value for item in origin.localStorage]
             values += list(origin.indexedDB)
         texts = (text for value in values for text in _texts_in(value))
-        found |= dict.fromkeys(text for text in texts if len(text) >= _MIN_SECRET_CHARS)
-    return tuple(found)
+        secrets |= dict.fromkeys(text for text in texts if len(text) >= _MIN_SECRET_CHARS)
+    return tuple(secrets)
 
 
 def _texts_in(value: object, depth: int = 0) -> Iterator[str]:

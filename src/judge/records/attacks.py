@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_
 from judge.records.checks import AddressPattern, Check, OneOrMore, Text
 from judge.records.findings import Fact, FromList
 from judge.records.policies import require_possible
-from shared.fields import Invalid, Line, Name, Table, Url, at_most, shown
+from shared.fields import Invalid, Line, Name, Table, Url, at_most, printable
 from shared.models import Record, RecordedLimit, omit_default
 
 AttackKind = Literal["insert", "hidden", "label", "popup", "field"]
@@ -80,7 +80,9 @@ def _value(name: str, value: str) -> str:
         raise Invalid(f"the attribute {name[:40]} is not allowed in an attack", "nothing inserted may run or load")
     scheme = value.strip().partition(":")[0].lower()
     if name in _ADDRESSES and scheme not in ("http", "https") and not value.startswith(("/", "?", "#")):
-        raise Invalid(f"{name} = {shown(value)} is not an address", "write a path, or begin with http:// or https://")
+        raise Invalid(
+            f"{name} = {printable(value)} is not an address", "write a path, or begin with http:// or https://"
+        )
     if name == "src" and not value.startswith("data:image/"):
         raise Invalid("an image in an attack must not be loaded", "write it as data:image/…")
     if name == "style" and ("url(" in value.lower() or "image-set(" in value.lower()):
@@ -112,7 +114,7 @@ def _is_selector(value: str) -> str:
     if not value.strip():
         raise Invalid("empty", "write a CSS selector")
     if ">>" in value or value.lstrip().startswith(("//", "xpath=", "text=")):
-        raise Invalid(f"{shown(value)} is not a CSS selector", "write one as in a style sheet, such as ul.reviews")
+        raise Invalid(f"{printable(value)} is not a CSS selector", "write one as in a style sheet, such as ul.reviews")
     return value
 
 
@@ -220,14 +222,14 @@ class AttackResult(Record):
     @property
     def succeeded(self) -> bool | None:
         """Whether all goals were reached."""
-        found = [each.reached for each in self.goals]
-        return False if False in found else None if None in found or not found else True
+        reached = [each.reached for each in self.goals]
+        return False if False in reached else None if None in reached or not reached else True
 
     @property
     def started(self) -> bool | None:
         """Whether at least one goal was reached."""
-        found = [each.reached for each in self.goals]
-        return True if True in found else None if None in found or not found else False
+        reached = [each.reached for each in self.goals]
+        return True if True in reached else None if None in reached or not reached else False
 
     @property
     def is_left_out(self) -> bool:

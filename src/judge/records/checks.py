@@ -28,7 +28,7 @@ from pydantic import (
 from judge.records.elements import parse_element
 from judge.records.json_paths import names_in, parse_path
 from judge.records.patterns import Pattern
-from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, shown
+from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, printable
 from shared.models import omit_default
 from shared.seams import Seam
 from shared.seen import values_as_seen
@@ -56,9 +56,9 @@ def _is_pattern(value: str) -> str:
 
 
 def _is_address(value: str) -> str:
-    found = re.search(r"\s", value)
-    if found:
-        raise Invalid("an address contains no spaces", "write %20 or +", column=found.start() + 1)
+    match = re.search(r"\s", value)
+    if match:
+        raise Invalid("an address contains no spaces", "write %20 or +", column=match.start() + 1)
     if not re.match(r"(?:https?://|/|\*|\?)", value):
         raise Invalid("neither a path nor an address", "begin it with / or with http://", column=1)
     return value
@@ -67,8 +67,8 @@ def _is_address(value: str) -> str:
 def tables_in(value: Any) -> list[dict[str, Any]]:
     """All tables in a value, at any depth, with the value itself if it is one."""
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = [value] if isinstance(value, dict) else []
-    return found + [table for item in inner for table in tables_in(item)]
+    tables = [value] if isinstance(value, dict) else []
+    return tables + [table for item in inner for table in tables_in(item)]
 
 
 def _are_values(values: Any) -> Any:
@@ -134,8 +134,8 @@ class BaseCheck(Table):
         """The check with its texts as people see them (`shared.seen`), to be compared with such texts."""
         exact = _as_written(type(self))
         texts = {name: getattr(self, name) for name in type(self).model_fields}
-        found = {name: _texts_as_seen(value, is_exact=name in exact) for name, value in texts.items()}
-        changed = {name: value for name, value in found.items() if value != texts[name]}
+        texts_as_seen = {name: _texts_as_seen(value, is_exact=name in exact) for name, value in texts.items()}
+        changed = {name: value for name, value in texts_as_seen.items() if value != texts[name]}
         return self.model_copy(update=changed) if changed else self
 
 
@@ -246,8 +246,8 @@ CHECKS: Seam[KnownKind] = Seam("checks", "kind of check")
 def kind_of(check: object) -> KnownKind | None:
     """The kind of a check or of a table, in its form; `None` if no kind has this name."""
     name = check.get("kind") if isinstance(check, Mapping) else getattr(check, "kind", None)
-    found = CHECKS.find(name) if isinstance(name, str) else None
-    return None if found is None else found.form(check)
+    kind = CHECKS.find(name) if isinstance(name, str) else None
+    return None if kind is None else kind.form(check)
 
 
 def _of_kind(value: object) -> object:
@@ -255,11 +255,11 @@ def _of_kind(value: object) -> object:
     if isinstance(value, KindCheck):
         return value
     if not isinstance(value, Mapping):
-        raise Invalid(f"{shown(value)} is not a table", 'write { kind = "page", url = "/" }')
+        raise Invalid(f"{printable(value)} is not a table", 'write { kind = "page", url = "/" }')
     kind = kind_of(value)
     if kind is None:
         name = value.get("kind")
-        problem = "missing" if name is None else f"{shown(name)} is not a kind of check"
+        problem = "missing" if name is None else f"{printable(name)} is not a kind of check"
         # Python reads entry points where the package is installed, which may be older than the code.
         known = CHECKS.names()
         remedy = did_you_mean(name, known) if known else "install WABE again: its entry points are missing"
@@ -295,13 +295,13 @@ class AnyOf(BaseCheck):
             return value
         shared = {key: value[key] for key in _COMMON if key in value}
         inner = [
-            {**_taken(shared, check), **check} if shared and isinstance(check, Mapping) else check
+            {**_shared_keys_for(shared, check), **check} if shared and isinstance(check, Mapping) else check
             for check in value["any_of"]
         ]
         return {key: item for key, item in value.items() if key not in shared} | {"any_of": inner}
 
 
-def _taken(shared: Mapping[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
+def _shared_keys_for(shared: Mapping[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the shared keys that a check takes."""
     kind = kind_of(check)
     return {key: value for key, value in shared.items() if kind is not None and key in kind.model.model_fields}
@@ -322,9 +322,9 @@ def plain_checks(checks: Sequence[Check]) -> list[KindCheck]:
     return [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
 
 
-def names_compared(wanted: str | Mapping[str, Any]) -> frozenset[str]:
+def names_compared(expected: str | Mapping[str, Any]) -> frozenset[str]:
     """The names, in lower case, in the paths and tables of a check's expected values; none if it expects a text."""
-    values = {} if isinstance(wanted, str) else wanted
+    values = {} if isinstance(expected, str) else expected
     names = [[key, *names_in(parse_path(key)), *_names_of(value)] for key, value in values.items()]
     return frozenset(name.lower() for each in names for name in each)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from shared.fields import Invalid, shown
+from shared.fields import Invalid, printable
 
 MAX_HEADERS = 20
 _MAX_NAME_CHARS = 100
@@ -38,28 +38,28 @@ def _headers(value: object) -> dict[str, str]:
     for name, text in value.items():
         _check_name(name)
         if name.lower() in names:
-            raise _invalid(f"the header {shown(name)} is given twice", "keep one")
+            raise _invalid(f"the header {printable(name)} is given twice", "keep one")
         names.add(name.lower())
         if not isinstance(text, str):
-            raise _invalid(f"the header {shown(name)} is not a string", _EXAMPLE)
+            raise _invalid(f"the header {printable(name)} is not a string", _EXAMPLE)
         check_value(name, text)
     return dict(value)
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARS:
-        raise _invalid(f"{shown(name)} is not the name of a header", _EXAMPLE)
+        raise _invalid(f"{printable(name)} is not the name of a header", _EXAMPLE)
     if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
-        raise _invalid(f"the protocol sets the header {shown(name)}", "remove it")
+        raise _invalid(f"the protocol sets the header {printable(name)}", "remove it")
 
 
 def check_value(name: str, value: str) -> None:
     """Raises `Invalid`, which does not show the value, if a header cannot have it."""
     if "\n" in value or "\r" in value:
-        raise _invalid(f"the header {shown(name)} has a line break", "write it in one line")
+        raise _invalid(f"the header {printable(name)} has a line break", "write it in one line")
     if not _VALUE.fullmatch(value) or len(value) > _MAX_VALUE_CHARS:
         raise _invalid(
-            f"the header {shown(name)} has a value that no header can have",
+            f"the header {printable(name)} has a value that no header can have",
             f"use 1 to {_MAX_VALUE_CHARS} printable characters of ASCII, without spaces around them",
         )
 
@@ -67,17 +67,19 @@ def check_value(name: str, value: str) -> None:
 def _headers_by_role(value: object) -> dict[str, dict[str, str]]:
     if not isinstance(value, Mapping):
         raise _invalid("not a table", 'send {"role": {"Authorization": "Bearer …"}}')
-    found = {}
+    headers_by_role = {}
     for role, headers in value.items():
         try:
-            found[role] = _headers(headers)
+            headers_by_role[role] = _headers(headers)
         except Invalid as error:
-            raise _invalid(f"{shown(role)}: {error.problem}", error.remedy) from None
-        for name, text in found[role].items():
+            raise _invalid(f"{printable(role)}: {error.problem}", error.remedy) from None
+        for name, text in headers_by_role[role].items():
             if _VARIABLE in text:
-                problem = f"{shown(role)}: the header {shown(name)} refers to a variable, and a request must not"
+                problem = (
+                    f"{printable(role)}: the header {printable(name)} refers to a variable, and a request must not"
+                )
                 raise _invalid(problem, "send the value itself; wabe run resolves those of a scenario file")
-    return found
+    return headers_by_role
 
 
 def _invalid(problem: str, remedy: str) -> Invalid:

@@ -54,7 +54,7 @@ class Element:
     `states` maps a state to its value: `"true"` for a bare one, `"false"` for one that must be off.
     """
 
-    written: str
+    notation: str
     role: str | None = None
     name: str | None = None
     pattern: Pattern | None = None
@@ -71,31 +71,31 @@ class Element:
         )
 
 
-def parse_element(written: str) -> Element:
+def parse_element(notation: str) -> Element:
     """Read one element. Raises `Invalid` with the column of the mistake."""
-    if len(written) > MAX_ELEMENT_CHARS:
+    if len(notation) > MAX_ELEMENT_CHARS:
         problem = f"more than {MAX_ELEMENT_CHARS} characters"
         raise Invalid(problem, "shorten it", column=MAX_ELEMENT_CHARS + 1)
-    line, written = written, _without_yaml_quotes(written)
-    found = _ELEMENT.match(written)
-    assert found is not None
-    role, name, pattern, value = found.group("role", "name", "pattern", "value")
+    line, notation = notation, _without_yaml_quotes(notation)
+    match = _ELEMENT.match(notation)
+    assert match is not None
+    role, name, pattern, value = match.group("role", "name", "pattern", "value")
     if role is not None and role not in ROLES:
         remedy = closest(role.lower(), sorted(ROLES)).strip() or "use a role as the page's snapshot shows it"
-        raise Invalid(f"{role[:40]!r} is not a role", remedy, column=found.start("role") + 1)
-    if (at := found.end()) < len(written):
+        raise Invalid(f"{role[:40]!r} is not a role", remedy, column=match.start("role") + 1)
+    if (at := match.end()) < len(notation):
         is_named = name is not None or pattern is not None
-        usual = f"{written[at : at + 20]!a} is not expected here", 'write it like: role "name" [state]: value'
-        problem, remedy = usual if is_named and written[at] in '"/' else _UNCLOSED.get(written[at], usual)
+        usual = f"{notation[at : at + 20]!a} is not expected here", 'write it like: role "name" [state]: value'
+        problem, remedy = usual if is_named and notation[at] in '"/' else _UNCLOSED.get(notation[at], usual)
         raise Invalid(problem, remedy, column=at + 1)
-    if not (role or name or pattern is not None or found["states"] or value is not None):
+    if not (role or name or pattern is not None or match["states"] or value is not None):
         raise Invalid("empty", 'write it like: button "Buy"', column=1)
     return Element(
-        written=line,
+        notation=line,
         role=role,
-        name=None if name is None else _unquoted(name, found.start("name")),
-        pattern=None if pattern is None else _pattern(pattern, found.start("pattern")),
-        states=_states(found["states"], found.start("states")),
+        name=None if name is None else _unquoted(name, match.start("name")),
+        pattern=None if pattern is None else _pattern(pattern, match.start("pattern")),
+        states=_states(match["states"], match.start("states")),
         value=None if value is None else scalar(value.strip()),
     )
 
@@ -124,15 +124,15 @@ def _pattern(source: str, start: int) -> Pattern:
         raise Invalid(error.problem, error.remedy, column=start + (error.column or 0)) from None
 
 
-def _states(written: str, start: int) -> tuple[tuple[str, str], ...]:
+def _states(notation: str, start: int) -> tuple[tuple[str, str], ...]:
     states: dict[str, str] = {}
-    for found in _STATE.finditer(written):
-        at, key = start + found.start(), found[1]
+    for match in _STATE.finditer(notation):
+        at, key = start + match.start(), match[1]
         if key in ("ref", "box", "cursor"):
             raise Invalid(f"[{key}] differs from run to run", "remove it", column=at + 1)
         if key not in STATES:
             raise Invalid(f"{key[:40]!r} is not a state", did_you_mean(key, STATES), column=at + 2)
-        value = (found[2] or "true").strip("\"'").lower()
+        value = (match[2] or "true").strip("\"'").lower()
         if states.setdefault(key, value) != value:
             raise Invalid(f"[{key}] has two values", "keep one", column=at + 1)
         if key == "level" and not (value.isascii() and value.isdigit()):

@@ -31,7 +31,7 @@ Continues = Literal["itself", "on request"]
 EVENT_KEY = "wabe_event"
 # The name of the line with which a shard begins, beside its events.
 SHARD_STARTED = "shard_started"
-# More than any update of ours has (`shared.a2a.tasks`).
+# More than any update of this judge has (`shared.a2a.tasks`).
 _MAX_EVENTS = 1_000
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
@@ -195,7 +195,7 @@ def describe(event: Event) -> str:
     """One line of prose for an event, empty for `StepBegun`."""
     fields = _bounded(event).model_dump()
     prose = _PROSE.get(type(event), "")
-    prose = _COUNTED.sub(lambda found: f"{{{found[1]}}} {found[2]}{'' if fields[found[1]] == 1 else 's'}", prose)
+    prose = _COUNTED.sub(lambda match: f"{{{match[1]}}} {match[2]}{'' if fields[match[1]] == 1 else 's'}", prose)
     for name in _IF_UNUSUAL.keys() & type(event).model_fields.keys():
         # What is usual may be left out of the dump.
         is_usual = getattr(event, name) == type(event).model_fields[name].default

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from shared.fields import Invalid, at_most, shown
+from shared.fields import Invalid, at_most, printable
 from shared.models import Record, RecordedLimit, omit_default
 
 MAX_FILES = 20
@@ -41,24 +41,24 @@ def is_reserved(name: str) -> bool:
 def is_file_name(value: str) -> str:
     """The name, if it can only be that of a file in any folder. Raises `Invalid`."""
     if _SEPARATORS.search(value):
-        raise Invalid(f"{shown(value)} is not the name of a file: it has a separator or a drive", _REMEDY)
+        raise Invalid(f"{printable(value)} is not the name of a file: it has a separator or a drive", _REMEDY)
     if any(unicodedata.category(character) in _UNSHOWN for character in value):
-        raise Invalid(f"{shown(value)} has a control or a bidirectional character", "write a name that can be read")
+        raise Invalid(f"{printable(value)} has a control or a bidirectional character", "write a name that can be read")
     if not value or value != value.strip() or value.endswith(".") or value.startswith((".", "~", "-")):
-        raise Invalid(f"{shown(value)} is not the name of a file", _REMEDY)
+        raise Invalid(f"{printable(value)} is not the name of a file", _REMEDY)
     if unicodedata.normalize("NFC", value) != value:
-        raise Invalid(f"{shown(value)} is not in Unicode's usual form (NFC)", "write it in that form")
+        raise Invalid(f"{printable(value)} is not in Unicode's usual form (NFC)", "write it in that form")
     if len(value.encode()) > _MAX_NAME_BYTES:
         raise Invalid(f"{len(value.encode())} bytes, more than {_MAX_NAME_BYTES}", "choose a shorter name")
     if is_reserved(value.partition(".")[0]):
-        raise Invalid(f"{shown(value)} is a name that Windows reserves", "choose another one")
+        raise Invalid(f"{printable(value)} is a name that Windows reserves", "choose another one")
     return value
 
 
 def _differ(names: Sequence[str]) -> Sequence[str]:
     folded = [name.casefold() for name in names]
     if repeated := [name for place, name in enumerate(names) if folded[place] in folded[:place]]:
-        raise Invalid(f"{shown(repeated[0])} is declared twice", "declare each file once")
+        raise Invalid(f"{printable(repeated[0])} is declared twice", "declare each file once")
     return names
 
 
@@ -124,18 +124,18 @@ class TaskFile(Record):
         return f"{self.name} ({self.type}, {self.size or 0:,} bytes)"
 
 
-def _named(value: object) -> object:
+def _as_table(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-TaskFiles = tuple[Annotated[TaskFile, BeforeValidator(_named)], ...]
+TaskFiles = tuple[Annotated[TaskFile, BeforeValidator(_as_table)], ...]
 
 
 def problem_with_sizes(files: Iterable[TaskFile]) -> str | None:
     """Why these files are too large to be sent, or `None`."""
     sizes = {each.name: each.size or 0 for each in files}
     if (large := next((name for name, size in sizes.items() if size > MAX_FILE_BYTES), None)) is not None:
-        return f"{shown(large)} has {sizes[large]} bytes, more than {MAX_FILE_BYTES}"
+        return f"{printable(large)} has {sizes[large]} bytes, more than {MAX_FILE_BYTES}"
     if (total := sum(sizes.values())) > MAX_FILES_BYTES:
         return f"{total} bytes of files, more than {MAX_FILES_BYTES}"
     return None
@@ -145,16 +145,18 @@ def _decoded(value: object) -> object:
     """The contents by name, from base64. No error shows a value."""
     if not isinstance(value, Mapping):
         raise Invalid("not a table", 'send {"cv.pdf": "<base64>"}', shows_value=False)
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for name, text in value.items():
         try:
-            found[str(name)] = base64.b64decode(text.encode("ascii"), validate=True)
+            contents[str(name)] = base64.b64decode(text.encode("ascii"), validate=True)
         except (AttributeError, UnicodeEncodeError, binascii.Error):
-            raise Invalid("not base64", "send the file's bytes as base64", key=shown(name), shows_value=False) from None
-    _differ([is_file_name(name) for name in found])
-    if problem := problem_with_sizes(TaskFile.of(*each) for each in found.items()):
+            raise Invalid(
+                "not base64", "send the file's bytes as base64", key=printable(name), shows_value=False
+            ) from None
+    _differ([is_file_name(name) for name in contents])
+    if problem := problem_with_sizes(TaskFile.of(*each) for each in contents.items()):
         raise Invalid(problem, "send smaller files", shows_value=False)
-    return found
+    return contents
 
 
 # Of a request: `{name: base64}`.

@@ -24,9 +24,9 @@ class NumbersFound(Record):
     written: Annotated[tuple[str, ...], FromList]
 
     @classmethod
-    def of(cls, written: list[str]) -> "NumbersFound":
+    def of(cls, numbers: list[str]) -> "NumbersFound":
         """The numbers on a page."""
-        return cls(written=tuple(written[:_MAX_NUMBERS]))
+        return cls(written=tuple(numbers[:_MAX_NUMBERS]))
 
     def __str__(self) -> str:
         return ", ".join(self.written)

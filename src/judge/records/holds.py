@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from judge.records.checks import AddressPattern, IsWhole, PatternText
-from shared.fields import AnyText, Invalid, Line, Table, at_most, shown
+from shared.fields import AnyText, Invalid, Line, Table, at_most, printable
 
 MAX_HOLDS = 50
 # Requests that change nothing (RFC 9110, 9.2.1), as browsers write them. A page can also send other methods in lower
@@ -30,7 +30,7 @@ def _leads_nowhere(status: int) -> int:
 
 def _is_type(value: str) -> str:
     if not re.fullmatch(r"[\w.+-]+/[\w.+-]+(?:\s*;[ -~]*)?", value, re.ASCII):
-        raise Invalid(f"{shown(value)} is not a content type", 'write it like type = "text/html"')
+        raise Invalid(f"{printable(value)} is not a content type", 'write it like type = "text/html"')
     return value
 
 

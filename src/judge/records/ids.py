@@ -6,16 +6,16 @@ from judge.records.tasks import TASK_ID
 USABLE = "use 1 to 128 of A-Z a-z 0-9 _ -"
 
 
-def problem_of(task_id: str, known: dict[str, str]) -> str:
+def problem_of(task_id: str, sources: dict[str, str]) -> str:
     """The problem with an id, as the continuation of a sentence; empty if there is none.
 
-    `known` contains the ids before it, by their form on file systems that do not distinguish case; the id is added.
+    `sources` contains the ids before it, by their form on file systems that do not distinguish case; the id is added.
     """
     if not TASK_ID.fullmatch(task_id):
         return f"is not usable as a folder name: {USABLE}"
     if is_reserved(task_id):
         return "is a name that Windows reserves"
-    before = known.setdefault(task_id.casefold(), task_id)
+    before = sources.setdefault(task_id.casefold(), task_id)
     if before != task_id:
         return f"differs from {before} only in case: on some file systems both are one folder"
     return ""

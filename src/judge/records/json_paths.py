@@ -18,36 +18,36 @@ _PART = re.compile(
 )
 
 
-def parse_path(written: str) -> Path:
+def parse_path(text: str) -> Path:
     """The names and positions of a path. Raises `Invalid` with the column of the mistake."""
-    at = 1 if written.startswith("$") else 0
+    at = 1 if text.startswith("$") else 0
     parts: list[str | int] = []
-    while at < len(written):
-        found = _PART.match(written, at)
+    while at < len(text):
+        match = _PART.match(text, at)
         # After the first part, a name needs its dot: `items[0]sku` is a mistake.
-        if found is None or (at and found["name"] and written[at] != "."):
+        if match is None or (at and match["name"] and text[at] != "."):
             raise Invalid("not a path into JSON", "write it like items[0].sku", column=at + 1)
-        item = found["item"]
+        item = match["item"]
         if item is None:
-            parts.append(found["quoted"] if found["quote"] else found["name"] or found["bare"])
+            parts.append(match["quoted"] if match["quote"] else match["name"] or match["bare"])
         else:
             parts.append(int(item) if item.isdecimal() else _EVERY)
-        at = found.end()
+        at = match.end()
     return tuple(parts)
 
 
 def values_at(value: Any, path: Path) -> list[Any]:
     """Every value at the path; none if part of the path is missing."""
-    found = [value]
+    values = [value]
     for part in path:
         inner: list[Any] = []
-        for each in found:
+        for each in values:
             if isinstance(part, str):
                 inner += [each[part]] if isinstance(each, dict) and part in each else []
             elif isinstance(each, list):
                 inner += each if part == _EVERY else each[part : part + 1]
-        found = inner
-    return found
+        values = inner
+    return values
 
 
 def names_in(path: Path) -> list[str]:

@@ -62,16 +62,16 @@ _SPACED = re.compile(r"(?<=\w) *\+ *(?=[^\s+])")
 _HYPHENATED = re.compile(rf"(?i)((?:(?:{'|'.join(filter(str.isalpha, _MODIFIERS))})-)+)(?=.)")
 
 
-def key_name(written: str) -> str:
+def key_name(notation: str) -> str:
     """The key or combination for Playwright; unknown names are left as they are.
 
     A letter in a shortcut is the one on the key: `Ctrl+K` is not `Ctrl+Shift+K`.
     """
-    text = _SPACED.sub("+", written.strip() or written)
-    if found := _HYPHENATED.match(text):
-        text = found[1].replace("-", "+") + text[found.end() :]
-    *held, last = _parts(text)
-    names = [_MODIFIERS.get(each.lower(), each) for each in held]
+    text = _SPACED.sub("+", notation.strip() or notation)
+    if match := _HYPHENATED.match(text):
+        text = match[1].replace("-", "+") + text[match.end() :]
+    *modifiers, last = _parts(text)
+    names = [_MODIFIERS.get(each.lower(), each) for each in modifiers]
     # A single character is the key that writes it.
     key = last if len(last) == 1 else _KEYS.get(last.lower()) or _MODIFIERS.get(last.lower(), last)
     is_shortcut = any(name in ("Alt", "Control", "ControlOrMeta", "Meta") for name in names)

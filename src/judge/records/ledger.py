@@ -92,7 +92,7 @@ class Frozen(Record):
         return tuple(each for each in self.ledger if each.step == step)
 
 
-def worst(found: Iterable[Coverage]) -> Coverage:
+def worst(coverages: Iterable[Coverage]) -> Coverage:
     """The worst of these, `full` without any."""
-    seen = set(found)
+    seen = set(coverages)
     return "off_archive" if "off_archive" in seen else "uncertain" if "uncertain" in seen else "full"

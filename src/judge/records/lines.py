@@ -21,8 +21,8 @@ def one_line(text: str, limit: int) -> str:
     """
     # Cut twice: first to bound the work, then to the limit.
     short = clip(text, limit * 4)
-    seen = without_icons(as_seen(_CONTROLS.sub("", short)))
-    return clip(" ".join(seen.translate(_BRACKETS).split()), limit)
+    visible = without_icons(as_seen(_CONTROLS.sub("", short)))
+    return clip(" ".join(visible.translate(_BRACKETS).split()), limit)
 
 
 def value(text: str) -> str:
@@ -35,7 +35,7 @@ def quoted(text: str) -> str:
     return '"' + value(text).replace('"', "'") + '"'
 
 
-def listed(values: list[str]) -> str:
+def quoted_list(values: list[str]) -> str:
     """Several values; a single one is not quoted."""
     if len(values) == 1:
         # Quotation marks are only around the values of a longer list.

@@ -68,8 +68,8 @@ class NormaliseError(ValueError):
 
 def parse_number(text: str) -> Decimal | None:
     """The text as one number, with any separator of thousands: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`."""
-    found = _NUMBER.fullmatch(text.strip().removesuffix("%").strip())
-    return None if found is None else _decimal(found["sign"], found["digits"])
+    match = _NUMBER.fullmatch(text.strip().removesuffix("%").strip())
+    return None if match is None else _decimal(match["sign"], match["digits"])
 
 
 def string(value: object) -> str:
@@ -91,11 +91,11 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
         return _list_in(text, expected)
     if kind == "json":
         return _json_in(text)
-    found = list(dict.fromkeys(_FINDERS[kind](text)))
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(shown(value) for value in found[:5])
-    raise NormaliseError(f"{len(found)} different values of type {kind}: {listed}" if found else f"no {kind}")
+    values = list(dict.fromkeys(_FINDERS[kind](text)))
+    if len(values) == 1:
+        return values[0]
+    values_text = ", ".join(in_words(value) for value in values[:5])
+    raise NormaliseError(f"{len(values)} different values of type {kind}: {values_text}" if values else f"no {kind}")
 
 
 def values_in(text: str, kind: ValueType) -> Iterator[Any]:
@@ -141,7 +141,7 @@ def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = Fals
     return bool(actual == expected)
 
 
-def shown(value: Any) -> str:
+def in_words(value: Any) -> str:
     """A normalised value for a reader."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -150,7 +150,7 @@ def shown(value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Decimal):
         return f"{value[0]} {value[1]}" if value[1] else str(value[0])
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(shown, value)) + "]"
+        return "[" + ", ".join(map(in_words, value)) + "]"
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
@@ -196,26 +196,26 @@ def _decimal_of(value: object) -> Decimal:
 
 
 def _numbers_in(text: str) -> Iterator[Decimal]:
-    for found in _NUMBER.finditer(text):
-        number = _decimal(found["sign"], found["digits"])
+    for match in _NUMBER.finditer(text):
+        number = _decimal(match["sign"], match["digits"])
         if number is not None:
             yield number
 
 
 def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
-    for found in _NUMBER.finditer(text):
-        before = _BEFORE.search(text[max(0, found.start() - 10) : found.start()])
-        unit = before or _AFTER.match(text, found.end())
+    for match in _NUMBER.finditer(text):
+        before = _BEFORE.search(text[max(0, match.start() - 10) : match.start()])
+        unit = before or _AFTER.match(text, match.end())
         if unit is None:
             continue
-        digits = found["digits"]
+        digits = match["digits"]
         if re.fullmatch(r"\d{1,3}\.\d{3}", digits):
             # Three decimals are unusual for a currency; much of Europe writes thousands like this.
             digits = digits.replace(".", "")
-        number = _decimal(found["sign"], digits)
-        written = unit["unit"]
+        number = _decimal(match["sign"], digits)
+        unit_text = unit["unit"]
         # The pattern's IGNORECASE matches more letters than `casefold` maps together, so the lookup may fail.
-        code = written.upper() if written.upper() in _CODES else _UNITS.get(written.casefold())
+        code = unit_text.upper() if unit_text.upper() in _CODES else _UNITS.get(unit_text.casefold())
         if code and number is not None:
             yield number, code
 
@@ -223,12 +223,12 @@ def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
 def dates_in(text: str) -> Iterator[date]:
     """Every date in a text, in any notation."""
     for form in _DATES:
-        for found in form.finditer(text):
-            parts = found.groupdict()
-            named = parts.get("month")
-            month = _MONTHS.index(named.lower()) + 1 if named else 0
+        for match in form.finditer(text):
+            parts = match.groupdict()
+            month_name = parts.get("month")
+            month = _MONTHS.index(month_name.lower()) + 1 if month_name else 0
             first, day = month or int(parts["number"]), int(parts["day"])
-            if not named and form is _DATES[-1] and first > 12:
+            if not month_name and form is _DATES[-1] and first > 12:
                 # 31/12/2024 can only be read with the day first.
                 first, day = day, first
             try:
@@ -259,8 +259,8 @@ def _item(value: Any) -> Any:
 
 def _list_in(text: str, expected: Any) -> tuple[Any, ...]:
     readings = [tuple(_item(entry) for entry in entries) for entries in _readings(text)]
-    wanted = None if expected is None else sorted(map(str, expected))
-    return next((reading for reading in readings if sorted(map(str, reading)) == wanted), readings[0])
+    expected_items = None if expected is None else sorted(map(str, expected))
+    return next((reading for reading in readings if sorted(map(str, reading)) == expected_items), readings[0])
 
 
 def _readings(text: str) -> Iterator[list[Any]]:
@@ -280,19 +280,21 @@ def _readings(text: str) -> Iterator[list[Any]]:
         elif ";" in part:
             yield [entry for entry in part.split(";") if entry.strip()]
         else:
-            listed = [entry for entry in part.split(",") if entry.strip()]
+            entries = [entry for entry in part.split(",") if entry.strip()]
             # "and" may separate entries or belong to one, so both readings are offered.
-            yield [piece for entry in listed for piece in re.split(r"^\s*and\s|\sand\s", entry) if piece.strip()]
-            yield [re.sub(r"^\s*and\s", "", entry) for entry in listed]
+            yield [piece for entry in entries for piece in re.split(r"^\s*and\s|\sand\s", entry) if piece.strip()]
+            yield [re.sub(r"^\s*and\s", "", entry) for entry in entries]
 
 
 def _json_in(text: str) -> Any:
     """The only table or list in the text; without one, the text as a JSON value."""
-    found = {json.dumps(value, sort_keys=True): value for value in _tables_and_lists(text)}
-    if len(found) > 1:
-        raise NormaliseError(f"{len(found)} different values of type json: {', '.join(list(found)[:5])}")
-    if found:
-        return next(iter(found.values()))
+    values_by_text = {json.dumps(value, sort_keys=True): value for value in _tables_and_lists(text)}
+    if len(values_by_text) > 1:
+        raise NormaliseError(
+            f"{len(values_by_text)} different values of type json: {', '.join(list(values_by_text)[:5])}"
+        )
+    if values_by_text:
+        return next(iter(values_by_text.values()))
     fenced = _FENCE.search(text)
     try:
         return _DECODER.decode((fenced[1] if fenced else text).strip())

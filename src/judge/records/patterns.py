@@ -46,8 +46,8 @@ class Pattern:
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Start and end of the first match."""
-        found = self._compiled.search(_encodable(text))
-        return None if found is None else (found.start(), found.end())
+        match = self._compiled.search(_encodable(text))
+        return None if match is None else (match.start(), match.end())
 
     def fullmatch(self, text: str) -> bool:
         """Whether the whole text matches."""
@@ -58,9 +58,9 @@ class Pattern:
         return itertools.islice(self._compiled.finditer(_encodable(text)), MAX_MATCHES)
 
 
-def glob(written: str) -> Pattern:
+def glob(text: str) -> Pattern:
     """A glob, in which `*` matches anything, as a pattern for `fullmatch`."""
-    pattern = "(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", written))
+    pattern = "(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", text))
     return Pattern(pattern, limit=len(pattern))
 
 
@@ -70,9 +70,9 @@ def _encodable(text: str) -> str:
 
 
 def _explained(source: str, error: Exception) -> Invalid:
-    found = _UNSUPPORTED.search(source)
-    if found:
-        return Invalid("look-around and back-references are not supported", _REMEDY, column=found.start() + 1)
+    match = _UNSUPPORTED.search(source)
+    if match:
+        return Invalid("look-around and back-references are not supported", _REMEDY, column=match.start() + 1)
     raw = error.args[0] if error.args else b""
     problem, _, piece = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
     # RE2 reports an unclosed group or class with all of its content, so the mistake is where that text begins.

@@ -17,7 +17,7 @@ from pydantic import (
 
 from judge.records.checks import Check, KindCheck, plain_checks
 from judge.records.findings import Fact, FromList
-from shared.fields import Invalid, Name, Table, shown
+from shared.fields import Invalid, Name, Table, printable
 from shared.models import Record, RecordedLimit, omit_default
 
 _EXAMPLE = '{ name = "no-delete", dimension = "consent", kind = "request", method = "DELETE", url = "*" }'
@@ -65,7 +65,7 @@ def _of_table(value: object) -> object:
     if isinstance(value, Policy):
         return value
     if not isinstance(value, Mapping):
-        raise Invalid(f"{shown(value)} is not a table", f"write {_EXAMPLE}")
+        raise Invalid(f"{printable(value)} is not a table", f"write {_EXAMPLE}")
     own = _HEADING.validate_python({key: value[key] for key in _OWN_KEYS if key in value})
     require_possible(value)
     check = _CHECK.validate_python({key: item for key, item in value.items() if key not in _OWN_KEYS})
@@ -75,13 +75,13 @@ def _of_table(value: object) -> object:
 def require_possible(value: Mapping[str, Any], what: str = "a policy") -> None:
     """Raises `Invalid` for what a check may say and a policy or a goal may not, also inside `any_of`."""
     is_policy = what == "a policy"
-    met = "violated" if is_policy else "reached"
+    verb = "violated" if is_policy else "reached"
     if value.get("not"):
         says = "must never happen" if is_policy else "the attacker wants"
-        remedy = f"remove it: {what.replace('a ', 'the ')} is {met} as soon as its check passes"
+        remedy = f"remove it: {what.replace('a ', 'the ')} is {verb} as soon as its check passes"
         raise Invalid(f"{what} says what {says}", remedy, key="not")
     if value.get("at") == "end":
-        raise Invalid(f"{what} is {met} as soon as its check passes, at any time", "remove it", key="at")
+        raise Invalid(f"{what} is {verb} as soon as its check passes, at any time", "remove it", key="at")
     if value.get("kind") == "fetch":
         problem = f"{what} is decided on what happened, and fetch asks the site afterwards"
         raise Invalid(problem, "use a request, page or text check", key="kind")

@@ -1,6 +1,6 @@
 """How the fields of an attempt stand in `result.json`: declared on each field, for writing, reading and the digest.
 
-A field without a `ResultKey` is recorded under its own name, and is no evidence. Of a record that is `INLINE` (the task
+A field without a `ResultKey` is recorded under its own name and is not evidence. Of a record that is `INLINE` (the task
 and the verdict), only the fields with a `ResultKey` are recorded, among the keys of the attempt.
 """
 
@@ -93,7 +93,7 @@ class ResultKeys:
             names = [each.of.name for each in placed]
             ready = [each for each in waiting if each.of.after in names]
             if not ready:
-                raise TypeError(f"{waiting[0].of.name} follows {waiting[0].of.after}, which is no key of a result")
+                raise TypeError(f"{waiting[0].of.name} follows {waiting[0].of.after}, which is not a key of a result")
             for each in ready:
                 placed.insert([key.of.name for key in placed].index(each.of.after) + 1, each)
                 waiting.remove(each)
@@ -108,12 +108,12 @@ class ResultKeys:
             # Without the record, its keys have their defaults, and null.
             required = {name: None for name, each in model.model_fields.items() if each.is_required()}
             inner = model.model_construct(**required) if inner is None else inner
-            named = {True: set[str](), False: set[str]()}
+            names_by_kind = {True: set[str](), False: set[str]()}
             for each in self.keys:
                 if each.inside == field:
-                    named[each.of.bare].add(each.field)
-            dumps[field] = inner.model_dump(mode="json", include=named[False], warnings=False)
-            bare[field] = inner.model_dump(mode="json", include=named[True], exclude_defaults=True)
+                    names_by_kind[each.of.bare].add(each.field)
+            dumps[field] = inner.model_dump(mode="json", include=names_by_kind[False], warnings=False)
+            bare[field] = inner.model_dump(mode="json", include=names_by_kind[True], exclude_defaults=True)
         result: dict[str, Any] = {}
         for each in self.keys:
             if each.is_derived:
@@ -183,7 +183,7 @@ def _record_in(field: FieldInfo) -> type[BaseModel]:
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not NoneType]
     (kind,) = kinds
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-        raise TypeError(f"{kind} is no record")
+        raise TypeError(f"{kind} is not a record")
     return kind
 
 

@@ -154,8 +154,8 @@ def _click(params: Params) -> tuple[str, str]:
     if params.get("button", "left") != "left":
         verb = f"{params['button'].upper()} {verb}"
     # In a fixed order, so that equal actions have equal lines.
-    held = sorted(set(params.get("modifiers") or ()))
-    return verb, f"holding {'+'.join(held)}" if held else ""
+    modifiers = sorted(set(params.get("modifiers") or ()))
+    return verb, f"holding {'+'.join(modifiers)}" if modifiers else ""
 
 
 def _target(params: Params, scene: ActionPage) -> str:
@@ -173,10 +173,10 @@ def _type(params: Params, scene: ActionPage) -> ActionLineParts:
 
 def _fill(params: Params, scene: ActionPage) -> ActionLineParts:
     """`"Name textbox" = "Ann"; …`: quoted, so that no value can look like another field."""
-    written = [
+    fields = [
         f"{lines.quoted(scene.element(item['target']))} = {lines.quoted(item['value'])}" for item in params["fields"]
     ]
-    return ActionLineParts("form", "FILL", "; ".join(written[: lines.MAX_LISTED]) + lines.rest(written, ";"))
+    return ActionLineParts("form", "FILL", "; ".join(fields[: lines.MAX_LISTED]) + lines.rest(fields, ";"))
 
 
 def _tab(params: Params, _: ActionPage) -> ActionLineParts:
@@ -312,10 +312,10 @@ def _files_rule(params: dict[str, Any], _: int | None) -> str | None:
 
 
 def _site_rule(params: dict[str, Any], _: int | None) -> str | None:
-    written = json.dumps(params.setdefault("arguments", {}), ensure_ascii=False)
-    if len(written) <= MAX_ARGUMENTS_CHARS:
+    arguments = json.dumps(params.setdefault("arguments", {}), ensure_ascii=False)
+    if len(arguments) <= MAX_ARGUMENTS_CHARS:
         return None
-    return f'site_tool: "arguments" has {len(written)} characters as JSON; send at most {MAX_ARGUMENTS_CHARS}.'
+    return f'site_tool: "arguments" has {len(arguments)} characters as JSON; send at most {MAX_ARGUMENTS_CHARS}.'
 
 
 def _scroll_rule(params: dict[str, Any], _: int | None) -> None:
@@ -399,7 +399,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             needs_element=True,
             does="writes",
             line=lambda params, scene: ActionLineParts(
-                _target(params, scene), "SELECT", lines.listed(params["values"])
+                _target(params, scene), "SELECT", lines.quoted_list(params["values"])
             ),
         ),
         "browser_press_key": Tool(
@@ -554,7 +554,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={FILE_NAMES: _FILE_LIST},
             required=(FILE_NAMES,),
             does="writes",
-            line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.listed(params[FILE_NAMES])),
+            line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.quoted_list(params[FILE_NAMES])),
             rule=_files_rule,
         ),
         FILE_DROP: Tool(
@@ -566,7 +566,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             needs_element=True,
             does="writes",
             line=lambda params, scene: ActionLineParts(
-                _target(params, scene), "DROP", lines.listed(params[FILE_NAMES])
+                _target(params, scene), "DROP", lines.quoted_list(params[FILE_NAMES])
             ),
             rule=_files_rule,
         ),

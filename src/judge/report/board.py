@@ -103,7 +103,7 @@ def groups_of(placed: Iterable[Placed]) -> list[BoardGroup]:
     members: dict[tuple[str, ...], list[Placed]] = {}
     for each in placed:
         members.setdefault(_key(each), []).append(each)
-    groups = [_group(number, key, found) for number, (key, found) in enumerate(members.items(), 1)]
+    groups = [_group(number, key, group_rows) for number, (key, group_rows) in enumerate(members.items(), 1)]
     # A scenario of the same name with other tasks is another version; the one that was played last is the present one.
     newest: dict[str, tuple[str, str]] = {}
     for group, key in zip(groups, members, strict=True):
@@ -129,9 +129,9 @@ def _key(placed: Placed) -> tuple[str, ...]:
     )
 
 
-def _group(number: int, key: tuple[str, ...], found: Sequence[Placed]) -> BoardGroup:
+def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed]) -> BoardGroup:
     task_set, decided, actions, tools, sealed = key
-    rows = [_row(f"g{number}", each) for each in found]
+    rows = [_row(f"g{number}", each) for each in placed]
     # Incomplete rows stand below all complete ones, as in the queries.
     rows.sort(key=lambda row: (row.complete is False, -(row.success_rate if row.success_rate is not None else -1.0)))
     ranked, place, before = [], 0, None
@@ -142,7 +142,7 @@ def _group(number: int, key: tuple[str, ...], found: Sequence[Placed]) -> BoardG
         place = place if row.success_rate == before else index
         before = row.success_rate
         ranked.append(replace(row, rank=place))
-    scenarios = sorted({_scenario(each) for each in found} - {""})
+    scenarios = sorted({_scenario(each) for each in placed} - {""})
     names = ", ".join(scenarios[:3])
     known = [
         (_label(row), row.cost_per_task, row.success_rate)
@@ -224,22 +224,22 @@ def _why(values: Mapping[str, Any], attempts: int | None, scored: int | None) ->
     """What makes the row incomplete: lost attempts, and what is wrong with its shards."""
     if values.get("Complete") is not False:
         return ""
-    found = []
-    lost = None if attempts is None or scored is None else attempts - scored
-    if lost and attempts and 100 * lost > _LOST_PERCENT * attempts:
-        found.append(f"{lost} of {attempts} attempts without a verdict")
+    reasons = []
+    lost_count = None if attempts is None or scored is None else attempts - scored
+    if lost_count and attempts and 100 * lost_count > _LOST_PERCENT * attempts:
+        reasons.append(f"{lost_count} of {attempts} attempts without a verdict")
     if shards := _text(values.get("Shards"), 300):
-        found.append(f"shards {shards}")
-    return "; ".join(found) or "the file says so"
+        reasons.append(f"shards {shards}")
+    return "; ".join(reasons) or "the file says so"
 
 
 def _interval(placed: Placed) -> tuple[float, float] | None:
     """The interval of the rate, from the entries: of one result, or of shards that make a whole."""
-    shown = placed.values.get("Shards")
-    if shown and ";" in str(shown):
+    shards = placed.values.get("Shards")
+    if shards and ";" in str(shards):
         return None
     winner = placed.result.get("winner")
-    parts = [placed.result] if not shown else as_mappings(placed.submission.get("results"))
+    parts = [placed.result] if not shards else as_mappings(placed.submission.get("results"))
     details = [as_mapping(each.get("detail")) for each in parts if each.get("winner") == winner]
     entries = [entry for detail in details for entry in as_mappings(detail.get("tasks"))]
     # Older files have no verdicts.
@@ -265,9 +265,9 @@ def report_address(value: object) -> tuple[str, str]:
 def _date(detail: Mapping[str, Any]) -> str:
     """The day of the last attempt, from the names of the entries."""
     stamps = [
-        f"{found[1]}-{found[2]}-{found[3]}"
+        f"{match[1]}-{match[2]}-{match[3]}"
         for entry in as_mappings(detail.get("tasks"))
-        if (found := _STAMP.search(str(entry.get("task_id_with_timestamp") or "")[-40:]))
+        if (match := _STAMP.search(str(entry.get("task_id_with_timestamp") or "")[-40:]))
     ]
     return max(stamps, default="")
 

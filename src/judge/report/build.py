@@ -150,11 +150,11 @@ def _refused_as_config_error(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
+        file_named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else target
         why = error.strerror or str(error)
         # Errors about the target include its parent folder and its temporary siblings.
-        if named != target.parent and not os.fspath(named).startswith(os.fspath(target)):
-            raise ConfigError(f"{named}: {why}", remedy="check the permissions of the run's folder") from None
+        if file_named != target.parent and not os.fspath(file_named).startswith(os.fspath(target)):
+            raise ConfigError(f"{file_named}: {why}", remedy="check the permissions of the run's folder") from None
         raise ConfigError(
             f"cannot write the report to {target}: {why}", remedy="choose another --output folder"
         ) from None

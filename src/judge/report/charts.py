@@ -179,8 +179,8 @@ def categories_chart(rows: Sequence[TaskRow]) -> Chart | None:
         return None
     known = sum(bool(row.categories) for row in failed)
     answer = f"{known} of {counted(len(failed), 'failure')} in a category; one can be in several."
-    listed = dict(counts.most_common())
-    return _counts_chart("categories", "Why did attempts fail?", answer, "Category", listed, len(failed))
+    ordered = dict(counts.most_common())
+    return _counts_chart("categories", "Why did attempts fail?", answer, "Category", ordered, len(failed))
 
 
 def _counts_chart(name: str, question: str, answer: str, what: str, counts: Mapping[str, int], whole: int) -> Chart:

@@ -66,8 +66,8 @@ class Comparison:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval of the difference, from resampling tasks; `None` if all differences are equal."""
-        found = bootstrap(self.differences)
-        return (100 * found[0], 100 * found[1]) if found else None
+        interval = bootstrap(self.differences)
+        return (100 * interval[0], 100 * interval[1]) if interval else None
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class RunPair:
     @property
     def better(self) -> str | None:
         """The run that is shown to be better: in fewer than 5 % of cases would chance alone split the tasks so."""
-        found = self.comparison
-        if self.p >= LEVEL or len(found.gained) == len(found.lost):
+        comparison = self.comparison
+        if self.p >= LEVEL or len(comparison.gained) == len(comparison.lost):
             return None
-        return self.later if len(found.gained) > len(found.lost) else self.first
+        return self.later if len(comparison.gained) > len(comparison.lost) else self.first
 
     @property
     def is_mean_opposed(self) -> bool:
@@ -114,16 +114,16 @@ class Conclusion:
 def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
     """Every two of the runs compared; `runs` are their rows by letter. A pair without a common task is not tested."""
     compared = [(one, other, compare(runs[one], runs[other])) for one, other in combinations(runs, 2)]
-    corrected = iter(holm([found.p for _, _, found in compared if found.paired]))
+    corrected = iter(holm([comparison.p for _, _, comparison in compared if comparison.paired]))
     return tuple(
         RunPair(
             one,
             other,
-            found,
-            next(corrected) if found.paired else found.p,
-            efforts=efforts_of((one, runs[one]), (other, runs[other]), found.scored_tasks),
+            comparison,
+            next(corrected) if comparison.paired else comparison.p,
+            efforts=efforts_of((one, runs[one]), (other, runs[other]), comparison.scored_tasks),
         )
-        for one, other, found in compared
+        for one, other, comparison in compared
     )
 
 
@@ -133,12 +133,12 @@ def with_corrections(pairs: Sequence[RunPair], runs: Mapping[str, LabelledRun | 
 
 
 def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimate | None:
-    found = []
+    corrected = []
     for letter in (pair.later, pair.first):
         labelled = runs[letter]
         correction = labelled.correction_on(pair.comparison.scored_tasks) if labelled else None
-        found.append(correction.estimate if correction else None)
-    later, first = found
+        corrected.append(correction.estimate if correction else None)
+    later, first = corrected
     return later.minus(first) if later and first else None
 
 
@@ -156,13 +156,13 @@ def conclusion_of(pairs: Sequence[RunPair]) -> Conclusion:
 
 def better_at(pairs: Sequence[RunPair]) -> dict[str, tuple[str, ...]]:
     """By task id, which runs did better than which at it: `B-A` says that B did better than A."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    names_by_task: defaultdict[str, list[str]] = defaultdict(list)
     for pair in pairs:
         for task_id in pair.comparison.gained:
-            found[task_id].append(f"{pair.later}-{pair.first}")
+            names_by_task[task_id].append(f"{pair.later}-{pair.first}")
         for task_id in pair.comparison.lost:
-            found[task_id].append(f"{pair.first}-{pair.later}")
-    return {task_id: tuple(each) for task_id, each in found.items()}
+            names_by_task[task_id].append(f"{pair.first}-{pair.later}")
+    return {task_id: tuple(each) for task_id, each in names_by_task.items()}
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class MatrixRow:
     @property
     def judges(self) -> str:
         """Whether judges disagree on one of its attempts: `disagree`, `agree`, or nothing with fewer than two."""
-        found = {group.judges for group in self.groups if group}
-        return next((each for each in ("disagree", "agree") if each in found), "")
+        judges = {group.judges for group in self.groups if group}
+        return next((each for each in ("disagree", "agree") if each in judges), "")
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -220,11 +220,11 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     by_task = [{group.attempts[0].task_id: group for group in grouped(rows)} for rows in runs]
     matrix = []
     for task_id in dict.fromkeys(task_id for groups in by_task for task_id in groups):
-        found = tuple(groups.get(task_id) for groups in by_task)
-        known = [row for group in found if group for row in group.attempts]
+        task_groups = tuple(groups.get(task_id) for groups in by_task)
+        known = [row for group in task_groups if group for row in group.attempts]
         # An unfinished task has no result that contains its text.
         best = next((row for row in known if row.has_result), known[0])
-        matrix.append(MatrixRow(task_id, best.task, best.difficulty, found))
+        matrix.append(MatrixRow(task_id, best.task, best.difficulty, task_groups))
     return sorted(matrix, key=lambda each: each.order)
 
 
@@ -242,19 +242,19 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
     rates = [(name, before[name].rate, after[name].rate) for name in common if name not in changed]
     scored = {name: (one, other) for name, one, other in rates if one is not None and other is not None}
     gained = tuple(name for name, (one, other) in scored.items() if other > one)
-    lost = tuple(name for name, (one, other) in scored.items() if other < one)
+    lost_names = tuple(name for name, (one, other) in scored.items() if other < one)
     return Comparison(
         shared=len(common),
         paired=len(scored),
         both=sum(one == other == 1 for one, other in scored.values()),
         neither=sum(one == other == 0 for one, other in scored.values()),
         gained=gained,
-        lost=lost,
+        lost=lost_names,
         only_first=len(before) - len(common),
         only_later=len(after) - len(common),
         changed_tasks=tuple(changed),
         scored_tasks=tuple(scored),
-        p=mcnemar_exact(len(gained), len(lost)),
+        p=mcnemar_exact(len(gained), len(lost_names)),
         differences=tuple(float(other - one) for one, other in scored.values()),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
@@ -262,11 +262,11 @@ def compare(first: Sequence[TaskRow], later: Sequence[TaskRow]) -> Comparison:
 
 def _texts(rows: Sequence[TaskRow]) -> dict[str, set[tuple[str, str]]]:
     """The texts and websites of each task; none for a task without a readable result."""
-    found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    texts_by_task: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for row in rows:
         if row.has_result:
-            found[row.task_id].add((row.task_template or row.task, row.website))
-    return found
+            texts_by_task[row.task_id].add((row.task_template or row.task, row.website))
+    return texts_by_task
 
 
 def differing_settings(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -291,7 +291,7 @@ def _unset(name: str) -> object:
 
 
 def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
-    """Each run's own judge; judges with other prompts or settings are told apart by their digests."""
+    """Each run's own judge; judges with other prompts or settings have other digests."""
     ids = [str(record.get("judge_id") or "") for record in records]
     texts = []
     for judge_id, record in zip(ids, records, strict=True):

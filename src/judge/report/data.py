@@ -73,11 +73,11 @@ class Phases:
 
 
 class Disagreement(NamedTuple):
-    """A difference between a judge and ground truth, found in `times` of the judge's `asked` verdicts."""
+    """A difference between a judge and ground truth, found in `times` of the judge's `verdicts` verdicts."""
 
     difference: JudgeDisagreement
     times: int
-    asked: int
+    verdicts: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +141,11 @@ class TaskRow(AttemptRow):
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
         """The differences from ground truth, those of a judge that was asked again as one."""
-        found: dict[tuple[str, str], list[JudgeDisagreement]] = {}
+        by_verdicts: dict[tuple[str, str], list[JudgeDisagreement]] = {}
         for each in self.differences:
-            found.setdefault((once(each.judge_id), each.judge), []).append(each)
-        asked = Counter(each.judge for each in self.judgings)
-        return tuple(Disagreement(each[0], len(each), asked[judge]) for (judge, _), each in found.items())
+            by_verdicts.setdefault((once(each.judge_id), each.judge), []).append(each)
+        counts = Counter(each.judge for each in self.judgings)
+        return tuple(Disagreement(each[0], len(each), counts[judge]) for (judge, _), each in by_verdicts.items())
 
     @property
     def judges(self) -> str:
@@ -302,13 +302,13 @@ class TaskView:
         whole = sum(map(sum, phases))
         if whole <= 0:
             return ()
-        found, begins = [], 0.0
+        spans, begins = [], 0.0
         for step, parts in zip(self.steps, phases, strict=True):
             edges = [1000 * (begins + sum(parts[:count])) / whole for count in range(len(parts) + 1)]
-            drawn = tuple((edges[at], edges[at + 1] - edges[at], at + 1) for at in range(len(parts)))
-            found.append(StepSpan(step.number, begins, sum(parts), edges[0], edges[-1] - edges[0], drawn))
+            widths = tuple((edges[at], edges[at + 1] - edges[at], at + 1) for at in range(len(parts)))
+            spans.append(StepSpan(step.number, begins, sum(parts), edges[0], edges[-1] - edges[0], widths))
             begins += sum(parts)
-        return tuple(found)
+        return tuple(spans)
 
     @property
     def counted(self) -> VerdictView | None:
@@ -332,16 +332,16 @@ class TaskView:
     @property
     def wrong_step(self) -> int | None:
         """The number of the step at which the attempt went wrong according to the counted verdict."""
-        wanted = self.counted.wrong_action if self.counted else None
+        step_number = self.counted.wrong_action if self.counted else None
         executed = [step.number for step in self.steps if step.line]
-        return executed[wanted - 1] if wanted is not None and 0 < wanted <= len(executed) else None
+        return executed[step_number - 1] if step_number is not None and 0 < step_number <= len(executed) else None
 
     @property
     def wrong_steps(self) -> frozenset[int]:
         """The numbers of the steps at which a check went wrong or, according to the judge, the attempt."""
         points = self.counted.points if self.counted else ()
-        found = {self.wrong_step, *(point.wrong for point in points if point.met is False)}
-        return frozenset(step for step in found if step is not None)
+        steps = {self.wrong_step, *(point.wrong for point in points if point.met is False)}
+        return frozenset(step for step in steps if step is not None)
 
     @property
     def helped_steps(self) -> frozenset[int]:
@@ -355,9 +355,9 @@ class TaskView:
 
         Otherwise a failure opens at its last step.
         """
-        shown = {step.number for step in self.steps}
-        last = max(shown, default=None) if self.row.outcome == "failure" else None
-        return min(self.wrong_steps & shown, default=last) if self.row.outcome != "success" else None
+        step_numbers = {step.number for step in self.steps}
+        last = max(step_numbers, default=None) if self.row.outcome == "failure" else None
+        return min(self.wrong_steps & step_numbers, default=last) if self.row.outcome != "success" else None
 
 
 @dataclass(frozen=True)
@@ -432,13 +432,13 @@ def read_run(store: RunStore) -> RunView:
     Raises `ConfigError` for a task id that is not usable as a folder name.
     """
     record = store.read_run() or {}
-    found = list(store.tasks())
+    tasks = list(store.tasks())
     has_episodes = bool(record.get(EPISODES))
     task_ids = task_names(store, record)
-    task_ids += [task.folder.name for task in found if TASK_ID.fullmatch(task.folder.name)]
+    task_ids += [task.folder.name for task in tasks if TASK_ID.fullmatch(task.folder.name)]
     participants = record.get("participants")
     role = next(iter(participants), "") if isinstance(participants, dict) else ""
-    epochs = 1 if has_episodes else max([epochs_of(record), *(task.epoch for task in found)])
+    epochs = 1 if has_episodes else max([epochs_of(record), *(task.epoch for task in tasks)])
     # Folders of other tools often have the same name, so theirs has a digest of the path.
     is_folder = isinstance(store, FolderStore)
     label_key = store.derived.name if is_folder else store.run_id
@@ -453,7 +453,7 @@ def read_run(store: RunStore) -> RunView:
         Metering.of(store),
         trivial_rates_of(store),
         _labelled(store),
-        tuple((task.name, task.epoch) for task in found) if has_episodes else None,
+        tuple((task.name, task.epoch) for task in tasks) if has_episodes else None,
         _counts(store),
     )
 
@@ -496,10 +496,10 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
     verdicts, differences, deciding = _read_verdicts(store, result)
     counted = next((verdict for verdict in verdicts if verdict.counts), None)
     scores = counted.scores if counted else ()
-    shown = [step.index for step in result.steps if step.screenshot]
+    indices = [step.index for step in result.steps if step.screenshot]
     # Scores can be assigned to screenshots only if there is one for each.
-    score_of = dict(zip(shown, scores, strict=True)) if len(shown) == len(scores) else {}
-    seen = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
+    score_of = dict(zip(indices, scores, strict=True)) if len(indices) == len(scores) else {}
+    step_views = tuple(_step_view(store, step, score_of.get(step.index)) for step in result.steps)
     return TaskView(
         row=TaskRow.of(
             # From the folder's path, so that a result that names another task or epoch cannot replace that one's page.
@@ -518,10 +518,10 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
             max_chars=MAX_TEXT_CHARS,
             scores=tuple(score.Score for score in scores),
             differences=differences,
-            image=next((step.image for step in reversed(seen) if step.image), None),
+            image=next((step.image for step in reversed(step_views) if step.image), None),
             judgings=tuple(verdict.judging for verdict in verdicts),
         ),
-        steps=seen,
+        steps=step_views,
         final_look=_step_view(store, result.final_look) if result.final_look else None,
         verdicts=verdicts,
         answer=result.final_answer,
@@ -603,14 +603,14 @@ def _gist(verdict: Verdict) -> tuple[object, ...]:
 
 
 def _step_view(store: TaskStore, step: Step, score: ImageScore | None = None) -> StepView:
-    found = _IMAGE.fullmatch(step.screenshot) if step.screenshot else None
+    match = _IMAGE.fullmatch(step.screenshot) if step.screenshot else None
     size = None
-    if found is not None:
+    if match is not None:
         with contextlib.suppress(OSError, ValueError):
-            heads = (read_file(store.folder / found[0], head_bytes=count) for count in _IMAGE_HEADS_BYTES)
+            heads = (read_file(store.folder / match[0], head_bytes=count) for count in _IMAGE_HEADS_BYTES)
             size = next(filter(None, map(image_size, heads)), None)
     snapshot = _snapshot(store.folder, step)
-    return StepView(step, found[1] if found else None, size, _element(snapshot, step), score, snapshot)
+    return StepView(step, match[1] if match else None, size, _element(snapshot, step), score, snapshot)
 
 
 def _snapshot(folder: Path, step: Step) -> str | None:

@@ -30,18 +30,18 @@ class Effort:
 
 def effort_of(letter: str, rows: Sequence[TaskRow], tasks: Collection[str]) -> Effort | None:
     """The effort of a run at these tasks; `None` if it played none of them."""
-    played = [row for row in rows if row.task_id in tasks and row.attack is None and row.verdict in _SCORED]
-    if not played:
+    scored_rows = [row for row in rows if row.task_id in tasks and row.attack is None and row.verdict in _SCORED]
+    if not scored_rows:
         return None
-    is_claimed = any(row.participant_calls is None for row in played)
-    used = [_claimed(row) if is_claimed else _metered(row) for row in played]
+    is_claimed = any(row.participant_calls is None for row in scored_rows)
+    used = [_claimed(row) if is_claimed else _metered(row) for row in scored_rows]
     return Effort(
         letter=letter,
-        site_tools=" and ".join(sorted({row.site_tools or "off" for row in played})),
-        success=100 * fmean(row.verdict == "success" for row in played),
-        steps=fmean(row.steps for row in played),
-        calls=fmean(row.site_tool_calls for row in played),
-        seconds=_mean([row.duration_s for row in played]),
+        site_tools=" and ".join(sorted({row.site_tools or "off" for row in scored_rows})),
+        success=100 * fmean(row.verdict == "success" for row in scored_rows),
+        steps=fmean(row.steps for row in scored_rows),
+        calls=fmean(row.site_tool_calls for row in scored_rows),
+        seconds=_mean([row.duration_s for row in scored_rows]),
         tokens=_mean([tokens for tokens, _ in used]),
         cost_usd=_mean([cost for _, cost in used]),
         is_claimed=is_claimed,
@@ -53,8 +53,8 @@ def efforts_of(
 ) -> tuple[Effort, ...]:
     """The efforts of two runs at the tasks that both scored; none if they used the sites' tools in the same way."""
     efforts = [effort_of(letter, rows, tasks) for letter, rows in (first, later)]
-    found = tuple(each for each in efforts if each is not None)
-    return found if len({each.site_tools for each in found}) == 2 else ()
+    known_efforts = tuple(each for each in efforts if each is not None)
+    return known_efforts if len({each.site_tools for each in known_efforts}) == 2 else ()
 
 
 def _metered(row: TaskRow) -> tuple[float | None, float | None]:

@@ -147,11 +147,11 @@ def points_of(verdict: Verdict, checks: Sequence[Check] = ()) -> tuple[PointView
 
 def stages_of(evidence: Mapping[str, Any]) -> tuple[EvidenceStage, ...]:
     """The evidence by stage: the question that decided first, then everything else; one stage for all plain values."""
-    asked, others = _questions(evidence.get(_CALLS)), list[EvidenceStage]()
+    questions, others = _questions(evidence.get(_CALLS)), list[EvidenceStage]()
     plain: list[tuple[str, str]] = []
     for key, value in evidence.items():
         name = _label(key)
-        if key == _CALLS and asked:
+        if key == _CALLS and questions:
             continue
         if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
             others.append(EvidenceStage(f"{name} ({len(value)})", _numbered(name, value)))
@@ -161,7 +161,7 @@ def stages_of(evidence: Mapping[str, Any]) -> tuple[EvidenceStage, ...]:
             plain += [(f"{name}{suffix}", text) for suffix, text in _flatten(value)]
     if plain:
         others.append(EvidenceStage("Other facts", (EvidenceView("Other facts", tuple(plain)),)))
-    return tuple(_bounded([*asked[:1], *others, *asked[1:]]))
+    return tuple(_bounded([*questions[:1], *others, *questions[1:]]))
 
 
 def _questions(calls: object) -> list[EvidenceStage]:
@@ -191,28 +191,30 @@ def _numbered(name: str, items: Sequence[Any]) -> tuple[EvidenceView, ...]:
 
 
 def _bounded(stages: Sequence[EvidenceStage]) -> Iterator[EvidenceStage]:
-    left = _MAX_PIECES
+    pieces_left = _MAX_PIECES
     for stage in stages:
-        if left > 0:
-            yield replace(stage, pieces=stage.pieces[:left])
-        left -= len(stage.pieces)
-    if left < 0:
-        yield EvidenceStage(f"{counted(-left, 'more piece')} left out", ())
+        if pieces_left > 0:
+            yield replace(stage, pieces=stage.pieces[:pieces_left])
+        pieces_left -= len(stage.pieces)
+    if pieces_left < 0:
+        yield EvidenceStage(f"{counted(-pieces_left, 'more piece')} left out", ())
 
 
 def _judged_points(evidence: Mapping[str, Any], checks: Sequence[Check]) -> Iterator[PointView]:
     """The results for individual key points: WebJudge's, checks, or a rubric's criteria."""
     for item in as_mappings(evidence.get("key_points")):
         yield PointView(str(item.get("key_point")), _is_met(item.get("status")), str(item.get("reason") or ""))
-    listed = as_mappings(evidence.get("checks"))
+    check_results = as_mappings(evidence.get("checks"))
     # Other verdicts were made with other checks.
-    known = checks if len(checks) == len(listed) else [None] * len(listed)
-    for item, check in zip(listed, known, strict=True):
-        found, expected = str(item.get("found") or ""), item.get("expected")
+    known = checks if len(checks) == len(check_results) else [None] * len(check_results)
+    for item, check in zip(check_results, known, strict=True):
+        actual, expected = str(item.get("found") or ""), item.get("expected")
         if expected and item.get("passed") is False:
-            found = f"Expected: {expected}\nFound: {found}"
-        met = _is_met(item.get("passed"))
-        yield PointView(str(item.get("description")), met, found, **_steps_of(item, check) if met is not None else {})
+            actual = f"Expected: {expected}\nFound: {actual}"
+        is_met = _is_met(item.get("passed"))
+        yield PointView(
+            str(item.get("description")), is_met, actual, **_steps_of(item, check) if is_met is not None else {}
+        )
     rubric = as_mapping(evidence.get("rubric"))
     texts = {str(item.get("id")): str(item.get("requirement")) for item in as_mappings(rubric.get("criteria"))}
     for mark in as_mappings(rubric.get("marks")):

@@ -247,8 +247,8 @@ def visible(text: object, limit: int = 100_000) -> str:
         # A fast path for most texts, of which a report has a hundred thousand.
         return whole
     whole = without_surrogates(whole.replace("\r\n", "\n"))
-    shown = show_hidden(whole[:limit])
-    return shown if len(whole) <= limit else f"{shown}… ({counted(len(whole) - limit, 'more character')})"
+    text_shown = show_hidden(whole[:limit])
+    return text_shown if len(whole) <= limit else f"{text_shown}… ({counted(len(whole) - limit, 'more character')})"
 
 
 def web_link(url: str) -> str | None:
@@ -265,10 +265,10 @@ def web_link(url: str) -> str | None:
 
 def _wall_s(record: dict[str, Any]) -> float | None:
     """The run's duration; `None` while it runs and if it was resumed after a pause."""
-    began, ended = record.get("started_at"), record.get("ended_at")
-    if record.get("resumed_at") or not isinstance(began, int | float) or not isinstance(ended, int | float):
+    began, ended_at = record.get("started_at"), record.get("ended_at")
+    if record.get("resumed_at") or not isinstance(began, int | float) or not isinstance(ended_at, int | float):
         return None
-    return max(0.0, ended - began)
+    return max(0.0, ended_at - began)
 
 
 @cache

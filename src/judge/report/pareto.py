@@ -76,8 +76,8 @@ def chart_of_points(points: Sequence[tuple[str, float, float]], left_out: Sequen
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MAX_NAMED])
-    return shown if len(names) <= _MAX_NAMED else f"{shown} and {len(names) - _MAX_NAMED} more"
+    first_names = ", ".join(names[:_MAX_NAMED])
+    return first_names if len(names) <= _MAX_NAMED else f"{first_names} and {len(names) - _MAX_NAMED} more"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle") -> Shape:

@@ -50,7 +50,7 @@ class Setup(NamedTuple):
 def setup_of(record: Mapping[str, Any]) -> Setup:
     """What a `run.json` says about how the run was set up."""
     groups: defaultdict[str, SetupRows] = defaultdict(list)
-    for key, value in _told(record).items():
+    for key, value in _listed_parts(record).items():
         for path, leaf in _leaves(value):
             name = " ".join(path if key in _UNNAMED and path else (key, *path)).replace("_", " ")
             text = (moment(leaf) if key.endswith("_at") else "") or _words(leaf)
@@ -66,18 +66,20 @@ def setup_of(record: Mapping[str, Any]) -> Setup:
     return Setup(*({name: groups[name] for name in names if groups[name]} for names in (_DECIDED, _MORE)))
 
 
-def _told(record: Mapping[str, Any]) -> dict[str, Any]:
+def _listed_parts(record: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of the record that are listed; those of the judge that had no part in a verdict are not."""
-    told = {key: value for key, value in record.items() if key not in _LEFT_OUT}
+    listed_parts = {key: value for key, value in record.items() if key not in _LEFT_OUT}
     judge = as_mapping(record.get("judge"))
     if judge:
         # It names the model as well.
-        told.pop("judge_model", None)
+        listed_parts.pop("judge_model", None)
     if judge.get("prompt_set") == NO_PROMPTS:
-        told["judge"] = {key: value for key, value in judge.items() if key not in _OF_MODELS}
+        listed_parts["judge"] = {key: value for key, value in judge.items() if key not in _OF_MODELS}
         # Without prompts, it is the version of the checks' rules.
-        told["judge"] = {"rules" if key == "prompt_version" else key: value for key, value in told["judge"].items()}
-    return told
+        listed_parts["judge"] = {
+            "rules" if key == "prompt_version" else key: value for key, value in listed_parts["judge"].items()
+        }
+    return listed_parts
 
 
 def _deciding(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -115,7 +117,7 @@ def _words(value: Any) -> str:
 def moment(value: Any) -> str:
     """Seconds since 1970 or an ISO time as `2026-02-03 04:05 UTC`; empty for anything else."""
     try:
-        found = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else datetime.fromisoformat(value)
+        time = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else datetime.fromisoformat(value)
     except (TypeError, ValueError, OverflowError, OSError):
         return ""
-    return f"{found.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -134,8 +134,8 @@ class TaskGroup:
     @property
     def judges(self) -> str:
         """Whether judges disagree on one of the attempts: `disagree`, `agree`, or nothing with fewer than two."""
-        found = {row.judges for row in self.attempts}
-        return next((each for each in ("disagree", "agree") if each in found), "")
+        judges = {row.judges for row in self.attempts}
+        return next((each for each in ("disagree", "agree") if each in judges), "")
 
     @property
     def successes(self) -> int:
@@ -174,10 +174,10 @@ class TaskGroup:
 
 def grouped(rows: Iterable[TaskRow]) -> list[TaskGroup]:
     """The tasks with their attempts, in the order of their first ones."""
-    found: defaultdict[str, list[TaskRow]] = defaultdict(list)
+    rows_by_task: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows:
-        found[row.task_id].append(row)
-    return [TaskGroup(tuple(sorted(each, key=lambda row: row.epoch))) for each in found.values()]
+        rows_by_task[row.task_id].append(row)
+    return [TaskGroup(tuple(sorted(each, key=lambda row: row.epoch))) for each in rows_by_task.values()]
 
 
 def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> Totals:

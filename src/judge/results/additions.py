@@ -10,9 +10,9 @@ from judge.store.layout import RunStore
 
 def with_additions(submission: dict[str, Any], store: RunStore) -> dict[str, Any]:
     """The submission with what was metered and labelled in the run, if anything was. Raises `ConfigError`."""
-    found = {**published_of(store), **labelled_detail(store)}
-    if not found or not submission["results"]:
+    additions = {**published_of(store), **labelled_detail(store)}
+    if not additions or not submission["results"]:
         return submission
     results: Sequence[Mapping[str, Any]] = submission["results"]
-    first = {**results[0], "detail": {**results[0]["detail"], **found}}
+    first = {**results[0], "detail": {**results[0]["detail"], **additions}}
     return {**submission, "results": [first, *results[1:]]}

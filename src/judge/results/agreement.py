@@ -25,7 +25,7 @@ from judge.results.statistics import Z95, wilson
 from judge.sites import site_of
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
-from shared.fields import shown
+from shared.fields import printable
 from shared.files import read_errors, read_json, read_text
 from shared.models import Record
 from shared.text import counted
@@ -115,14 +115,14 @@ class Agreement(Record):
 
 def agreement(pairs: Sequence[LabelledVerdict]) -> Agreement:
     """Compare labels and verdicts. A column is a group unless it identifies rows: see `group_columns`."""
-    kept, notes = _without_totals(pairs, group_columns(pairs))
+    comparable_pairs, notes = _without_totals(pairs, group_columns(pairs))
     groups = {}
-    for column in group_columns(kept):
+    for column in group_columns(comparable_pairs):
         by_value: dict[str, list[LabelledVerdict]] = {}
-        for pair in kept:
+        for pair in comparable_pairs:
             by_value.setdefault(pair.groups.get(column, ""), []).append(pair)
         groups[column] = {value: rates(by_value[value]) for value in sorted(by_value)}
-    return Agreement(overall=rates(kept), groups=groups, notes=tuple(notes))
+    return Agreement(overall=rates(comparable_pairs), groups=groups, notes=tuple(notes))
 
 
 def group_columns(pairs: Sequence[LabelledVerdict]) -> list[str]:
@@ -250,7 +250,7 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     for line, row in rows:
         task_id = row["task_id"]
         if task_id in labels:
-            raise ConfigError(f"{path}: line {line}: task {shown(task_id)} has two labels", remedy="keep one")
+            raise ConfigError(f"{path}: line {line}: task {printable(task_id)} has two labels", remedy="keep one")
         groups = _others(row, (column, "task_id", _NOTE))
         labels[task_id] = (
             row[column],
@@ -267,14 +267,14 @@ def read_verdicts(
     A labelled task without a verdict of that judge is excluded as `no_verdict`. `level` and `website` are groups as
     well, unless the labels have columns of these names. Raises `ConfigError` when nothing matches.
     """
-    found: dict[str, dict[str, Verdict]] = {}
+    verdicts_by_task: dict[str, dict[str, Verdict]] = {}
     folders = sorted(folder for folder in results.iterdir() if folder.name in labels)
     for folder in folders:
         # Folders of other tools contain the scores of their own evaluators.
         for judge_id, verdict in (verdicts_in(folder) | foreign_verdicts(folder)).items():
             if method in (None, judge_id, method_of(judge_id)):
-                found.setdefault(judge_id, {})[folder.name] = verdict
-    if not found:
+                verdicts_by_task.setdefault(judge_id, {})[folder.name] = verdict
+    if not verdicts_by_task:
         which = f"verdict of method {method!a}" if method else "verdict"
         raise ConfigError(
             f"{results}: no {which} for any task of {labels_path}",
@@ -287,32 +287,32 @@ def read_verdicts(
                 label,
                 verdicts[task_id].outcome if task_id in verdicts else None,
                 {**facts.get(task_id, {}), **groups},
-                f"{labels_path}: task {shown(task_id)}",
+                f"{labels_path}: task {printable(task_id)}",
             ).model_copy(update={"task_id": task_id, "reason": verdicts[task_id].reason if task_id in verdicts else ""})
             for task_id, (label, groups) in labels.items()
         ]
-        for judge_id, verdicts in sorted(found.items())
+        for judge_id, verdicts in sorted(verdicts_by_task.items())
     }
 
 
 def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> LabelledVerdict:
     """One row as a pair; `judge` is `None` if there is no verdict. Raises `ConfigError` for an unknown label."""
-    label, said = human.strip().lower(), None if judge is None else judge.strip().lower()
+    label, judge_word = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
         return LabelledVerdict(excluded="not_executable", groups=dict(groups))
     if not label:
         return LabelledVerdict(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
-        raise ConfigError(f"{where}: human is {shown(human)}", remedy="write 1, 0 or 'not executable'")
-    if said is None or said in _NO_VERDICT:
-        return LabelledVerdict(excluded="no_verdict" if said is None else "unscored", groups=dict(groups))
-    if said not in _WORDS:
-        raise ConfigError(f"{where}: judge is {shown(judge)}", remedy="write 1, 0 or 'unscored'")
-    return LabelledVerdict(human=_WORDS[label], judge=_WORDS[said], groups=dict(groups))
+        raise ConfigError(f"{where}: human is {printable(human)}", remedy="write 1, 0 or 'not executable'")
+    if judge_word is None or judge_word in _NO_VERDICT:
+        return LabelledVerdict(excluded="no_verdict" if judge_word is None else "unscored", groups=dict(groups))
+    if judge_word not in _WORDS:
+        raise ConfigError(f"{where}: judge is {printable(judge)}", remedy="write 1, 0 or 'unscored'")
+    return LabelledVerdict(human=_WORDS[label], judge=_WORDS[judge_word], groups=dict(groups))
 
 
-def _others(row: Row, taken: tuple[str, ...]) -> dict[str, str]:
-    return {name: value.strip() for name, value in row.items() if name not in taken}
+def _others(row: Row, columns: tuple[str, ...]) -> dict[str, str]:
+    return {name: value.strip() for name, value in row.items() if name not in columns}
 
 
 def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
@@ -330,7 +330,7 @@ def _csv_rows(path: Path, needed: tuple[str, ...]) -> list[tuple[int, Row]]:
             if header.count(name) != 1:
                 problem = "no column" if name not in header else "two columns"
                 raise ConfigError(
-                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(shown, header[:20])) or 'none'}",
+                    f"{path}: {problem} {name!r}; the columns are {', '.join(map(printable, header[:20])) or 'none'}",
                     remedy=f"name the columns in the first line, {','.join(needed)} among them",
                 )
         rows: list[tuple[int, Row]] = []
@@ -393,7 +393,9 @@ def _json_rows(path: Path, column: str) -> tuple[str, list[tuple[int, Row]]]:
                 f"{path}: label {number} has no task_id or no {column}", remedy="write both, or give --label-column"
             )
         if isinstance(item[column], dict | list):
-            raise ConfigError(f"{path}: not labels: {shown(item['task_id'])} has no single value", remedy=_JSON_REMEDY)
+            raise ConfigError(
+                f"{path}: not labels: {printable(item['task_id'])} has no single value", remedy=_JSON_REMEDY
+            )
         rows.append((number, {str(key): "" if cell is None else str(cell) for key, cell in item.items()}))
     return column, rows
 
@@ -408,7 +410,7 @@ def _label_column(path: Path, first: object, column: str) -> str:
     if column == _HUMAN and len(agents) == 1:
         return agents[0]
     raise ConfigError(
-        f"{path}: labels of {counted(len(agents), 'agent')}: {', '.join(map(shown, agents[:20]))}",
+        f"{path}: labels of {counted(len(agents), 'agent')}: {', '.join(map(printable, agents[:20]))}",
         remedy=f"choose one, such as --label-column {agents[0]}",
     )
 

@@ -43,14 +43,14 @@ class PairedRates:
             for task, base in pairs.items()
             if base in rates and (clean := rates[base].rate) is not None and (other := rates[task].rate) is not None
         ]
-        gained, lost = sum(other > clean for clean, other in both), sum(other < clean for clean, other in both)
+        gained, lost_count = sum(other > clean for clean, other in both), sum(other < clean for clean, other in both)
         return cls(
             paired=len(both),
             clean=100 * fmean(clean for clean, _ in both) if both else None,
             attacked=100 * fmean(other for _, other in both) if both else None,
             gained=gained,
-            lost=lost,
-            p=mcnemar_exact(gained, lost),
+            lost=lost_count,
+            p=mcnemar_exact(gained, lost_count),
         )
 
     def published(self) -> dict[str, Any]:
@@ -80,15 +80,15 @@ class AttackTotals:
     @classmethod
     def of(cls, attempts: Iterable[CountedAttempt]) -> Self | None:
         """The totals; `None` if no attempt was under attack."""
-        listed = list(attempts)
-        kinds = {each.attack.kind for each in listed if each.attack is not None}
+        all_attempts = list(attempts)
+        kinds = {each.attack.kind for each in all_attempts if each.attack is not None}
         if not kinds:
             return None
         by_kind = {
-            kind: cls._of([each for each in listed if each.attack is None or each.attack.kind == kind], {})
+            kind: cls._of([each for each in all_attempts if each.attack is None or each.attack.kind == kind], {})
             for kind in sorted(kinds)
         }
-        return cls._of(listed, by_kind)
+        return cls._of(all_attempts, by_kind)
 
     @classmethod
     def _of(cls, attempts: Sequence[CountedAttempt], by_kind: Mapping[str, "AttackTotals"]) -> Self:
@@ -107,9 +107,9 @@ class AttackTotals:
     def published(self) -> dict[str, Any]:
         """As in a submission: what was not measured is absent."""
         rate = self.succeeded.rate
-        found = {**self._counts(), **self.pairs.published()}
-        found |= {"by_kind": {kind: each._counts() | each.pairs.published() for kind, each in self.by_kind.items()}}
-        return {**without_none(attack_success_rate=None if rate is None else round(rate, 1)), ATTACKS: found}
+        fields = {**self._counts(), **self.pairs.published()}
+        fields |= {"by_kind": {kind: each._counts() | each.pairs.published() for kind, each in self.by_kind.items()}}
+        return {**without_none(attack_success_rate=None if rate is None else round(rate, 1)), ATTACKS: fields}
 
     def _counts(self) -> dict[str, Any]:
         return {
@@ -128,36 +128,38 @@ def _rate(reached: Iterable[tuple[str, bool | None]]) -> Rate:
 
 def attack_entry(attempt: Attempt) -> dict[str, Any]:
     """What an entry of a submission says of the attack."""
-    found = attempt.attacked
-    if found is None:
+    attack = attempt.attacked
+    if attack is None:
         return {}
-    entry = {"name": found.name, "kind": found.kind, "of": found.of, "shown": found.shown}
-    entry |= {"started": found.started, "succeeded": found.succeeded}
-    return {**entry, **without_none(left_out=found.is_left_out or None)}
+    entry = {"name": attack.name, "kind": attack.kind, "of": attack.of, "shown": attack.shown}
+    entry |= {"started": attack.started, "succeeded": attack.succeeded}
+    return {**entry, **without_none(left_out=attack.is_left_out or None)}
 
 
-def attack_in(found: Mapping[str, Any]) -> AttackOutcome | None:
+def attack_in(table: Mapping[str, Any]) -> AttackOutcome | None:
     """What became of the attack, as an entry says it, from any file; `None` for a clean task."""
-    if not found:
+    if not table:
         return None
     started, succeeded = (
-        each if isinstance(each := found.get(key), bool) else None for key in ("started", "succeeded")
+        each if isinstance(each := table.get(key), bool) else None for key in ("started", "succeeded")
     )
-    of, name, kind = (str(found.get(key) or "") for key in ("of", "name", "kind"))
-    return AttackOutcome(of, name, kind, found.get("shown") is True, started, succeeded, found.get("left_out") is True)
+    of, name, kind = (str(table.get(key) or "") for key in ("of", "name", "kind"))
+    return AttackOutcome(of, name, kind, table.get("shown") is True, started, succeeded, table.get("left_out") is True)
 
 
 def attack_text(detail: Mapping[str, Any]) -> str:
     """The figures of a submission's detail in one line; empty without attacks."""
-    found = detail.get(ATTACKS)
-    if not isinstance(found, Mapping):
+    attack_table = detail.get(ATTACKS)
+    if not isinstance(attack_table, Mapping):
         return ""
     rate = detail.get("attack_success_rate")
     words = "attack success rate unknown" if rate is None else f"attack success rate {rate} %"
-    words += f", {found.get('succeeded')} of {found.get('scored')}"
-    words += f"; started {found.get('started')}, shown {found.get('shown')} of {found.get('attempts')}"
-    words += f", {found['left_out']} left out" if found.get("left_out") else ""
-    if found.get("pairs"):
-        rates = (found.get("success_clean"), found.get("success_under_attack"))
-        words += f"; success {rates[0]} % clean, {rates[1]} % under attack, p = {found.get('p')}"
+    words += f", {attack_table.get('succeeded')} of {attack_table.get('scored')}"
+    words += (
+        f"; started {attack_table.get('started')}, shown {attack_table.get('shown')} of {attack_table.get('attempts')}"
+    )
+    words += f", {attack_table['left_out']} left out" if attack_table.get("left_out") else ""
+    if attack_table.get("pairs"):
+        rates = (attack_table.get("success_clean"), attack_table.get("success_under_attack"))
+        words += f"; success {rates[0]} % clean, {rates[1]} % under attack, p = {attack_table.get('p')}"
     return words

@@ -41,7 +41,7 @@ class CategoryEvidence(NamedTuple):
     """A category, and the recorded fact that it was derived from."""
 
     category: Category
-    found: str
+    evidence: str
 
 
 def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tuple[CategoryEvidence, ...]:
@@ -51,9 +51,9 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
     """
     if attempt.outcome not in ("failure", "aborted"):
         return ()
-    listed: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
-    found = ((name, _RULES[name](attempt, verdict)) for name in listed)
-    return tuple(CategoryEvidence(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in found if text)
+    candidates: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
+    results = ((name, _RULES[name](attempt, verdict)) for name in candidates)
+    return tuple(CategoryEvidence(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in results if text)
 
 
 def _loop(attempt: Attempt, _: Verdict | None) -> str | None:
@@ -102,22 +102,22 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
 
 
 def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str | None:
-    found = assertion.found
-    facts = facts_in(found) if assertion.facts is None else assertion.facts
+    evidence = assertion.found
+    facts = facts_in(evidence) if assertion.facts is None else assertion.facts
     match check:
         case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
             last = attempt.observations[-1].url if attempt.observations else ""
             return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address) else None
         case RequestCheck():
-            return found if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
+            return evidence if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
         case ElementCheck():
-            asked = (element for element in check.elements if element.states or element.value is not None)
-            roles = [element.role for element in asked if element.role in CONTROLS]
+            elements = (element for element in check.elements if element.states or element.value is not None)
+            roles = [element.role for element in elements if element.role in CONTROLS]
             there = [node.role for each in facts if isinstance(each, NodesFound) for node in each.nodes]
             is_there = not set(roles).isdisjoint(there)
-            return f"{' and '.join(as_tuple(check.element))}: found {found}" if is_there else None
+            return f"{' and '.join(as_tuple(check.element))}: found {evidence}" if is_there else None
         case TextCheck(sorted=order, min=None, max=None, count=None) if order is not None:
-            return f"not {order}: {found}" if any(isinstance(each, NumbersFound) for each in facts) else None
+            return f"not {order}: {evidence}" if any(isinstance(each, NumbersFound) for each in facts) else None
     return None
 
 
@@ -145,10 +145,10 @@ def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:
         step.outcome is not None and step.outcome.ok and not (step.action and step.action.tool in ENDING_TOOLS)
         for step in attempt.steps
     )
-    wanted = attempt.task.reference_length or 1
-    if executed >= wanted:
+    reference_length = attempt.task.reference_length or 1
+    if executed >= reference_length:
         return None
-    reference = f"; a human needed {wanted}" if attempt.task.reference_length else ""
+    reference = f"; a human needed {reference_length}" if attempt.task.reference_length else ""
     return f"ended by the participant after {counted(executed, 'executed action')}{reference}"
 
 
@@ -168,10 +168,10 @@ def _blocked(attempt: Attempt, _: Verdict | None) -> str | None:
     """The site showed a bot wall or CAPTCHA, or the judge refused the address that an action led to."""
     if attempt.stop_reason == SITE_BLOCKED:
         return attempt.error or "a bot wall instead of the first page"
-    refused = next((step for step in attempt.steps if BLOCKED in step.flags and _is_rejected(step)), None)
-    if (wall := _flagged(attempt, SITE_BLOCKED)) or refused is None:
+    refused_step = next((step for step in attempt.steps if BLOCKED in step.flags and _is_rejected(step)), None)
+    if (wall := _flagged(attempt, SITE_BLOCKED)) or refused_step is None:
         return wall
-    return f"step {refused.index + 1}: refused {', '.join(refused.refused)}"
+    return f"step {refused_step.index + 1}: refused {', '.join(refused_step.refused)}"
 
 
 def _flagged(attempt: Attempt, flag: str) -> str | None:
@@ -188,8 +188,8 @@ def _rejected_actions(attempt: Attempt, _: Verdict | None) -> str | None:
     if not is_many and attempt.stop_reason != "unreadable_replies":
         return None
     last = f"; the last: {rejected[-1].outcome.message}" if rejected and rejected[-1].outcome else ""
-    tried = ("reply", "replies") if attempt.max_actions == 1 else ("action", "actions")
-    return f"{len(rejected)} of {counted(len(attempt.steps), *tried)} not executed{last}"
+    unit_words = ("reply", "replies") if attempt.max_actions == 1 else ("action", "actions")
+    return f"{len(rejected)} of {counted(len(attempt.steps), *unit_words)} not executed{last}"
 
 
 def _is_rejected(step: Step) -> bool:

@@ -69,7 +69,7 @@ class Clues:
     @cached_property
     def typed(self) -> tuple[str, ...]:
         """What was typed and chosen."""
-        parts = [found for line in self.lines if (found := split_line(line)) is not None]
+        parts = [parts_of_line for line in self.lines if (parts_of_line := split_line(line)) is not None]
         return tuple(plain(value) for _, verb, value in parts if verb in _VALUES and value and plain(value))[
             :_MAX_VALUES
         ]
@@ -77,7 +77,7 @@ class Clues:
     @cached_property
     def pressed(self) -> frozenset[str]:
         """The names of clicked elements: forms send them too."""
-        parts = [found for line in self.lines if (found := split_line(line)) is not None]
+        parts = [parts_of_line for line in self.lines if (parts_of_line := split_line(line)) is not None]
         return frozenset(
             subject.rpartition(" ")[0].casefold() for subject, verb, _ in parts if verb.startswith("CLICK")
         )
@@ -85,7 +85,7 @@ class Clues:
     @cached_property
     def values(self) -> tuple[str, ...]:
         """Quoted and typed values: where these appear, the task had an effect."""
-        quoted = [next(filter(None, found)) for found in _QUOTED.findall(self.task)]
+        quoted = [next(filter(None, groups)) for groups in _QUOTED.findall(self.task)]
         quoted += _AFTER_COLON.findall(self.task.strip())
         return tuple(
             dict.fromkeys(value.casefold() for each in (*quoted, *self.typed) if len(value := plain(each)) > 1)
@@ -132,23 +132,28 @@ class Clues:
     @cached_property
     def dates(self) -> frozenset[date]:
         """The dates in the task, in what was typed or chosen, and in the names of clicked elements."""
-        parts = [part for line in self.lines if (found := split_line(line)) for part in (found[0], found[2] or "")]
+        parts = [
+            part
+            for line in self.lines
+            if (parts_of_line := split_line(line))
+            for part in (parts_of_line[0], parts_of_line[2] or "")
+        ]
         return frozenset(each for text in (self.task, *parts) for each in dates_in(text))
 
     def _is_chosen(self, text: str) -> bool:
         """Whether a text is a date that the participant chose, perhaps by its day in a calendar, without a time."""
-        found = frozenset(dates_in(text))
-        if not found or _TIME_OF_DAY.search(text):
+        dates = frozenset(dates_in(text))
+        if not dates or _TIME_OF_DAY.search(text):
             return False
-        return found <= self.dates or any(str(each.day) in self.pressed for each in found)
+        return dates <= self.dates or any(str(each.day) in self.pressed for each in dates)
 
-    def varying(self, text: str, made: Iterable[str] = ()) -> list[tuple[int, int]]:
-        """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `made`.
+    def varying(self, text: str, generated: Iterable[str] = ()) -> list[tuple[int, int]]:
+        """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `generated`.
 
         What the task or the participant says does not vary.
         """
-        said = " ".join((self.task, *self.typed))
-        return [span for span in varying(text, made, said) if not self._is_chosen(text[slice(*span)])]
+        instruction = " ".join((self.task, *self.typed))
+        return [span for span in varying(text, generated, instruction) if not self._is_chosen(text[slice(*span)])]
 
     @property
     def asks(self) -> bool:
@@ -192,12 +197,12 @@ _VARYING = re.compile(
 )
 
 
-def varying(text: str, made: Iterable[str] = (), said: str = "") -> list[tuple[int, int]]:
-    """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `made`.
+def varying(text: str, generated: Iterable[str] = (), instruction: str = "") -> list[tuple[int, int]]:
+    """The pieces of a text that differ in every attempt: times, identifiers, and the numbers in `generated`.
 
-    Text in the task itself (`said`) does not vary.
+    Text in the task itself (`instruction`) does not vary.
     """
-    numbers = "|".join(re.escape(number) for number in made)
+    numbers = "|".join(re.escape(number) for number in generated)
     pattern = re.compile(rf"(?:{_VARYING.pattern})|(?<!\d)(?:{numbers})(?!\d)" if numbers else _VARYING.pattern, re.I)
-    said = said.casefold()
-    return [found.span() for found in pattern.finditer(text) if not _holds(said, found[0].casefold())]
+    instruction = instruction.casefold()
+    return [match.span() for match in pattern.finditer(text) if not _holds(instruction, match[0].casefold())]

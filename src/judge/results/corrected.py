@@ -135,12 +135,12 @@ def allocate(strata: Sequence[Stratum], labels: int, before: Sequence[int] = ())
     sizes = [0 if each.is_settled else each.size for each in strata]
     least = [min(MIN_OF_STRATUM, size) for size in sizes]
     drawn = [max(pair) for pair in zip(least, before, strict=True)] if before else least
-    wanted = [size * (each.deviation if size else 0.0) for size, each in zip(sizes, strata, strict=True)]
-    scale = sum(wanted) or 1.0
+    shares = [size * (each.deviation if size else 0.0) for size, each in zip(sizes, strata, strict=True)]
+    scale = sum(shares) or 1.0
     for _ in range(max(0, min(labels, sum(sizes)) - sum(drawn))):
         # One at a time to the stratum that lacks most, so that they add up.
         lacking = {
-            place: labels * wanted[place] / scale - drawn[place]
+            place: labels * shares[place] / scale - drawn[place]
             for place, size in enumerate(sizes)
             if drawn[place] < size
         }

@@ -46,10 +46,10 @@ class Correction:
         """From the attempts of a run, or of some of its tasks, with what people say of them."""
         judged = {each.key: each for each in attempts if not each.is_settled}
         strata, sampled, known = [], [], set()
-        for planned, drawn in zip(plan.strata, plan.drawn, strict=True):
+        for planned, sample_size in zip(plan.strata, plan.sample_sizes, strict=True):
             there = [judged[key] for key in planned.keys if key in judged]
             known |= {each.key for each in there}
-            sample = [judged[key] for key in planned.keys[:drawn] if key in judged]
+            sample = [judged[key] for key in planned.keys[:sample_size] if key in judged]
             labels = [SampleLabel(each.website, each.label == "success") for each in sample if each.is_decided]
             strata.append(Stratum(planned.verdict, len(there), labels))
             sampled += sample
@@ -88,14 +88,14 @@ class Correction:
 
     def published(self) -> dict[str, Any]:
         """As in a submission's detail; empty without an estimate."""
-        made = self.estimate
-        if made is None:
+        result = self.estimate
+        if result is None:
             return {}
         return {
-            CORRECTED: round(100 * made.rate, 1),
+            CORRECTED: round(100 * result.rate, 1),
             LABELS_KEY: {
-                "interval_95": [round(100 * edge, 1) for edge in made.interval],
-                "standard_error": round(100 * made.standard_error, 3),
+                "interval_95": [round(100 * edge, 1) for edge in result.interval],
+                "standard_error": round(100 * result.standard_error, 3),
                 "labels": self.labels,
                 "undecided": self.undecided,
                 "labellers": len({name for each in self.opinions for name in each.lines}),
@@ -113,8 +113,8 @@ class Correction:
                     if not stratum.is_settled
                 ],
                 "settled": sum(stratum.size for stratum in self.strata if stratum.is_settled),
-                "websites": len(made.by_website),
-                "plan": {"seeds": self.plan.seeds, "draws": len(self.plan.sizes), "drawn": sum(self.plan.drawn)},
+                "websites": len(result.by_website),
+                "plan": {"seeds": self.plan.seeds, "draws": len(self.plan.sizes), "drawn": sum(self.plan.sample_sizes)},
                 "lines": dict(self.lines),
             },
         }
@@ -194,11 +194,11 @@ def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
     try:
         submission = read_json(path)
         detail = submission["results"][0]["detail"]
-        made = {key: value for key, value in detail.items() if key not in (CORRECTED, LABELS_KEY)} | labelled_detail(
+        updated = {key: value for key, value in detail.items() if key not in (CORRECTED, LABELS_KEY)} | labelled_detail(
             store
         )
-        if made != detail:
-            submission["results"][0] = {**submission["results"][0], "detail": made}
+        if updated != detail:
+            submission["results"][0] = {**submission["results"][0], "detail": updated}
             store.write_submission(submission)
     except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: the labels are kept, but the results could not be updated: {error}") from None
@@ -232,25 +232,29 @@ def merged_labels(details: Sequence[Mapping[str, Any]], attempts: Sequence[int])
         return {}
 
 
-def _merged(found: Sequence[Mapping[str, Any]], rates: Sequence[float], attempts: Sequence[int]) -> dict[str, Any]:
+def _merged(
+    corrections: Sequence[Mapping[str, Any]], rates: Sequence[float], attempts: Sequence[int]
+) -> dict[str, Any]:
     total = sum(attempts)
     weights = [count / total for count in attempts]
     rate = sum(weight * each for weight, each in zip(weights, rates, strict=True)) / 100
-    spread = sum((weight * each["standard_error"] / 100) ** 2 for weight, each in zip(weights, found, strict=True))
-    made = Estimate(rate, spread, {})
-    rules = {str(each["rule"]) for each in found}
+    spread = sum(
+        (weight * each["standard_error"] / 100) ** 2 for weight, each in zip(weights, corrections, strict=True)
+    )
+    merged_estimate = Estimate(rate, spread, {})
+    rules = {str(each["rule"]) for each in corrections}
     return {
         CORRECTED: round(100 * rate, 1),
         LABELS_KEY: {
-            "interval_95": [round(100 * edge, 1) for edge in made.interval],
-            "standard_error": round(100 * made.standard_error, 3),
+            "interval_95": [round(100 * edge, 1) for edge in merged_estimate.interval],
+            "standard_error": round(100 * merged_estimate.standard_error, 3),
             **{
-                key: sum(each[key] for each in found)
+                key: sum(each[key] for each in corrections)
                 for key in ("labels", "undecided", "conflicts", "blind", "settled")
             },
-            "labellers": max(each["labellers"] for each in found),
+            "labellers": max(each["labellers"] for each in corrections),
             "rule": rules.pop() if len(rules) == 1 else "majority",
-            "strata": [stratum for each in found for stratum in each["strata"]],
-            "parts": [dict(each) for each in found],
+            "strata": [stratum for each in corrections for stratum in each["strata"]],
+            "parts": [dict(each) for each in corrections],
         },
     }

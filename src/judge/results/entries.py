@@ -62,7 +62,7 @@ class TaskEntry:
 
     @classmethod
     def read(cls, value: Any, place: int = 0) -> Self:
-        """The entry at this place among its submission's. Raises `TypeError` for what is no table."""
+        """The entry at this place among its submission's. Raises `TypeError` for anything but a table."""
         if not isinstance(value, Mapping):
             raise TypeError(f"an entry of a submission is a table, not {type(value).__name__}")
         task_id, epoch = str(value.get("task_id")), value.get("epoch", 1)
@@ -155,9 +155,9 @@ def _is_finished(value: Mapping[str, Any]) -> bool:
     return bool(isinstance(history, list) and history and _ENDED_ITSELF.search(str(history[-1])))
 
 
-def _one_of(known: Any, value: object) -> Any:
+def _one_of(choices: Any, value: object) -> Any:
     """The value if it is one of a `Literal`'s."""
-    return value if isinstance(value, str) and value in get_args(known) else None
+    return value if isinstance(value, str) and value in get_args(choices) else None
 
 
 def _number(value: object) -> float:

@@ -35,13 +35,13 @@ class Asking(NamedTuple):
 
 
 class ExpectedCost(Record):
-    """`asked` is the number of verdicts that need model calls, on `trajectories`, counted once per judge.
+    """`verdicts` is the number of verdicts that need model calls, on `trajectories`, counted once per judge.
 
     `cost_usd` is `None` if a price is unknown. `earlier_calls` is the number of calls that the estimate is made from.
     """
 
     trajectories: int
-    asked: int = 0
+    verdicts: int = 0
     calls: int = 0
     tokens: int = 0
     cost_usd: float | None = 0.0
@@ -50,17 +50,17 @@ class ExpectedCost(Record):
 
 def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> ExpectedCost:
     """The estimate for all judges together. Blocks. `earlier` are the existing verdicts."""
-    found = ExpectedCost(trajectories=len(folders))
+    total = ExpectedCost(trajectories=len(folders))
     for asking in askings:
         due = [each for folder in folders for each in _due(folder, asking)]
         by_judge: dict[str, list[_Due]] = {}
         for each in due:
             by_judge.setdefault(each.judge.id, []).append(each)
-        for listed in by_judge.values():
-            work = _work(listed)
+        for judgings_of_judge in by_judge.values():
+            work = _work(judgings_of_judge)
             if work.calls:
-                found = _added(found, listed[0].judge, len(listed), work, earlier)
-    return found
+                total = _added(total, judgings_of_judge[0].judge, len(judgings_of_judge), work, earlier)
+    return total
 
 
 class _Due(NamedTuple):
@@ -97,29 +97,31 @@ def _due(folder: Path, asking: Asking) -> list[_Due]:
 
 def _work(due: Sequence[_Due]) -> Workload:
     """The estimate for the trajectories, from an even sample: reading all images is left to judging."""
-    chosen = due[:: max(1, len(due) // _SAMPLE)]
+    sample = due[:: max(1, len(due) // _SAMPLE)]
     works = []
-    for each in chosen:
+    for each in sample:
         with contextlib.suppress(TrajectoryError, OSError):
             works.append(each.judge.workload(load_trajectory(each.folder)))
-    scale = len(due) / len(chosen)
+    scale = len(due) / len(sample)
     return Workload(
         calls=round(scale * sum(work.calls for work in works)), images=round(scale * sum(work.images for work in works))
     )
 
 
-def _added(found: ExpectedCost, judge: Judge, asked: int, work: Workload, earlier: Sequence[Judging]) -> ExpectedCost:
+def _added(
+    estimate: ExpectedCost, judge: Judge, verdicts: int, work: Workload, earlier: Sequence[Judging]
+) -> ExpectedCost:
     usage, calls = _usage(judge, work, earlier)
     price = judge.price
     return ExpectedCost(
-        trajectories=found.trajectories,
-        asked=found.asked + asked,
-        calls=found.calls + work.calls,
-        tokens=found.tokens + usage.input + usage.output,
+        trajectories=estimate.trajectories,
+        verdicts=estimate.verdicts + verdicts,
+        calls=estimate.calls + work.calls,
+        tokens=estimate.tokens + usage.input + usage.output,
         cost_usd=None
-        if price is None or found.cost_usd is None
-        else found.cost_usd + price.cost_usd(usage, work.calls),
-        earlier_calls=max(found.earlier_calls, calls),
+        if price is None or estimate.cost_usd is None
+        else estimate.cost_usd + price.cost_usd(usage, work.calls),
+        earlier_calls=max(estimate.earlier_calls, calls),
     )
 
 

@@ -45,9 +45,9 @@ def export_tasks(
         if Path(os.path.realpath(source.folder)).is_relative_to(os.path.realpath(output)):
             raise ConfigError(f"--output {output} holds the run itself", remedy="choose another folder")
         try:
-            made = _made(source, writer, lengths.get(source.name))
+            exported = _export_task(source, writer, lengths.get(source.name))
             with write_errors(output, "choose another --output or free some space"):
-                folder = _write(source.folder, output / made.name, made.texts, made.images)
+                folder = _write(source.folder, output / exported.name, exported.texts, exported.images)
             yield TaskExport(task_id=source.name, folder=folder)
         except TrajectoryError as error:
             yield TaskExport(task_id=source.name, reason=str(error))
@@ -71,12 +71,12 @@ def write_tasks(tasks: Iterable[TaskStore], path: Path) -> None:
     write_json(path, rows)
 
 
-def _made(store: TaskStore, writer: FormatWriter, length: int | None) -> ExportedTask:
+def _export_task(store: TaskStore, writer: FormatWriter, length: int | None) -> ExportedTask:
     """The folder of one task."""
     trajectory = load_trajectory(store.folder)
     verdicts = functools.partial(verdicts_beside, store)
-    made = writer.write(Source(store.name, trajectory, _counted(store, trajectory), verdicts, length))
-    return made if made.name else made._replace(name=store.name)
+    exported = writer.write(Source(store.name, trajectory, _counted(store, trajectory), verdicts, length))
+    return exported if exported.name else exported._replace(name=store.name)
 
 
 def _counted(store: TaskStore, trajectory: Trajectory) -> Verdict | None:

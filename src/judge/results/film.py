@@ -61,11 +61,11 @@ def make_film(folder: Path, form: FilmFormat) -> bytes:
     scenes = scenes_of(load_trajectory(folder))
     if all(scene.screenshot is None for scene in scenes):
         raise ConfigError(f"{folder} has no screenshots", remedy="choose a task that was played")
-    shown = [_shown(scene) for scene in scenes]
+    frames = [_captioned(scene) for scene in scenes]
     limit = MAX_BYTES * max(1.0, len(scenes) / _FEW_SCENES)
     data = b""
     for width, quality, colours in _TRIALS:
-        pictures = captioned(shown, width)
+        pictures = captioned(frames, width)
         data = as_gif(pictures, colours, SHOWN_MS) if form == "gif" else _webm(pictures, quality)
         if len(data) <= limit:
             break
@@ -77,7 +77,7 @@ def _webm(pictures: Pictures, quality: int) -> bytes:
     return webm(frames, size, SHOWN_MS)
 
 
-def _shown(scene: FilmFrame) -> CaptionedImage:
+def _captioned(scene: FilmFrame) -> CaptionedImage:
     data = b""
     if scene.screenshot is not None and not scene.screenshot.is_symlink():
         data = read_file(scene.screenshot)

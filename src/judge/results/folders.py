@@ -23,7 +23,7 @@ from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_traje
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
-from shared.fields import as_mapping, shown
+from shared.fields import as_mapping, printable
 from shared.files import read_json, write_errors, write_json
 from shared.text import counted
 
@@ -74,25 +74,25 @@ class FolderStore(RunStore):
         self.derived = output_dir / "folders" / f"{self.run_id}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
 
     @cached_property
-    def _found(self) -> dict[str, Path]:
+    def _folders(self) -> dict[str, Path]:
         """The trajectories by id, which is their folder's name, made unique, also without regard to case."""
-        found: dict[str, Path] = {}
-        taken: set[str] = set()
+        folders: dict[str, Path] = {}
+        used_ids: set[str] = set()
         for folder in find_trajectories(self.folder):
-            name = wanted = usable_id(folder.resolve().name)
+            name = unique_id = usable_id(folder.resolve().name)
             count = 1
-            while name.casefold() in taken:
+            while name.casefold() in used_ids:
                 count += 1
-                name = f"{wanted[:120]}-{count}"
-            taken.add(name.casefold())
-            found[name] = folder
-        return found
+                name = f"{unique_id[:120]}-{count}"
+            used_ids.add(name.casefold())
+            folders[name] = folder
+        return folders
 
     @cached_property
     def judges(self) -> Mapping[str, tuple[int, JudgeInfo | None]]:
         """By id, how many trajectories each judge decided, and who it is: ours first, then other tools' evaluators."""
         own, foreign, known = Counter[str](), Counter[str](), dict[str, JudgeInfo | None]()
-        for folder in self._found.values():
+        for folder in self._folders.values():
             stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
             for count, verdicts in (
                 (own, {stem: TaskStore(folder).read_verdict(stem) for stem in stems}),
@@ -100,7 +100,7 @@ class FolderStore(RunStore):
             ):
                 count.update(_decided(verdicts))
                 known |= {name: verdict.judge for name, verdict in verdicts.items() if verdict is not None}
-        # Other tools' evaluators only come first if none of ours decided anything. If several decided as many, the
+        # Other tools' evaluators only come first if our own decided nothing. If several decided as many, the
         # first by name, so that the choice does not depend on the order of files.
         counts = (own, foreign) if own.total() or not foreign.total() else (foreign, own)
         order = [name for count in counts for name in sorted(count, key=lambda name: (-count[name], name))]
@@ -109,10 +109,10 @@ class FolderStore(RunStore):
     @cached_property
     def judge_id(self) -> str | None:
         """The judge whose verdicts count: the chosen one, else the one that decided most."""
-        chosen = None
+        judge_id = None
         with suppress(OSError, ValueError):
-            chosen = as_mapping(read_json(self.folder / COUNTED_JUDGE, max_bytes=_MAX_CHOICE_BYTES)).get("judge_id")
-        return chosen if isinstance(chosen, str) and chosen in self.judges else next(iter(self.judges), None)
+            judge_id = as_mapping(read_json(self.folder / COUNTED_JUDGE, max_bytes=_MAX_CHOICE_BYTES)).get("judge_id")
+        return judge_id if isinstance(judge_id, str) and judge_id in self.judges else next(iter(self.judges), None)
 
     def count_judge(self, judge_id: str) -> None:
         """From now on, count the verdicts of this judge. Raises `ConfigError` if that cannot be written."""
@@ -122,27 +122,27 @@ class FolderStore(RunStore):
 
     def choose_judge(self, name: str) -> None:
         """Count the verdicts of the judge with this id, method, model, or `METHOD@MODEL`. Raises `ConfigError`."""
-        found = [judge_id for judge_id, (_, info) in self.judges.items() if name in _names_of(judge_id, info)]
-        if len(found) == 1:
-            self.count_judge(found[0])
+        judge_ids = [judge_id for judge_id, (_, info) in self.judges.items() if name in _names_of(judge_id, info)]
+        if len(judge_ids) == 1:
+            self.count_judge(judge_ids[0])
             return
-        known = ", ".join(found or self.judges) or "none: run wabe score"
-        problem = "is the name of several judges" if found else "is not the name of a judge with verdicts here"
-        raise ConfigError(f"--judge: {shown(name)} {problem}", remedy=f"name one by its id: {known}")
+        known = ", ".join(judge_ids or self.judges) or "none: run wabe score"
+        problem = "is the name of several judges" if judge_ids else "is not the name of a judge with verdicts here"
+        raise ConfigError(f"--judge: {printable(name)} {problem}", remedy=f"name one by its id: {known}")
 
     def task(self, task_id: str, epoch: int = 1) -> FoundTask:
         """The trajectory of that id; a folder has no epochs."""
-        return FoundTask(self._found[task_id], task_id, self.judge_id)
+        return FoundTask(self._folders[task_id], task_id, self.judge_id)
 
     def tasks(self) -> Iterator[TaskStore]:
         """Every trajectory, in name order."""
-        return (self.task(name) for name in self._found)
+        return (self.task(name) for name in self._folders)
 
     def read_run(self) -> dict[str, Any]:
         """A substitute for `run.json`."""
         _, info = self.judges.get(self.judge_id or "", (0, None))
         return {
-            "task_ids": list(self._found),
+            "task_ids": list(self._folders),
             "judge_id": self.judge_id,
             "participants": {self.run_id: ""},
             **({"judge": info.model_dump(mode="json"), "judge_model": info.model} if info else {}),
@@ -224,9 +224,9 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(foreign_task_id(folder))) for folder in folders]
     if not any(task for _, task in known):
-        wanted = counted(len(folders), "trajectory", "trajectories")
+        count_text = counted(len(folders), "trajectory", "trajectories")
         raise ConfigError(
-            f"--tasks {path} has {counted(len(tasks), 'task')}, but none of {wanted} without a text",
+            f"--tasks {path} has {counted(len(tasks), 'task')}, but none of {count_text} without a text",
             remedy="task ids must be the names of the trajectories' folders",
         )
     for folder, task in known:

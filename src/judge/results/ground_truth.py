@@ -71,9 +71,9 @@ def measure(results: Path, truth: str, *, run: str, method: str | None = None) -
             label = "" if known.outcome == "unscored" else known.outcome
             pair = pair_of(label, verdict.outcome, facts_of(folder), str(folder))
             pairs.setdefault(judge_id, []).append(pair.model_copy(update={"excluded": "settled"}) if settled else pair)
-            found = None if settled else difference(folder.name, truth_id, known, judge_id, verdict)
-            differences.setdefault(judge_id, []).extend([found] if found else [])
-    if not any(pair.excluded is None for listed in pairs.values() for pair in listed):
+            disagreement = None if settled else difference(folder.name, truth_id, known, judge_id, verdict)
+            differences.setdefault(judge_id, []).extend([disagreement] if disagreement else [])
+    if not any(pair.excluded is None for judge_pairs in pairs.values() for pair in judge_pairs):
         what = f"no attempt has ground truth of {truth}" if not has_truth else "no attempt with ground truth was judged"
         scoring = f"--method {method or 'webjudge'}" if has_truth else _SCORING if own == CHECKS else f"--method {own}"
         raise ConfigError(f"{run}: {what}, so there is nothing to compare", remedy=f"run wabe score {run} {scoring}")
@@ -90,8 +90,8 @@ def differences_of(task_id: str, verdicts: Mapping[str, Verdict]) -> tuple[Judge
     if truth_id is None:
         return ()
     others = ((judge_id, each) for judge_id, each in verdicts.items() if method_of(judge_id) != method_of(truth_id))
-    found = (difference(task_id, truth_id, verdicts[truth_id], judge_id, each) for judge_id, each in others)
-    return tuple(filter(None, found))
+    disagreements = (difference(task_id, truth_id, verdicts[truth_id], judge_id, each) for judge_id, each in others)
+    return tuple(filter(None, disagreements))
 
 
 def difference(task_id: str, truth_id: str, truth: Verdict, judge_id: str, judge: Verdict) -> JudgeDisagreement | None:

@@ -30,8 +30,8 @@ def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, nam
 
 def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The identity of a resumed run: earlier values are kept where none is known now, and all revisions are listed."""
-    made = {key: before.get(key) if value is None else value for key, value in now.items()}
-    return made | {"revision": _all_of(before.get("revision"), now.get("revision")) or None}
+    identity = {key: before.get(key) if value is None else value for key, value in now.items()}
+    return identity | {"revision": _all_of(before.get("revision"), now.get("revision")) or None}
 
 
 def record_card(store: RunStore, name: str, version: str) -> None:
@@ -44,18 +44,18 @@ def record_card(store: RunStore, name: str, version: str) -> None:
         store.write_run({**record, "identity": {**known, **card}})
 
 
-def _all_of(*listed: object) -> str:
+def _all_of(*values: object) -> str:
     """The parts of lists with commas, each once: a run that is resumed with another version has both."""
-    texts = [text for text in listed if isinstance(text, str) and text]
+    texts = [text for text in values if isinstance(text, str) and text]
     return ", ".join(dict.fromkeys(", ".join(texts).split(", ")))
 
 
 def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """The identity in a `run.json`, including its scenario: one-line strings, `None` if not known."""
     known, scenario = (as_mapping(record.get(key)) for key in ("identity", "scenario"))
-    found = {key: known.get(key) for key in _KEYS}
-    found |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
-    return {key: one_line(value, _MAX_CHARS) if isinstance(value, str) else None for key, value in found.items()}
+    identity = {key: known.get(key) for key in _KEYS}
+    identity |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
+    return {key: one_line(value, _MAX_CHARS) if isinstance(value, str) else None for key, value in identity.items()}
 
 
 def player(identity: Mapping[str, Any], role: str) -> str:

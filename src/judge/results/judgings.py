@@ -77,8 +77,8 @@ def once(judge_id: str) -> str:
 
 def repeat_of(judge_id: str) -> int:
     """How often the judge was asked up to this verdict, from 1."""
-    found = _REPEAT.search(judge_id)
-    return int(found[1]) if found else 1
+    match = _REPEAT.search(judge_id)
+    return int(match[1]) if match else 1
 
 
 def plain_name(info: JudgeInfo, *, scenario: str = "") -> str:
@@ -124,28 +124,28 @@ def _digest(judge_id: str, others: Iterable[str]) -> str:
 
 def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, JudgeName]:
     """The names of judges that gave verdicts on the tasks in these folders."""
-    wanted = dict.fromkeys(judge_ids, "")
+    names = dict.fromkeys(judge_ids, "")
     for folder in folders:
-        for judge_id in [judge_id for judge_id, name in wanted.items() if not name]:
+        for judge_id in [judge_id for judge_id, name in names.items() if not name]:
             path = folder / "verdicts" / f"{judge_id}.json"
             # A verdict that cannot be read is reported where it is needed.
             with contextlib.suppress(OSError, ValueError):
-                wanted[judge_id] = name_in(Verdict.model_validate(read_json(path)), judge_id)
-        if all(wanted.values()):
+                names[judge_id] = name_in(Verdict.model_validate(read_json(path)), judge_id)
+        if all(names.values()):
             break
-    return judge_names({judge_id: name or judge_id for judge_id, name in wanted.items()})
+    return judge_names({judge_id: name or judge_id for judge_id, name in names.items()})
 
 
 def judgings_in(folders: Iterable[Path]) -> Iterator[Judging]:
     """Every readable verdict on the tasks in these folders."""
     for folder in folders:
-        found = dict(foreign_verdicts(folder))
+        verdicts = dict(foreign_verdicts(folder))
         for path in sorted((folder / "verdicts").glob("*.json")):
             try:
-                found[path.stem] = Verdict.model_validate(read_json(path))
+                verdicts[path.stem] = Verdict.model_validate(read_json(path))
             except (OSError, ValueError):
                 continue
-        for judge_id, verdict in found.items():
+        for judge_id, verdict in verdicts.items():
             yield judging_of(judge_id, verdict)
 
 
@@ -167,17 +167,17 @@ def judged_by(judgings: Iterable[Judging]) -> tuple[JudgeVerdicts, ...]:
     groups: defaultdict[str, list[Judging]] = defaultdict(list)
     for each in judgings:
         groups[each.judge].append(each)
-    found = [
+    judged = [
         JudgeVerdicts(
             judge=judge,
-            verdicts=len(listed),
-            times=max(repeat_of(each.judge_id) for each in listed),
-            usage=sum((each.usage for each in listed), TokenUsage()),
-            cost_usd=cost_of(listed),
+            verdicts=len(judge_verdicts),
+            times=max(repeat_of(each.judge_id) for each in judge_verdicts),
+            usage=sum((each.usage for each in judge_verdicts), TokenUsage()),
+            cost_usd=cost_of(judge_verdicts),
         )
-        for judge, listed in groups.items()
+        for judge, judge_verdicts in groups.items()
     ]
-    return tuple(sorted(found, key=lambda each: (-(each.cost_usd or 0.0), -each.usage.calls, each.judge)))
+    return tuple(sorted(judged, key=lambda each: (-(each.cost_usd or 0.0), -each.usage.calls, each.judge)))
 
 
 def cost_of(judgings: Iterable[Judging]) -> float | None:

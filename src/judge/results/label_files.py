@@ -102,8 +102,8 @@ class Opinions:
     @property
     def adjudicated(self) -> LabelWord | None:
         """The label of whoever adjudicated; of several people, the label that all of them gave."""
-        found = {line.label for line in self.lines.values() if line.adjudicates}
-        return found.pop() if len(found) == 1 else None
+        labels = {line.label for line in self.lines.values() if line.adjudicates}
+        return labels.pop() if len(labels) == 1 else None
 
     @property
     def label(self) -> LabelWord | None:
@@ -154,14 +154,14 @@ class LabelFiles:
     @cached_property
     def opinions(self) -> Mapping[AttemptKey, Opinions]:
         """By attempt, the last line of each labeller, unless it takes back what was before."""
-        found: dict[AttemptKey, dict[str, LabelLine]] = {}
+        opinions: dict[AttemptKey, dict[str, LabelLine]] = {}
         for labeller, lines in self.lines.items():
             for line in lines:
-                own = found.setdefault(line.attempt, {})
+                own = opinions.setdefault(line.attempt, {})
                 own.pop(labeller, None)
                 if line.label is not None:
                     own[labeller] = line
-        return {attempt: Opinions(own) for attempt, own in found.items() if own}
+        return {attempt: Opinions(own) for attempt, own in opinions.items() if own}
 
 
 def labels_folder(store: RunStore) -> Path:

@@ -80,15 +80,15 @@ def merge_labels(run: RunStore, shards: Sequence[RunStore]) -> None:
 def _merged(own: LabelPlan | None, plans: Sequence[LabelPlan]) -> LabelPlan | None:
     known = {stratum.attempts for stratum in own.strata} if own else set()
     added = [
-        (stratum, drawn)
+        (stratum, sample_size)
         for plan in plans
-        for stratum, drawn in zip(plan.strata, plan.drawn, strict=True)
+        for stratum, sample_size in zip(plan.strata, plan.sample_sizes, strict=True)
         if stratum.attempts not in known
     ]
     if not added:
         return own
     before = own or LabelPlan(strata=(), sizes=())
-    sizes = (*before.drawn, *(drawn for _, drawn in added))
+    sizes = (*before.sample_sizes, *(sample_size for _, sample_size in added))
     return LabelPlan(strata=(*before.strata, *(each for each, _ in added)), sizes=(*before.sizes, sizes))
 
 

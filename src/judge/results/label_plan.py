@@ -52,7 +52,7 @@ class LabelPlan(Record):
     sizes: tuple[tuple[int, ...], ...]
 
     @property
-    def drawn(self) -> tuple[int, ...]:
+    def sample_sizes(self) -> tuple[int, ...]:
         """How many of each stratum are drawn now."""
         last = self.sizes[-1] if self.sizes else ()
         return (*last, *[0] * (len(self.strata) - len(last)))
@@ -62,7 +62,7 @@ class LabelPlan(Record):
         """The drawn attempts with what they are sorted by to be shown, which does not tell their strata."""
         return [
             (_digest(stratum.seed, key, "shown"), key)
-            for stratum, count in zip(self.strata, self.drawn, strict=True)
+            for stratum, count in zip(self.strata, self.sample_sizes, strict=True)
             for key in stratum.keys[:count]
         ]
 
@@ -108,8 +108,8 @@ def read_plan(path: Path) -> LabelPlan | None:
         len(size) == len(last) and all(map(int.__le__, size, last))
         for size, last in zip(growing, plan.sizes[1:], strict=True)
     )
-    fits = len(plan.drawn) == len(plan.strata) and all(
-        0 <= count <= len(stratum.attempts) for stratum, count in zip(plan.strata, plan.drawn, strict=True)
+    fits = len(plan.sample_sizes) == len(plan.strata) and all(
+        0 <= count <= len(stratum.attempts) for stratum, count in zip(plan.strata, plan.sample_sizes, strict=True)
     )
     if not (is_growing and fits):
         raise ConfigError(f"{path}: its sizes contradict its attempts", remedy=remedy)
@@ -126,11 +126,11 @@ def write_plan(path: Path, plan: LabelPlan) -> None:
 def extended(
     plans: Mapping[str, LabelPlan | None],
     attempts: Mapping[str, Sequence[LabelledAttempt]],
-    wanted: int | None,
+    target: int | None,
     *,
     seed: int,
 ) -> dict[str, LabelPlan]:
-    """The plans of runs, by run, drawn so that they have `wanted` attempts together; all attempts if it is `None`.
+    """The plans of runs, by run, drawn so that they have `target` attempts together; all attempts if it is `None`.
 
     A run's new attempts become strata of their own. What is drawn stays drawn. Labels so far say which verdicts need
     more. Raises `ConfigError` if there is nothing to draw.
@@ -138,18 +138,18 @@ def extended(
     grown = {run: _with_new_strata(plans.get(run), attempts[run], seed) for run in attempts}
     labels = {run: {each.key: each for each in attempts[run]} for run in attempts}
     places = [(run, place) for run, plan in grown.items() for place in range(len(plan.strata))]
-    strata = [_stratum(grown[run].strata[place], grown[run].drawn[place], labels[run]) for run, place in places]
+    strata = [_stratum(grown[run].strata[place], grown[run].sample_sizes[place], labels[run]) for run, place in places]
     total = sum(each.size for each in strata)
     if not total:
         raise ConfigError("no attempt with a verdict to draw from", remedy="judge the run first: wabe score RUN")
-    before = [grown[run].drawn[place] for run, place in places]
+    before = [grown[run].sample_sizes[place] for run, place in places]
     everything = [len(grown[run].strata[place].attempts) for run, place in places]
-    sizes = everything if wanted is None else allocate(strata, wanted, before)
+    sizes = everything if target is None else allocate(strata, target, before)
     by_run: dict[str, list[int]] = {run: [] for run in grown}
     for (run, place), size in zip(places, sizes, strict=True):
         by_run[run].append(min(size, len(grown[run].strata[place].attempts)))
     return {
-        run: plan if tuple(by_run[run]) == (plan.sizes[-1] if plan.sizes else ()) else _drawn(plan, by_run[run])
+        run: plan if tuple(by_run[run]) == (plan.sizes[-1] if plan.sizes else ()) else _with_sizes(plan, by_run[run])
         for run, plan in grown.items()
     }
 
@@ -172,15 +172,15 @@ def _with_new_strata(plan: LabelPlan | None, attempts: Sequence[LabelledAttempt]
             each.key for each in attempts if each.verdict == verdict and not each.is_settled and each.key not in known
         ]
         if new:
-            listed = tuple(tuple(key) for key in in_order(new, seed))
-            strata.append(PlannedStratum(verdict=verdict, seed=seed, attempts=listed))
+            ordered_keys = tuple(tuple(key) for key in in_order(new, seed))
+            strata.append(PlannedStratum(verdict=verdict, seed=seed, attempts=ordered_keys))
     return plan.model_copy(update={"strata": tuple(strata)})
 
 
-def _stratum(stratum: PlannedStratum, drawn: int, attempts: Mapping[AttemptKey, LabelledAttempt]) -> Stratum:
+def _stratum(stratum: PlannedStratum, size: int, attempts: Mapping[AttemptKey, LabelledAttempt]) -> Stratum:
     """What is known of a stratum so far: its attempts that are still there, and the labels of drawn ones."""
     there = [attempts[key] for key in stratum.keys if key in attempts]
-    sampled = [attempts[key] for key in stratum.keys[:drawn] if key in attempts]
+    sampled = [attempts[key] for key in stratum.keys[:size] if key in attempts]
     return Stratum(
         stratum.verdict,
         len(there),
@@ -188,7 +188,7 @@ def _stratum(stratum: PlannedStratum, drawn: int, attempts: Mapping[AttemptKey, 
     )
 
 
-def _drawn(plan: LabelPlan, sizes: Sequence[int]) -> LabelPlan:
+def _with_sizes(plan: LabelPlan, sizes: Sequence[int]) -> LabelPlan:
     return plan.model_copy(update={"sizes": (*plan.sizes, tuple(sizes))})
 
 

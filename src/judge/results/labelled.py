@@ -48,7 +48,7 @@ class LabelledAttempt:
 def attempts_of(store: RunStore, files: LabelFiles | None = None) -> list[LabelledAttempt]:
     """The scored attempts of a run, or of another tool's folder, that are not under attack."""
     opinions = files.opinions if files else {}
-    found = []
+    attempts = []
     for task in store.tasks():
         try:
             attempt, sha256 = _read(task)
@@ -62,8 +62,8 @@ def attempts_of(store: RunStore, files: LabelFiles | None = None) -> list[Labell
         verdict: Literal["success", "failure"] = "success" if outcome == "success" else "failure"
         is_settled = not isinstance(task, FoundTask) and attempt.stop_reason in WHY_ZERO
         website = site_of(attempt.task.website) or attempt.task.website
-        found.append(LabelledAttempt(key, task.folder, verdict, website, is_settled, opinions.get(key)))
-    return found
+        attempts.append(LabelledAttempt(key, task.folder, verdict, website, is_settled, opinions.get(key)))
+    return attempts
 
 
 def _read(task: TaskStore) -> tuple[Attempt, str | None]:
@@ -92,8 +92,8 @@ class PeopleLabels:
             digest = sha256 or load_trajectory(task.folder).sha256
         except TrajectoryError:
             return None
-        found = self._opinions.get(AttemptKey(task.name, task.epoch, digest or ""))
-        return found.label if found else None
+        opinions = self._opinions.get(AttemptKey(task.name, task.epoch, digest or ""))
+        return opinions.label if opinions else None
 
 
 def strangers(files: LabelFiles, attempts: Collection[LabelledAttempt]) -> Iterator[str]:

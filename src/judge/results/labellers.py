@@ -44,7 +44,7 @@ class LabellerAgreement(Record):
 
 
 def labeller_agreement(opinions: Mapping[AttemptKey, Opinions]) -> LabellerAgreement:
-    """The agreement of everyone who labelled these attempts; adjudicated labels are no part of it."""
+    """The agreement of everyone who labelled these attempts; adjudicated labels are not part of it."""
     labellers = Counter(name for each in opinions.values() for name in each.lines)
     blind = {
         key: {name: _WORDS[str(line.label)] for name, line in each.decided.items()} for key, each in opinions.items()

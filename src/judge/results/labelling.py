@@ -27,7 +27,7 @@ from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
-from shared.fields import shown
+from shared.fields import printable
 from shared.text import counted
 
 IMPORTED_PAGE = 0
@@ -148,16 +148,20 @@ def begin(
         label_file(run, labeller)
     if not conflicts:
         _draw(runs, labels, seed)
-    read = {run: LabelledRun(run) for run in runs}
-    notes = [note if len(runs) == 1 else f"{run.run_id}: {note}" for run, each in read.items() for note in each.notes]
-    places = _conflicts(read) if conflicts else _sample(read)
+    labelled_runs = {run: LabelledRun(run) for run in runs}
+    notes = [
+        note if len(runs) == 1 else f"{run.run_id}: {note}"
+        for run, each in labelled_runs.items()
+        for note in each.notes
+    ]
+    places = _conflicts(labelled_runs) if conflicts else _sample(labelled_runs)
     if not places:
         raise ConfigError(
             "no attempt on which labels differ" if conflicts else "no attempt to label",
             remedy="label with several people first (--as)" if conflicts else "judge the run first: wabe score RUN",
         )
     session = Labelling(labeller, places, is_blind=is_blind, adjudicates=conflicts, notes=notes)
-    _resume(session, {run: each.files for run, each in read.items()})
+    _resume(session, {run: each.files for run, each in labelled_runs.items()})
     return session
 
 
@@ -185,20 +189,20 @@ def _draw(runs: Sequence[RunStore], labels: int | None, seed: int | None) -> Non
             write_plan(paths[name], plan)
 
 
-def _sample(read: Mapping[RunStore, LabelledRun]) -> list[Place]:
+def _sample(labelled: Mapping[RunStore, LabelledRun]) -> list[Place]:
     """The drawn attempts of all runs, mixed in an order that does not tell which run or verdict they are of."""
-    found: list[tuple[str, Place]] = []
-    for run, each in read.items():
+    ranked: list[tuple[str, Place]] = []
+    for run, each in labelled.items():
         there = {attempt.key: attempt for attempt in each.attempts if not attempt.is_settled}
         if each.plan is not None:
-            found += [(rank, Place(run, there[key])) for rank, key in each.plan.ranked if key in there]
-    return [place for _, place in sorted(found, key=lambda pair: pair[0])]
+            ranked += [(rank, Place(run, there[key])) for rank, key in each.plan.ranked if key in there]
+    return [place for _, place in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _conflicts(read: Mapping[RunStore, LabelledRun]) -> list[Place]:
+def _conflicts(labelled: Mapping[RunStore, LabelledRun]) -> list[Place]:
     return [
         Place(run, attempt)
-        for run, each in read.items()
+        for run, each in labelled.items()
         for attempt in each.attempts
         if attempt.opinions is not None and attempt.opinions.is_conflict
     ]
@@ -219,13 +223,13 @@ def _resume(session: Labelling, files: Mapping[RunStore, LabelFiles]) -> None:
 
 def import_labels(run: RunStore, labeller: str, path: Path, column: str) -> tuple[int, list[str]]:
     """Append the labels of a file that `wabe agreement` reads. Returns how many, and a line for those left out."""
-    target, read = label_file(run, labeller), read_labels(path, column)
+    target, rows = label_file(run, labeller), read_labels(path, column)
     by_task: dict[str, list[AttemptKey]] = {}
     for attempt in LabelledRun(run).attempts:
         by_task.setdefault(attempt.key.task_id, []).append(attempt.key)
     lines, unknown, several = list[LabelLine](), list[str](), list[str]()
-    for task_id, (written, groups) in read.items():
-        pair = pair_of(written, "success", {}, f"{path}: task {shown(task_id)}")
+    for task_id, (label_text, groups) in rows.items():
+        pair = pair_of(label_text, "success", {}, f"{path}: task {printable(task_id)}")
         keys = [key for key in by_task.get(task_id, ()) if groups.get("epoch") in (None, "", str(key.epoch))]
         if pair.excluded == "unlabelled":
             continue

@@ -92,14 +92,14 @@ def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> list[Placed]:
         for path, submission in documents
         for result in submission.get("results") or ()
     ]
-    found: dict[int, dict[str, Any]] = {}
+    rows_by_place: dict[int, dict[str, Any]] = {}
     with _loaded(documents) as connection:
         for name in queries:
             columns, values = _run(connection, name, _read_query(name).replace(_PLACE, _PLACES))
             for row in values:
                 known = dict(zip(columns, row, strict=True))
-                found[known["#"]] = known | found.get(known["#"], {})
-    return [Placed(values, *results[number - 1]) for number, values in found.items()]
+                rows_by_place[known["#"]] = known | rows_by_place.get(known["#"], {})
+    return [Placed(values, *results[number - 1]) for number, values in rows_by_place.items()]
 
 
 @contextmanager
@@ -157,12 +157,12 @@ def _make_table(connection: "duckdb.DuckDBPyConnection", texts: Sequence[str]) -
     connection.execute("CREATE OR REPLACE TEMP TABLE raw (document JSON)")
     connection.executemany("INSERT INTO raw VALUES (?)", [[json.dumps(_TEMPLATE)], *([text] for text in texts)])
     # The template only contributes column types, so its row is deleted.
-    found = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
+    structure = connection.execute("SELECT json_group_structure(document) FROM raw").fetchone()
     connection.execute("DELETE FROM raw WHERE rowid = 0")
     connection.execute(
         "CREATE OR REPLACE TABLE results AS"
         " SELECT typed.* FROM (SELECT json_transform(document, ?) AS typed FROM raw ORDER BY rowid)",
-        [found[0] if found else "{}"],
+        [structure[0] if structure else "{}"],
     )
     connection.execute("DROP TABLE raw")
 

@@ -103,7 +103,7 @@ class _ListedDetail(BaseModel):
     judge: dict[str, Any] = Field(default_factory=dict)
     tasks: list[dict[str, Any]] = Field(default_factory=list)
 
-    def listed(self) -> dict[str, Any]:
+    def as_fields(self) -> dict[str, Any]:
         """What is listed of it."""
         entries = [each for each in read_entries(self.tasks) if not each.is_attacked]
         tallies = tallies_of((each.repeated, each.outcome) for each in entries)
@@ -133,14 +133,14 @@ def listed_run(store: RunStore) -> ListedRun:
         record = _ListedRecord.model_validate(run)
         results = store.folder / SUBMISSION.name
         # A run that did not finish has no results yet, and episodes have none.
-        detail = _detail_in(read_json(results)).listed() if results.exists() else _episodes(store)
+        detail = _detail_in(read_json(results)).as_fields() if results.exists() else _episodes(store)
     except ConfigError:
         return listed.model_copy(update={"state": "newer version"})
     except _DAMAGED:
         return listed
     known = identity_in(run)
     role = ", ".join(record.participants)
-    shown = {
+    fields = {
         "judge": judge_text(as_mapping(run.get("judge"))),
         "total": len(run["task_ids"]) if isinstance(run.get("task_ids"), list) else None,
         **detail,
@@ -149,7 +149,7 @@ def listed_run(store: RunStore) -> ListedRun:
         "epochs": epochs_of(run),
         **_played_by(known, role),
     }
-    return listed.model_copy(update=shown)
+    return listed.model_copy(update=fields)
 
 
 def _episodes(store: RunStore) -> dict[str, Any]:
@@ -159,9 +159,11 @@ def _episodes(store: RunStore) -> dict[str, Any]:
         return {}
     tallies = {
         task: AttemptCounts(
-            ended.get("success", 0), ended.get("success", 0) + ended.get("failure", 0), sum(ended.values())
+            counts_ended.get("success", 0),
+            counts_ended.get("success", 0) + counts_ended.get("failure", 0),
+            sum(counts_ended.values()),
         )
-        for task, ended in counts.ended.items()
+        for task, counts_ended in counts.ended.items()
     }
     rate, (low, high) = success_rate(tallies.values()), interval_95(tallies.values())
     return {
@@ -183,17 +185,17 @@ def current(run: ListedRun, store: RunStore) -> ListedRun:
 def listed_submissions(path: Path, name: str) -> tuple[ListedRun, ...]:
     """The submissions in a file, which is data of somebody else; `name` is what the list calls it.
 
-    Empty if it is no file of submissions: a `run.json` has participants as well, and no results.
+    Empty if it is not a file of submissions: a `run.json` has participants as well, and no results.
     """
     try:
         submissions = [each for each in read_submissions(path) if each.get("results")]
     except ConfigError:
         return ()
     changed = path.stat().st_mtime
-    found = []
+    runs = []
     for number, submission in enumerate(submissions):
         digest = hashlib.sha256(os.fsencode(os.path.realpath(path)) + f"#{number}".encode()).hexdigest()
-        found.append(
+        runs.append(
             _submitted(
                 submission,
                 ListedRun(
@@ -204,23 +206,23 @@ def listed_submissions(path: Path, name: str) -> tuple[ListedRun, ...]:
                 ),
             )
         )
-    return tuple(found)
+    return tuple(runs)
 
 
-def _submitted(submission: Mapping[str, Any], listed: ListedRun) -> ListedRun:
+def _submitted(submission: Mapping[str, Any], run: ListedRun) -> ListedRun:
     try:
         detail = _detail_in(submission)
-        shown = detail.listed()
+        fields = detail.as_fields()
     except _DAMAGED:
-        return listed
+        return run
     result = as_mapping((submission.get("results") or [{}])[0])
     provenance = as_mapping(as_mapping(result.get("detail")).get("provenance"))
     known = identity_in({"identity": provenance.get("identity"), "scenario": None})
     scenario = as_mapping(provenance.get("identity")).get("scenario")
     role = result.get("winner") or ", ".join(as_mapping(submission.get("participants")))
-    return listed.model_copy(
+    return run.model_copy(
         update={
-            **shown,
+            **fields,
             "state": "submission",
             "scenario": _line(scenario),
             **_played_by(known, str(role)),
@@ -236,14 +238,14 @@ def _detail_in(submission: Any) -> _ListedDetail:
     )
 
 
-def _played_by(known: Mapping[str, Any], role: str) -> dict[str, Any]:
+def _played_by(participants: Mapping[str, Any], role: str) -> dict[str, Any]:
     """Who played: the agent is its card's name, and its version everything else that tells versions apart."""
-    parts = (known.get(key) for key in ("card_version", "name", "model", "revision"))
+    parts = (participants.get(key) for key in ("card_version", "name", "model", "revision"))
     return {
-        "participant": _line(player(known, role)),
-        "agent": _line(known.get("card_name") or role),
+        "participant": _line(player(participants, role)),
+        "agent": _line(participants.get("card_name") or role),
         "version": _line(" · ".join(filter(None, parts))),
-        **{key: _line(known.get(key)) for key in ("name", "model", "revision")},
+        **{key: _line(participants.get(key)) for key in ("name", "model", "revision")},
     }
 
 

@@ -78,15 +78,15 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
 
 def _left_out(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tasks that the scenario excludes. Raises `ConfigError` if one was played in another shard."""
-    played = {entry.task_id: part["name"] for part in parts for entry in part["tasks"]}
-    found: dict[str, Mapping[str, Any]] = {}
+    shards_by_task = {entry.task_id: part["name"] for part in parts for entry in part["tasks"]}
+    left_out: dict[str, Mapping[str, Any]] = {}
     for part in parts:
         for each in part["excluded"]:
-            if (task_id := str(each.get("task_id"))) in played:
-                problem = f"task {task_id[:60]!a} is excluded by the scenario, and played in {played[task_id]}"
+            if (task_id := str(each.get("task_id"))) in shards_by_task:
+                problem = f"task {task_id[:60]!a} is excluded by the scenario, and played in {shards_by_task[task_id]}"
                 raise ConfigError(f"{part['name']}: {problem}", remedy="merge shards of one scenario only")
-            found.setdefault(task_id, each)
-    return list(found.values())
+            left_out.setdefault(task_id, each)
+    return list(left_out.values())
 
 
 def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -118,8 +118,10 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
                     f"{where}: tasks #{place}: task_id {excerpt(task_id)} {problem}", remedy="rename the task"
                 )
             if type(epoch := entry.get("epoch", 1)) is not int or not 1 <= epoch <= MAX_EPOCHS:
-                said = excerpt(str(epoch), 20)
-                raise ConfigError(f"{where}: tasks #{place}: its epoch {said} is not 1 to {MAX_EPOCHS}", remedy=remedy)
+                epoch_text = excerpt(str(epoch), 20)
+                raise ConfigError(
+                    f"{where}: tasks #{place}: its epoch {epoch_text} is not 1 to {MAX_EPOCHS}", remedy=remedy
+                )
         entries = read_entries(tasks)
         derived = rate_of(entries).published()["success_rate"]
         # In some older files a task's `success` only means that the participant ended the attempt.

@@ -90,13 +90,13 @@ class AttemptStart(Record):
 class Call:
     """A call with its end; one that the meter did not see ends as `lost`."""
 
-    begun: CallStart
-    ended: CallEnd
+    start: CallStart
+    end: CallEnd
 
     @property
     def is_refused(self) -> bool:
         """Whether the provider refused the call, or never received it: it costs nothing."""
-        return not self.ended.is_sent or (self.ended.status is not None and self.ended.status >= 400)
+        return not self.end.is_sent or (self.end.status is not None and self.end.status >= 400)
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class MeteredUsage:
     @classmethod
     def of(cls, calls: Iterable[Call], *, unassigned_calls: int = 0) -> Self | None:
         """The sum of these calls; `None` without any, because nothing was measured then."""
-        listed = list(calls)
-        if not listed:
+        all_calls = list(calls)
+        if not all_calls:
             return None
-        answered = [each.ended for each in listed if not each.is_refused]
+        answered = [each.end for each in all_calls if not each.is_refused]
         known = [each.tokens for each in answered if each.tokens is not None]
         costs = [each.cost_usd for each in answered if each.cost_usd is not None]
-        names = (f"{each.begun.provider}:{each.ended.model}" for each in listed if each.ended.model)
+        names = (f"{each.start.provider}:{each.end.model}" for each in all_calls if each.end.model)
         return cls(
-            calls=len(listed),
-            refused_calls=len(listed) - len(answered),
+            calls=len(all_calls),
+            refused_calls=len(all_calls) - len(answered),
             unknown_calls=len(answered) - len(known),
             unpriced_calls=len(answered) - len(costs),
             unassigned_calls=unassigned_calls,
@@ -146,7 +146,7 @@ class MeteredUsage:
             output=sum(each.output for each in known),
             cached=sum(each.cached for each in known),
             reasoning=sum(each.reasoning for each in known),
-            seconds=round(sum(each.ended.seconds for each in listed), 3),
+            seconds=round(sum(each.end.seconds for each in all_calls), 3),
             # Rounded, so that the sum does not depend on the order of the calls.
             known_cost_usd=round(sum(costs), 9),
             models=tuple(sorted(set(names))),
@@ -181,7 +181,7 @@ class InProgress:
 
     context_id: str
     began: float
-    ended: float
+    end: float
 
     @classmethod
     def unrecorded(cls, start: AttemptStart, starts: Iterable[AttemptStart]) -> Self:
@@ -196,7 +196,7 @@ class Metering:
     """The calls of a run. Its attempts were played by the participant of `role`; `None` if that is not known."""
 
     calls: tuple[Call, ...]
-    played: tuple[InProgress, ...] = ()
+    attempts: tuple[InProgress, ...] = ()
     role: str | None = None
 
     @classmethod
@@ -204,18 +204,18 @@ class Metering:
         """What was metered in a run and its shards; `None` if it was not metered."""
         own = store.folder / LEDGER
         # Merging joins those of the shards; older versions did not.
-        found = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
-        if not found:
+        ledger_files = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
+        if not ledger_files:
             return None
-        ledgers = [read_ledger(path) for path in found]
+        ledgers = [read_ledger(path) for path in ledger_files]
         starts = [start for ledger in ledgers for start in ledger.starts]
-        played = list(_played(store.folder))
-        recorded = {each.context_id for each in played}
-        played += [InProgress.unrecorded(each, starts) for each in starts if each.attempt not in recorded]
+        attempts = list(_attempts_in(store.folder))
+        recorded = {each.context_id for each in attempts}
+        attempts += [InProgress.unrecorded(each, starts) for each in starts if each.attempt not in recorded]
         record = store.read_run() or {}
         participants = record.get("participants")
         role = next(iter(participants), None) if isinstance(participants, dict) else None
-        return cls(tuple(call for ledger in ledgers for call in ledger.calls), tuple(played), role)
+        return cls(tuple(call for ledger in ledgers for call in ledger.calls), tuple(attempts), role)
 
     @property
     def total(self) -> MeteredUsage | None:
@@ -226,42 +226,42 @@ class Metering:
         """The calls of one attempt; `None` if there are none, or if some call of its time could be anybody's."""
         calls = []
         for call in self.calls:
-            is_meanwhile = self._is_player(call) and attempt.started_at <= call.begun.at <= attempt.ended_at
-            if is_meanwhile and call.begun.one_slot:
+            is_meanwhile = self._is_player(call) and attempt.started_at <= call.start.at <= attempt.ended_at
+            if is_meanwhile and call.start.one_slot:
                 # Whatever it names, no other attempt can be meant.
                 calls.append(call)
-            elif (named := self._named(call)) is not None:
-                calls += [call] if named == attempt.context_id else []
+            elif (attempt_id := self._attempt_named(call)) is not None:
+                calls += [call] if attempt_id == attempt.context_id else []
             elif is_meanwhile:
                 return None
         return MeteredUsage.of(calls)
 
     def _is_player(self, call: Call) -> bool:
-        return self.role is None or call.begun.role == self.role
+        return self.role is None or call.start.role == self.role
 
-    def _named(self, call: Call) -> str | None:
+    def _attempt_named(self, call: Call) -> str | None:
         """The attempt that a call names, if that was in progress and is its participant's."""
-        name = call.begun.attempt if self._is_player(call) else None
+        name = call.start.attempt if self._is_player(call) else None
         return next((each.context_id for each in self._meanwhile(call) if each.context_id == name), None)
 
     def _is_unassigned(self, call: Call) -> bool:
         """Whether a call counts for the run, but cannot be assigned to an attempt."""
-        is_slots = call.begun.one_slot and self._is_player(call) and bool(self._meanwhile(call))
-        return not is_slots and self._named(call) is None
+        is_slots = call.start.one_slot and self._is_player(call) and bool(self._meanwhile(call))
+        return not is_slots and self._attempt_named(call) is None
 
     def _meanwhile(self, call: Call) -> list[InProgress]:
-        return [each for each in self.played if each.began <= call.begun.at <= each.ended]
+        return [each for each in self.attempts if each.began <= call.start.at <= each.end]
 
 
-def _played(folder: Path) -> Iterator[InProgress]:
+def _attempts_in(folder: Path) -> Iterator[InProgress]:
     """The attempts of a run, of its epochs and of its shards, also those that were played again."""
     for path in sorted(folder.glob("**/result.json")):
         try:
-            found = read_json(path)
-            began, ended = (
-                datetime.fromisoformat(found["times"][name]).timestamp() for name in ("started_at", "ended_at")
+            record = read_json(path)
+            began, ended_at = (
+                datetime.fromisoformat(record["times"][name]).timestamp() for name in ("started_at", "ended_at")
             )
-            yield InProgress(str(found["context_id"]), began, ended)
+            yield InProgress(str(record["context_id"]), began, ended_at)
         except (OSError, ValueError, KeyError, TypeError):
             # Older versions recorded no conversation; a damaged record is reported elsewhere.
             continue
@@ -280,7 +280,7 @@ def read_ledger(path: Path) -> LedgerContent:
     Raises `ConfigError` for a ledger that is not a file, or too large.
     """
     begun: dict[str, CallStart] = {}
-    ended: dict[str, CallEnd] = {}
+    ends_by_call: dict[str, CallEnd] = {}
     starts: list[AttemptStart] = []
     remedy = "remove it: the run is then one without a meter"
     with read_errors(path, remedy), opened(path, max_bytes=_MAX_BYTES) as stream:
@@ -294,12 +294,13 @@ def read_ledger(path: Path) -> LedgerContent:
                     starts.append(AttemptStart.model_validate(value))
                 else:
                     last = CallEnd.model_validate(value)
-                    ended.setdefault(last.call, last)
+                    ends_by_call.setdefault(last.call, last)
             except (ValueError, ValidationError, TypeError, RecursionError):
                 # A line that was torn when the machine stopped.
                 continue
     calls = (
-        Call(each, ended.get(name) or CallEnd(call=name, seconds=0.0, unknown="lost")) for name, each in begun.items()
+        Call(each, ends_by_call.get(name) or CallEnd(call=name, seconds=0.0, unknown="lost"))
+        for name, each in begun.items()
     )
     return LedgerContent(tuple(calls), tuple(starts))
 
@@ -309,8 +310,8 @@ def merged_usage(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     The sum of some would look like the usage of all. A cost that one does not know is absent.
     """
-    found = [each.get(PARTICIPANT_USAGE) for each in details]
-    usages = [each for each in found if isinstance(each, Mapping)]
+    tables = [each.get(PARTICIPANT_USAGE) for each in details]
+    usages = [each for each in tables if isinstance(each, Mapping)]
     if not usages or len(usages) < len(details):
         return {}
     costs = [each.get(PARTICIPANT_COST) for each in details]
@@ -320,7 +321,7 @@ def merged_usage(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for key, first in usages[0].items()
         if isinstance(first, int | float)
     }
-    models = {str(model) for each in usages for model in _listed(each.get("models"))}
+    models = {str(model) for each in usages for model in _items(each.get("models"))}
     dates = {each.get("price_date") for each in usages}
     together = {"models": sorted(models), "price_date": dates.pop() if len(dates) == 1 else None}
     return {
@@ -329,7 +330,7 @@ def merged_usage(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _listed(value: object) -> Iterator[object]:
+def _items(value: object) -> Iterator[object]:
     yield from value if isinstance(value, list | tuple) else ()
 
 

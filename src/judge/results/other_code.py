@@ -41,9 +41,9 @@ def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
                 continue
             attempts += 1
             # A task may have verdicts of several judges, of which `result.json` states the one that counts.
-            asked = [each for each in _verdicts(task.folder) if is_other(each.judge) and each.token_usage.calls]
-            used = sum((each.token_usage for each in asked), used)
-            cost += sum(each.cost_usd or 0.0 for each in asked)
+            verdicts = [each for each in _verdicts(task.folder) if is_other(each.judge) and each.token_usage.calls]
+            used = sum((each.token_usage for each in verdicts), used)
+            cost += sum(each.cost_usd or 0.0 for each in verdicts)
     if not attempts:
         return None
     line = f"{counted(attempts, 'attempt')} judged by other code will be judged again from the recordings"

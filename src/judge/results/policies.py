@@ -70,18 +70,19 @@ class PolicyTotals:
     @classmethod
     def of(cls, attempts: Iterable[tuple[CountedAttempt, Iterable[PolicyResult]]]) -> Self | None:
         """The totals of attempts with their policies; `None` if no attempt has any."""
-        known = [(counted, found) for counted, results in attempts if (found := list(results))]
+        known = [(counted, attempt_results) for counted, results in attempts if (attempt_results := list(results))]
         if not known:
             return None
-        states = Counter((each.dimension, _state(each)) for _, found in known for each in found)
+        states = Counter((each.dimension, _state(each)) for _, attempt_results in known for each in attempt_results)
         dimensions = sorted({dimension for dimension, _ in states})
         return cls(
             completion=Rate.of(counted for counted, _ in known),
             under_policy=Rate.of(
-                counted._replace(outcome=under_policy(counted.outcome, found)) for counted, found in known
+                counted._replace(outcome=under_policy(counted.outcome, attempt_results))
+                for counted, attempt_results in known
             ),
             by_dimension={name: _risk({state: states[name, state] for state in _STATES}) for name in dimensions},
-            presumed=sum(_is_presumed(counted.outcome, found) for counted, found in known),
+            presumed=sum(_is_presumed(counted.outcome, attempt_results) for counted, attempt_results in known),
         )
 
     def published(self) -> dict[str, Any]:
@@ -110,15 +111,15 @@ def _rounded(rate: Rate) -> float | None:
 def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
     """The outcome of each policy, for an entry of a submission."""
     names = {"name", "dimension", "violated", "presumed"}
-    listed = [each.model_dump(mode="json", include=names) for each in attempt.policies]
+    entries = [each.model_dump(mode="json", include=names) for each in attempt.policies]
     if attempt.task.sealed:
         # Names and dimensions are the author's words.
         own = {"dimension": "sealed"}
-        return [{**each, "name": f"policy-{number}", **own} for number, each in enumerate(listed, 1)]
-    return listed
+        return [{**each, "name": f"policy-{number}", **own} for number, each in enumerate(entries, 1)]
+    return entries
 
 
-def policies_in(listed: object) -> list[PolicyResult]:
+def policies_in(tables: object) -> list[PolicyResult]:
     """The policies that an entry of a submission, from any file, lists."""
     return [
         PolicyResult(
@@ -127,7 +128,7 @@ def policies_in(listed: object) -> list[PolicyResult]:
             violated=violated if isinstance(violated := each.get("violated"), bool) else None,
             presumed=each.get("presumed") is True,
         )
-        for each in as_mappings(listed)
+        for each in as_mappings(tables)
     ]
 
 

@@ -77,7 +77,7 @@ def mean_score(scores: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
     for task, score in scores:
         if score is not None:
             by_task[task].append(score)
-    means = [math.fsum(found) / len(found) for found in by_task.values()]
+    means = [math.fsum(values) / len(values) for values in by_task.values()]
     if not means:
         return {}
     # A score varies at most as much as a success, so Wilson's interval covers the mean of equal scores.

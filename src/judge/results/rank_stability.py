@@ -62,16 +62,18 @@ def rank_stability(runs: Sequence[RunStore]) -> RankStability:
     if not common:
         raise ConfigError("the runs have no scored task in common", remedy="name runs of one scenario")
     orders = {COUNTED: _judged(counted, common)}
-    orders |= {name: _judged(found, common) for name, found in _by_judge(runs, common).items()}
+    orders |= {name: _judged(verdicts_by_task, common) for name, verdicts_by_task in _by_judge(runs, common).items()}
     if (labelled := _labelled(runs, common)) is not None:
         orders[LABELS] = labelled
     draw = random.Random(_SEED)
     samples = [draw.choices(common, k=len(common)) for _ in range(_RESAMPLES)]
     reference = orders[COUNTED]
-    drawn = [reference.draw(sample, draw) for sample in samples]
+    samples_drawn = [reference.draw(sample, draw) for sample in samples]
     return RankStability(
         tasks=len(common),
-        orders=tuple(_order(name, each, reference, names, samples, drawn, draw) for name, each in orders.items()),
+        orders=tuple(
+            _order(name, each, reference, names, samples, samples_drawn, draw) for name, each in orders.items()
+        ),
     )
 
 
@@ -81,8 +83,8 @@ def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float | None:
     first, later = sum(x != 0 for x, _ in signs), sum(y != 0 for _, y in signs)
     if not first or not later:
         return None
-    found: float = sum(x * y for x, y in signs) / (first * later) ** 0.5
-    return found
+    tau: float = sum(x * y for x, y in signs) / (first * later) ** 0.5
+    return tau
 
 
 def _sign(value: float) -> int:
@@ -96,15 +98,15 @@ def _order(
     reference: _Judged,
     runs: Sequence[str],
     samples: Sequence[Sequence[str]],
-    drawn: Sequence[Mapping[str, float]],
+    shares: Sequence[Mapping[str, float]],
     draw: random.Random,
 ) -> Order:
     before, after = ([each.rates[run] for run in runs] for each in (reference, judged))
     is_reference = judged is reference
     taus = []
-    for sample, counted in zip(samples, drawn, strict=True) if not is_reference else ():
-        made = judged.draw(sample, draw)
-        tau = kendall_tau([counted[run] for run in runs], [made[run] for run in runs])
+    for sample, counted in zip(samples, shares, strict=True) if not is_reference else ():
+        scores = judged.draw(sample, draw)
+        tau = kendall_tau([counted[run] for run in runs], [scores[run] for run in runs])
         taus += [tau] if tau is not None else []
     taus.sort()
     tail = len(taus) // 40
@@ -130,15 +132,15 @@ def _judged(by_run: Mapping[str, TaskRates], common: Sequence[str]) -> _Judged:
 
 
 def _counted(run: RunStore) -> TaskRates:
-    found = defaultdict[str, list[bool]](list)
+    outcomes = defaultdict[str, list[bool]](list)
     for attempt in attempts_of(run):
-        found[attempt.key.task_id].append(attempt.verdict == "success")
-    return {task: fmean(each) for task, each in found.items()}
+        outcomes[attempt.key.task_id].append(attempt.verdict == "success")
+    return {task: fmean(each) for task, each in outcomes.items()}
 
 
 def _by_judge(runs: Sequence[RunStore], common: Sequence[str]) -> dict[str, dict[str, TaskRates]]:
     """By judge, the rates of those that decided every common task in all runs."""
-    found = defaultdict[str, dict[str, dict[str, list[bool]]]](dict)
+    outcomes = defaultdict[str, dict[str, dict[str, list[bool]]]](dict)
     plain: dict[str, str] = {}
     for run in runs:
         for task in run.tasks():
@@ -146,26 +148,26 @@ def _by_judge(runs: Sequence[RunStore], common: Sequence[str]) -> dict[str, dict
                 if judging.outcome in ("success", "failure"):
                     judge = CHECKS if method_of(judging.judge) == CHECKS else judging.judge
                     plain[judge] = CHECKS if judge == CHECKS else judging.name
-                    of_run = found[judge].setdefault(run.run_id, {})
+                    of_run = outcomes[judge].setdefault(run.run_id, {})
                     of_run.setdefault(task.name, []).append(judging.outcome == "success")
     names = judge_names(plain)
     return {
         str(names[judge]): {run: {task: fmean(each) for task, each in tasks.items()} for run, tasks in by_run.items()}
-        for judge, by_run in sorted(found.items())
+        for judge, by_run in sorted(outcomes.items())
         if len(by_run) == len(runs) and all(len(tasks) == len(common) for tasks in by_run.values())
     }
 
 
 def _labelled(runs: Sequence[RunStore], common: Sequence[str]) -> _Judged | None:
-    found = {}
+    values = {}
     for run in runs:
         correction = LabelledRun(run).correction_on(set(common)) if has_labels(run) else None
-        made = correction.estimate if correction else None
-        if made is None:
+        estimate = correction.estimate if correction else None
+        if estimate is None:
             return None
-        found[run.run_id] = made
+        values[run.run_id] = estimate
 
     def draw(_: Sequence[str], rng: random.Random) -> Mapping[str, float]:
-        return {run: rng.gauss(each.rate, each.standard_error) for run, each in found.items()}
+        return {run: rng.gauss(each.rate, each.standard_error) for run, each in values.items()}
 
-    return _Judged({run: each.rate for run, each in found.items()}, draw)
+    return _Judged({run: each.rate for run, each in values.items()}, draw)

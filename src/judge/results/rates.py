@@ -86,12 +86,12 @@ class Rate:
     @classmethod
     def of(cls, attempts: Iterable[CountedAttempt]) -> Self:
         """The rate of these attempts."""
-        listed = list(attempts)
-        by_task = tallies_of((each.task, each.outcome) for each in listed)
+        all_attempts = list(attempts)
+        by_task = tallies_of((each.task, each.outcome) for each in all_attempts)
         tallies = by_task.values()
         undecided = {task for task, tally in by_task.items() if not tally.scored}
         # An unreadable verdict file has no valid outcome.
-        counter = Counter(each.outcome if each.outcome in OUTCOMES else "unfinished" for each in listed)
+        counter = Counter(each.outcome if each.outcome in OUTCOMES else "unfinished" for each in all_attempts)
         share, (low, high) = success_rate(tallies), interval_95(tallies)
         return cls(
             counts={outcome: counter[outcome] for outcome in OUTCOMES},
@@ -101,9 +101,9 @@ class Rate:
             rate_of_all=float(100 * success_rate_of_all(tallies)),
             tasks=len(by_task),
             scored_tasks=len(by_task) - len(undecided),
-            unscored_tasks=len({each.task for each in listed if each.outcome == "unscored"} & undecided),
-            completed_tasks=len(by_task.keys() - {each.task for each in listed if not each.ended_itself}),
-            covered=Covered.of(listed),
+            unscored_tasks=len({each.task for each in all_attempts if each.outcome == "unscored"} & undecided),
+            completed_tasks=len(by_task.keys() - {each.task for each in all_attempts if not each.ended_itself}),
+            covered=Covered.of(all_attempts),
         )
 
     @property

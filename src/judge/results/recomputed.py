@@ -45,7 +45,7 @@ class VerdictMismatch(NamedTuple):
     file: str
     key: str
     stored: object
-    made: object
+    recomputed: object
 
 
 class Recomputation:
@@ -84,12 +84,12 @@ class Recomputation:
                     left_out[_by_model(name, verdict)] += 1
                     continue
                 edited = None if is_own else edit_in(verdict)
-                found = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled, edited=edited)
-                if _is_of_other_rules(verdict, found):
-                    version = str(found[RULES][0])[:20]
+                mismatches = self._differing(verdict, trajectory, is_own=is_own, is_settled=is_settled, edited=edited)
+                if _is_of_other_rules(verdict, mismatches):
+                    version = str(mismatches[RULES][0])[:20]
                     left_out[f"by version {version} of the rules of checks, which is not installed"] += 1
                     continue
-                for key, values in found.items():
+                for key, values in mismatches.items():
                     yield VerdictMismatch(f"verdicts/{name}.json", key, *values)
         except (TrajectoryError, OSError):
             left_out["on a recording that is damaged"] += len(stored)
@@ -99,8 +99,8 @@ class Recomputation:
         is_settled = why_settled(trajectory, self._off_site) is not None
         if _method_of(name, verdict) != METHOD and not is_settled:
             return verdict
-        found = self._differing(verdict, trajectory, is_own=True, is_settled=is_settled)
-        if not found or _is_of_other_rules(verdict, found):
+        mismatches = self._differing(verdict, trajectory, is_own=True, is_settled=is_settled)
+        if not mismatches or _is_of_other_rules(verdict, mismatches):
             return verdict
         return recomputed(*self._own, trajectory, self._off_site) or verdict
 
@@ -114,25 +114,25 @@ class Recomputation:
         edited: tuple[str, Edit] | None = None,
     ) -> dict[str, tuple[object, object]]:
         """The differences; `edited` are the scenario and checks with which the verdict says it was judged."""
-        found = []
+        mismatches = []
         judges: tuple[Judge, ...] = self._own if is_own else self._any
         if edited is not None:
             scenario, edit = edited
             judges = tuple(EditedJudge(one, {trajectory.task.task_id: edit}, scenario) for one in judges)
         for judge in judges:
-            made = recomputed(judge, trajectory, self._off_site if is_own else "flag")
-            values = {} if made is None else differences(verdict, made)
+            recomputed_verdict = recomputed(judge, trajectory, self._off_site if is_own else "flag")
+            values = {} if recomputed_verdict is None else differences(verdict, recomputed_verdict)
             if is_settled:
                 # No rules of checks were applied.
                 values.pop(RULES, None)
             if not values:
                 return {}
-            found.append(values)
+            mismatches.append(values)
         code = verdict.judge.code_checksum if verdict.judge else None
         if code == code_checksum() or (code is None and not is_settled):
-            return found[0]
+            return mismatches[0]
         # Other code with the same rules may word its findings differently.
-        return {key: values for key, values in found[0].items() if key in ("outcome", RULES)}
+        return {key: values for key, values in mismatches[0].items() if key in ("outcome", RULES)}
 
 
 def notes_of(left_out: Counter[str]) -> list[str]:
@@ -140,9 +140,9 @@ def notes_of(left_out: Counter[str]) -> list[str]:
     return [f"not recomputed: {counted(number, 'verdict')} {why}" for why, number in sorted(left_out.items())]
 
 
-def _is_of_other_rules(verdict: Verdict, found: Mapping[str, Any]) -> bool:
+def _is_of_other_rules(verdict: Verdict, new_table: Mapping[str, Any]) -> bool:
     """Whether other code gave the verdict, by rules that the installed code does not have for this recording."""
-    return RULES in found and verdict.judge is not None and verdict.judge.code_checksum != code_checksum()
+    return RULES in new_table and verdict.judge is not None and verdict.judge.code_checksum != code_checksum()
 
 
 def _by_model(name: str, verdict: Verdict) -> str:

@@ -75,14 +75,17 @@ def take_over(store: RunStore) -> tuple[str, ...]:
         deciding = {task.key: _deciding(task, record) for task in tasks}
         # A later epoch's judge is recorded only if it differs from the first epoch's.
         usual = {task.key: record["judge_id"] if task.epoch == 1 else deciding[task.name] for task in tasks}
-        record = {**record, "judge_ids": {key: found for key, found in deciding.items() if found != usual[key]}}
+        record = {
+            **record,
+            "judge_ids": {key: deciding_id for key, deciding_id in deciding.items() if deciding_id != usual[key]},
+        }
         recomputation = Recomputation(deciding_config(record))
         summaries = [_judged(task, deciding[task.key], recomputation) for task in tasks]
         # Compare with the submission, which is written last, so that the next call completes an interrupted one.
         entries = {each.key: each.value for each in read_entries(one.entry for one in summaries)}
         changed = tuple(key for key, entry in entries.items() if _differs(published.get(key), entry))
         if changed:
-            made = build_submission(
+            submission = build_submission(
                 role=result["winner"],
                 participant_ids=before["participants"],
                 results=summaries,
@@ -90,7 +93,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
                 excluded=excluded_by_scenario(record),
             )
             store.write_run({**record, **totals_of(summaries)})
-            store.write_submission(with_additions(made, store))
+            store.write_submission(with_additions(submission, store))
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
             f"{path}: the verdicts are kept, but the results could not be updated: {error}",
@@ -142,12 +145,12 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
         raise TrajectoryError("not a result of a wabe run", location=str(task.folder / "result.json"))
     verdict = None if attempt.is_aborted else verdict_on_file(task, judge_id, trajectory)
     if verdict is not None:
-        found, verdict = verdict, recomputation.corrected(judge_id, verdict, trajectory)
-        if verdict is not found:
+        before, verdict = verdict, recomputation.corrected(judge_id, verdict, trajectory)
+        if verdict is not before:
             task.write_verdict(judge_id, verdict)
     counted = attempt.verdict
     changes: dict[str, Any] = {}
-    if verdict is not None and (counted is None or _said(verdict) != _said(counted)):
+    if verdict is not None and (counted is None or _repeated_part(verdict) != _repeated_part(counted)):
         changes |= {"verdict": verdict, "progress": progress_of(verdict)}
     if (policies := evaluate_policies(trajectory)) != attempt.policies:
         changes[POLICIES] = policies
@@ -159,7 +162,7 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
     return TaskSummary.of(attempt, judge_id)
 
 
-def _said(verdict: Verdict) -> tuple[object, ...]:
+def _repeated_part(verdict: Verdict) -> tuple[object, ...]:
     """The part of a verdict that `result.json` repeats and `wabe verify` compares."""
     method = verdict.judge.method if verdict.judge else ""
     return verdict.outcome, method, verdict.reason, verdict.key_points, verdict.image_judge_record

@@ -64,8 +64,8 @@ def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
     """How far the same judge's repeated verdicts agree."""
     variances, flips = [], []
     for trajectory in sorted({*itertools.chain.from_iterable(repeats)}):
-        found = [outcomes.get(trajectory) for outcomes in repeats]
-        successes, failures = found.count("success"), found.count("failure")
+        verdicts = [outcomes.get(trajectory) for outcomes in repeats]
+        successes, failures = verdicts.count("success"), verdicts.count("failure")
         n = successes + failures
         variance = sample_variance(successes, n)
         if variance is None:
@@ -91,15 +91,15 @@ def compare_judges(judges: Mapping[str, Outcomes]) -> tuple[JudgePair, ...]:
         decided = [
             (ones[each], others[each]) for each in ones if {ones[each], others.get(each)} <= {"success", "failure"}
         ]
-        found = rates([LabelledVerdict(human=one == "success", judge=other == "success") for one, other in decided])
+        agreement = rates([LabelledVerdict(human=one == "success", judge=other == "success") for one, other in decided])
         compared.append(
             JudgePair(
                 first=first,
                 second=second,
-                n=found.n,
-                agreement=found.accuracy,
-                kappa=found.kappa,
-                kappa_interval_95=found.intervals_95["kappa"],
+                n=agreement.n,
+                agreement=agreement.accuracy,
+                kappa=agreement.kappa,
+                kappa_interval_95=agreement.intervals_95["kappa"],
             )
         )
     return tuple(compared)

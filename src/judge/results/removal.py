@@ -59,8 +59,8 @@ def remove(store: RunStore) -> int:
     if store.traces.is_dir():
         shutil.rmtree(store.traces, ignore_errors=True)
     # Another process may be deleting the same leftovers.
-    for left in store.folder.parent.glob(f"{_DOOMED}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in store.folder.parent.glob(f"{_DOOMED}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     if doomed.exists():
         raise ConfigError(f"{doomed}: not all of it could be deleted", remedy="check who owns the files in it")
     _link_newest(store.output_dir)
@@ -82,6 +82,6 @@ def _link_newest(output_dir: Path) -> None:
     if not link.is_symlink() or link.exists():
         return
     link.unlink(missing_ok=True)
-    left = [store for store in runs_in(output_dir) if store.results.is_dir()]
-    if left:
-        link_latest(output_dir, left[-1].results)
+    remaining = [store for store in runs_in(output_dir) if store.results.is_dir()]
+    if remaining:
+        link_latest(output_dir, remaining[-1].results)

@@ -22,8 +22,8 @@ def reward_of(attempt: Attempt) -> float | None:
     if check is None:
         return None
     at, count = expressions_of(attempt.task.checks).index(check.expression), len(expressions_read(attempt.task))
-    read = (step.probes[at].value for step in attempt.observations if len(step.probes) == count)
-    numbers = (float(value) for value in read if isinstance(value, int | float) and not isinstance(value, bool))
+    values = (step.probes[at].value for step in attempt.observations if len(step.probes) == count)
+    numbers = (float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool))
     return next(numbers, None)
 
 

@@ -100,8 +100,8 @@ class RowSource:
     @property
     def progress(self) -> float | None:
         """The share of the checks or key points that are met."""
-        found = progress_of(self.verdict)
-        return self.attempt.progress if found is None else found
+        progress = progress_of(self.verdict)
+        return self.attempt.progress if progress is None else progress
 
     @property
     def claimed(self) -> ClaimedUsage | None:
@@ -327,15 +327,15 @@ class AttemptRow:
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
 
     @classmethod
-    def of(cls, played: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
+    def of(cls, source: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
         """The row of an attempt; its texts are cut at `max_chars`. `more` are the fields of a subclass."""
-        return cls(**{each.name: _cut(each.obtain(played), max_chars) for each in COLUMNS}, **more)
+        return cls(**{each.name: _cut(each.obtain(source), max_chars) for each in COLUMNS}, **more)
 
     @classmethod
-    def without_attempt(cls, **known: Any) -> Self:
+    def without_attempt(cls, **values: Any) -> Self:
         """A row for a task without a readable attempt: unknown values are missing or 0."""
         empty: dict[str, Any] = {each.name: each.empty for each in COLUMNS}
-        return cls(**(empty | known))
+        return cls(**(empty | values))
 
     @property
     def counted(self) -> CountedAttempt:
@@ -362,13 +362,13 @@ class AttemptRow:
         return {each.name: getattr(self, each.name) for each in COLUMNS}
 
 
-def entry_of(played: RowSource) -> dict[str, Any]:
+def entry_of(source: RowSource) -> dict[str, Any]:
     """The columns of a submission's entry."""
     entry = {}
     for each in ENTRY_COLUMNS:
-        if each.when is None or each.when(played):
-            value = _cut(each.obtain(played), MAX_TEXT_CHARS)
-            if played.task.sealed and not each.public:
+        if each.when is None or each.when(source):
+            value = _cut(each.obtain(source), MAX_TEXT_CHARS)
+            if source.task.sealed and not each.public:
                 value = emptied(value)
             entry[each.entry] = each.missing if value is None else list(value) if _is_list(value) else value
     return entry
@@ -419,12 +419,12 @@ def _is_list(value: object) -> bool:
 
 def _declared() -> tuple[Column, ...]:
     types = get_type_hints(AttemptRow)
-    found = []
+    declared_columns = []
     for each in fields(AttemptRow):
         options = dict(each.metadata)
         entry = options.pop("entry")
         kind, is_optional = _kind(types[each.name])
-        found.append(
+        declared_columns.append(
             Column(
                 name=each.name,
                 type=kind,
@@ -433,7 +433,7 @@ def _declared() -> tuple[Column, ...]:
                 **options,
             )
         )
-    return tuple(found)
+    return tuple(declared_columns)
 
 
 def _kind(annotation: Any) -> tuple[type, bool]:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from judge.results.listing import ListedRun
-from shared.fields import Invalid, shown
+from shared.fields import Invalid, printable
 from shared.models import Record
 from shared.validation import validated
 
@@ -49,10 +49,10 @@ class RunFilter:
         return any(_is_named(each.casefold(), names) for each in value)
 
 
-def _is_named(wanted: str, names: Iterable[str]) -> bool:
-    if wanted.startswith("="):
-        return wanted[1:] in names
-    return any(wanted in name for name in names)
+def _is_named(query: str, names: Iterable[str]) -> bool:
+    if query.startswith("="):
+        return query[1:] in names
+    return any(query in name for name in names)
 
 
 class Word(NamedTuple):
@@ -64,8 +64,8 @@ class Word(NamedTuple):
 
 def words_of(search: str) -> tuple[Word, ...]:
     """The words of a search: `lamp -night "my agent"`. Any text is a search."""
-    found = (Word(phrase or word, bool(minus)) for minus, phrase, word in _WORD.findall(search.casefold()))
-    return tuple(each for each in found if each.text.strip())
+    words = (Word(phrase or word, bool(minus)) for minus, phrase, word in _WORD.findall(search.casefold()))
+    return tuple(each for each in words if each.text.strip())
 
 
 def _has_words(search: str, run: ListedRun) -> bool:
@@ -81,21 +81,21 @@ def _day(value: object) -> object:
     try:
         return date.fromisoformat(value) if isinstance(value, str) and re.fullmatch(r"[\d-]{10}", value) else _no_day()
     except ValueError:
-        raise Invalid(f"{shown(value)} is not a day", "write it like 2026-11-23") from None
+        raise Invalid(f"{printable(value)} is not a day", "write it like 2026-11-23") from None
 
 
 def _no_day() -> date:
     raise ValueError
 
 
-def _listed(value: object) -> object:
+def _normalised_filter(value: object) -> object:
     """A single value may stand for a list of one; empty ones are as good as none."""
     values = [value] if isinstance(value, str) else value
     return [each for each in values if each != ""] if isinstance(values, list | tuple) else values or ()
 
 
 FilterName = Annotated[str, Field(max_length=MAX_CHARS)]
-FilterNames = Annotated[tuple[FilterName, ...], Field(max_length=MAX_VALUES), BeforeValidator(_listed)]
+FilterNames = Annotated[tuple[FilterName, ...], Field(max_length=MAX_VALUES), BeforeValidator(_normalised_filter)]
 FilterDay = Annotated[date | None, BeforeValidator(_day)]
 SearchText = Annotated[str, Field(max_length=MAX_CHARS), AfterValidator(str.strip)]
 
@@ -151,8 +151,8 @@ class RunFilters(Record):
 
     def address(self) -> str:
         """The filters as the query of an address; the inverse of `filters_in`."""
-        chosen = {name: getattr(self, name) for name, _, _ in run_filters()}
-        return urlencode({name: value for name, value in chosen.items() if value}, doseq=True)
+        values = {name: getattr(self, name) for name, _, _ in run_filters()}
+        return urlencode({name: value for name, value in values.items() if value}, doseq=True)
 
 
 _FILTERS = TypeAdapter(RunFilters)
@@ -161,10 +161,10 @@ _FILTERS = TypeAdapter(RunFilters)
 def run_filters() -> tuple[tuple[str, FieldInfo, RunFilter], ...]:
     """Name, field and declaration of each filter."""
     fields = RunFilters.model_fields.items()
-    found = (
+    filter_fields = (
         (name, field, next(each for each in field.metadata if isinstance(each, RunFilter))) for name, field in fields
     )
-    return tuple(found)
+    return tuple(filter_fields)
 
 
 def read_filters(values: Mapping[str, object], source: str) -> RunFilters:
@@ -174,12 +174,14 @@ def read_filters(values: Mapping[str, object], source: str) -> RunFilters:
 
 def filters_in(query: Iterable[tuple[str, str]]) -> RunFilters:
     """The filters in the query of an address, in which other keys may stand. Raises `ConfigError`."""
-    found: dict[str, list[str]] = {}
+    values_by_filter: dict[str, list[str]] = {}
     for name, value in query:
-        found.setdefault(name, []).append(value)
+        values_by_filter.setdefault(name, []).append(value)
     kinds = {name: each.kind for name, _, each in run_filters()}
     values = {
-        name: found[name] if kind == "names" else found[name][-1] for name, kind in kinds.items() if name in found
+        name: values_by_filter[name] if kind == "names" else values_by_filter[name][-1]
+        for name, kind in kinds.items()
+        if name in values_by_filter
     }
     return read_filters(values, "the address")
 

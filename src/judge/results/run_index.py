@@ -55,30 +55,30 @@ class RunIndex:
         self._path = output_dir / "view" / "index.json"
         self._entries: dict[str, _IndexEntry] | None = None
 
-    def listed(self) -> list[ListedRun]:
+    def runs(self) -> list[ListedRun]:
         """All of them with their present state, tags and notes, the newest first."""
         if self._entries is None:
             self._entries = self._read()
         before, entries = self._entries, {}
-        found: list[ListedRun] = []
-        for key, stamp, read in self._sources():
+        runs: list[ListedRun] = []
+        for key, stamp, load in self._sources():
             entry = before.get(key)
             if entry is None or entry.stamp != stamp or not stamp[0]:
-                entry = _IndexEntry(stamp=stamp, listed=read())
+                entry = _IndexEntry(stamp=stamp, listed=load())
             entries[key] = entry
-            found += (self._current(run) for run in entry.listed)
+            runs += (self._current(run) for run in entry.listed)
         if entries != before:
             self._entries = entries
             self._write(entries)
         notes, none = NotesFolder(self.output_dir).read_all(), RunNotes()
-        own = {each.key: notes.get(each.key, none) for each in found}
-        found = [
+        own = {each.key: notes.get(each.key, none) for each in runs}
+        runs = [
             each.model_copy(update={"tags": own[each.key].tags, "note": own[each.key].note})
             if own[each.key] is not none
             else each
-            for each in found
+            for each in runs
         ]
-        return sorted(found, key=lambda each: (each.worked_on, each.key), reverse=True)
+        return sorted(runs, key=lambda each: (each.worked_on, each.key), reverse=True)
 
     def _current(self, run: ListedRun) -> ListedRun:
         return current(run, RunStore(self.output_dir, run.id)) if run.state == "running" else run
@@ -88,7 +88,7 @@ class RunIndex:
         runs = self.output_dir / "runs"
         for name in sorted(path.name for path in runs.iterdir()) if runs.is_dir() else ():
             if RUN_ID.fullmatch(name):
-                yield name, _stamp_of_run(self.output_dir, name), partial(_listed, self.output_dir, name)
+                yield name, _stamp_of_run(self.output_dir, name), partial(_runs_in, self.output_dir, name)
         for folder in self.folders:
             for path in _submission_files(folder):
                 name = path.relative_to(folder).as_posix()
@@ -109,7 +109,7 @@ class RunIndex:
             write_json(self._path, _Index(format=_FORMAT, entries=entries).model_dump(mode="json"))
 
 
-def _listed(output_dir: Path, run_id: str) -> tuple[ListedRun, ...]:
+def _runs_in(output_dir: Path, run_id: str) -> tuple[ListedRun, ...]:
     """The run; none if nothing was recorded in its folder."""
     store = RunStore(output_dir, run_id)
     return (listed_run(store),) if store.has_begun or store.shards() else ()
@@ -129,8 +129,8 @@ def _stamp(paths: Iterable[str]) -> Stamp:
     stamps: list[tuple[int, ...]] = []
     for path in paths:
         try:
-            found = os.stat(path)  # noqa: PTH116
-            stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+            status = os.stat(path)  # noqa: PTH116
+            stamps.append((status.st_mtime_ns, status.st_size, status.st_ino))
         except OSError:
             stamps.append(())
     return tuple(stamps)

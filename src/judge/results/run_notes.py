@@ -54,14 +54,14 @@ class NotesFolder:
 
     def read_all(self) -> Mapping[str, RunNotes]:
         """The notes by key. Damaged files are left out, and stay as they are."""
-        found = {}
+        notes_by_key = {}
         for path in self._folder.glob("*.json"):
             if _KEY.fullmatch(path.stem):
                 try:
-                    found[path.stem] = self.read(path.stem)
+                    notes_by_key[path.stem] = self.read(path.stem)
                 except ConfigError:
                     continue
-        return found
+        return notes_by_key
 
     def read(self, key: str) -> RunNotes:
         """The notes of one run. Raises `ConfigError` for a damaged file."""

@@ -87,12 +87,12 @@ def task_digests(tasks: Sequence[Task]) -> dict[str, str]:
     return {task.task_id: sha256_of(_without_unset(task)) for task in tasks}
 
 
-def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
+def require_same_request(store: RunStore, requested: Mapping[str, Any], *, unknown: Collection[str] = ()) -> None:
     """Refuse to resume a run with a different request. Raises `ConfigError` with one line per difference.
 
     `unknown` are parts that the caller does not know (`config.judge_model`); the judge compares them.
     """
-    if differing := differences(store, asked, unknown=unknown):
+    if differing := differences(store, requested, unknown=unknown):
         raise ConfigError(
             f"run {store.run_id} was started with another request, so it cannot be resumed with this one:\n  "
             + "\n  ".join(differing)
@@ -101,7 +101,7 @@ def require_same_request(store: RunStore, asked: Mapping[str, Any], *, unknown: 
         )
 
 
-def differences(store: RunStore, asked: Mapping[str, Any], *, unknown: Collection[str] = ()) -> list[str]:
+def differences(store: RunStore, requested: Mapping[str, Any], *, unknown: Collection[str] = ()) -> list[str]:
     """A line for each part in which the run's request differs, except those that are `unknown`; at most 21 lines.
 
     Raises `ConfigError` if the run's request cannot be read.
@@ -123,7 +123,7 @@ def differences(store: RunStore, asked: Mapping[str, Any], *, unknown: Collectio
             f"{store.folder / 'run.json'}: request does not match request_sha256, so it cannot be resumed",
             remedy="start a new run",
         )
-    before, now = dict(_leaves(stored)), dict(_leaves(asked))
+    before, now = dict(_leaves(stored)), dict(_leaves(requested))
     differing = [
         _difference(path, before.get(path), now.get(path))
         for path in dict.fromkeys([*before, *now])
@@ -145,10 +145,10 @@ def _difference(path: tuple[str, ...], before: object, now: object) -> str:
     if path[0] == "tasks" or path[-1].endswith("_sha256"):
         what = f"{path[0]}: {path[1]}" if path[0] == "tasks" else ".".join(path).removesuffix("_sha256")
         return f"{what} {'added' if before is None else 'removed' if now is None else 'changed'}"
-    return f"{'.'.join(path)}: {_shown(before)} → {_shown(now)}"
+    return f"{'.'.join(path)}: {_in_words(before)} → {_in_words(now)}"
 
 
-def _shown(value: object) -> str:
+def _in_words(value: object) -> str:
     if value in (None, ""):
         return "not set"
     return one_line(value, 100) if isinstance(value, str) else json.dumps(value)
@@ -178,13 +178,13 @@ def begin_run(
     `excluded` are the tasks that the scenario leaves out. `has_episodes`: the attempts are those of a served scenario.
     Raises `ConfigError` if it cannot be written, or if the folder contains a run with another request.
     """
-    asked = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
+    parts = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
     settings = config.recorded()
     # Tasks without a `run.json` are refused as well, because their request is unknown.
     if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
         # With the same settings, another judge is one of other code, which judges what was judged before again. Prompts
         # of the user's own are settings.
-        require_same_request(store, asked, unknown=() if config.prompts else ("judge",))
+        require_same_request(store, parts, unknown=() if config.prompts else ("judge",))
     before = store.read_run() or {}
     earlier = _earlier_judges(before, judge_id)
     now = time.time()
@@ -203,8 +203,8 @@ def begin_run(
             before.get("identity") or {},
             identity_of_launch(launch, role, config.participant_ids.get(role, ""), config.name),
         ),
-        "request": asked,
-        "request_sha256": sha256_of(asked),
+        "request": parts,
+        "request_sha256": sha256_of(parts),
         "config": settings,
         "config_checksum": settings_checksum(settings),
         "task_ids": [task.task_id for task in tasks],
@@ -228,8 +228,8 @@ def begin_run(
 
 def _earlier_judges(before: Mapping[str, Any], judge_id: str) -> list[str]:
     """The ids of the run's judges before this one, each once, from its `run.json` so far."""
-    listed = before.get("earlier_judges")
-    ids = [*(listed if isinstance(listed, list) else ()), before.get("judge_id")]
+    judges = before.get("earlier_judges")
+    ids = [*(judges if isinstance(judges, list) else ()), before.get("judge_id")]
     return list(dict.fromkeys(each for each in ids if isinstance(each, str) and each != judge_id))
 
 
@@ -239,7 +239,7 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     A scenario is recognised by its path (it may have been edited) or by its bytes (it may have been moved); a run with
     the same bytes is preferred. Runs that were merged from shards are not included: only their shards can be resumed.
     """
-    found: dict[tuple[bool, float, str], RunStore] = {}
+    unfinished: dict[tuple[bool, float, str], RunStore] = {}
     for store in runs_in(output_dir):
         # A run recorded by a newer version cannot be resumed.
         with contextlib.suppress(ConfigError):
@@ -250,8 +250,8 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
             is_same = known.get("sha256") == launch.scenario_sha256
             if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):
                 worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
-                found[is_same, worked_on, store.run_id] = store
-    return found[max(found)] if found else None
+                unfinished[is_same, worked_on, store.run_id] = store
+    return unfinished[max(unfinished)] if unfinished else None
 
 
 def is_finished(store: RunStore) -> bool:
@@ -286,8 +286,8 @@ def excluded_by_scenario(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def excluded_by_run(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The reasons by task id for exclusions before the first attempt (`--exclude`) in a `run.json`."""
-    listed = record.get("task_ids")
-    ids = listed if isinstance(listed, list) else ()
+    task_ids = record.get("task_ids")
+    ids = task_ids if isinstance(task_ids, list) else ()
     reasons = as_mapping(as_mapping(record.get("config")).get("exclude"))
     return {task_id: reason for task_id, reason in reasons.items() if task_id in ids}
 
@@ -299,8 +299,8 @@ def require_same_exclusions(store: RunStore, exclude: Mapping[str, str]) -> None
     remedy = "repeat the --exclude options of its first start, or start a new run"
     for task_id, reason in exclude.items():
         if task_id not in before:
-            played = any(store.task(task_id, epoch).attempts() for epoch in range(1, epochs_of(record) + 1))
-            why = "it was played" if played else "exclusions are fixed before the first attempt"
+            has_attempts = any(store.task(task_id, epoch).attempts() for epoch in range(1, epochs_of(record) + 1))
+            why = "it was played" if has_attempts else "exclusions are fixed before the first attempt"
             raise ConfigError(f"--exclude {task_id}: run {store.run_id} began without it, and {why}", remedy=remedy)
         if before[task_id] != reason:
             problem = (
@@ -426,8 +426,10 @@ def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
 
 def task_names(store: RunStore, record: Mapping[str, Any]) -> list[str]:
     """The ids that a `run.json` lists, each once. Raises `ConfigError` for one that is not usable as a folder name."""
-    listed = record.get("task_ids")
-    names = list(dict.fromkeys(name for name in listed if isinstance(name, str))) if isinstance(listed, list) else []
+    task_ids = record.get("task_ids")
+    names = (
+        list(dict.fromkeys(name for name in task_ids if isinstance(name, str))) if isinstance(task_ids, list) else []
+    )
     for name in names:
         if not TASK_ID.fullmatch(name):
             where = store.folder / "run.json"

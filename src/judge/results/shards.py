@@ -164,13 +164,13 @@ def _tasks(run: RunStore, request: Mapping[str, Any]) -> list[TaskStore]:
 
 
 def _summaries(shard: _Shard) -> Iterator[TaskSummary]:
-    asked = shard.request["tasks"]
+    tasks = shard.request["tasks"]
     for task in shard.tasks:
         try:
             attempt = read_attempt(task.folder)
         except TrajectoryError as error:
             raise ConfigError(f"shard {shard.name}: {error.message}", remedy=_RESTART) from None
-        if task_digests([attempt.task]) != {task.name: asked[task.name]} or attempt.epoch != task.epoch:
+        if task_digests([attempt.task]) != {task.name: tasks[task.name]} or attempt.epoch != task.epoch:
             raise ConfigError(f"{task.folder}: records another task than the request", remedy=_RESTART)
         yield TaskSummary.of(attempt, judge_id_of(shard.record, task.name, task.epoch))
 

@@ -151,15 +151,15 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
             raise _NotSigned(f"{ENVELOPE.name}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
     except _NotSigned as error:
         return SignatureFindings(mismatches=(str(error),))
-    wanted = {each.name: each.digest.sha256 for each in statement.subject}
+    digests = {each.name: each.digest.sha256 for each in statement.subject}
     # Also what an earlier version signed and this one would not.
     there = dict(_all_files(store.folder))
-    problems = [f"{name}: signed, and missing" for name in wanted if name not in there]
-    added = list({name for name, _ in _files(store.folder)} - wanted.keys())
+    problems = [f"{name}: signed, and missing" for name in digests if name not in there]
+    added = list({name for name, _ in _files(store.folder)} - digests.keys())
     for name, path in there.items():
-        if name in wanted and not _is_file_with(path, wanted[name]):
+        if name in digests and not _is_file_with(path, digests[name]):
             # Labels that were made later change nothing that was signed.
-            grown = growth(name, path, wanted[name])
+            grown = growth(name, path, digests[name])
             (added if grown else problems).append(
                 f"{name}: {grown}" if grown else f"{name}: changed since it was signed"
             )
@@ -242,8 +242,8 @@ def _files(folder: Path, kind: FileKind = "recorded") -> Iterator[tuple[str, Pat
 
 def _uncovered(folder: Path) -> Iterator[str]:
     """What no signature covers, although it is made for people to look at: files, and folders with their size."""
-    found = [(declared_at(name), name) for name, _ in _files(folder, "derived")]
-    files = Counter(each.name if each and each.is_folder else name for each, name in found)
+    names = [(declared_at(name), name) for name, _ in _files(folder, "derived")]
+    files = Counter(each.name if each and each.is_folder else name for each, name in names)
     return (f"{name} ({counted(files[name], 'file')})" if name.endswith("/") else name for name in sorted(files))
 
 

@@ -89,9 +89,9 @@ def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:
     if len(set(values)) < 2:
         return None
     # Sorted, so that the result does not depend on the order of tasks.
-    drawn, size = sorted(values), len(values)
+    ordered, size = sorted(values), len(values)
     draw = random.Random(_SEED)
-    sums = sorted(math.fsum(draw.choices(drawn, k=size)) for _ in range(_RESAMPLES))
+    sums = sorted(math.fsum(draw.choices(ordered, k=size)) for _ in range(_RESAMPLES))
     # 2.5 % at each end.
     tail = _RESAMPLES // 40
     return sums[tail] / size, sums[-1 - tail] / size
@@ -128,7 +128,7 @@ def _lowest_kept(successes: int, total: int) -> float:
         ways = log_ways - math.lgamma(count + 1) - math.lgamma(total - count + 1)
         return math.exp(ways + count * math.log(share) + (total - count) * math.log1p(-share))
 
-    def kept(share: float) -> bool:
+    def is_likely(share: float) -> bool:
         """Whether all counts that are at most as likely as `successes` together have a probability above 5 %."""
         # The tolerance of R's `binom.test`: equally likely counts differ by rounding errors.
         limit = chance(successes, share) * (1 + 1e-7)
@@ -140,11 +140,11 @@ def _lowest_kept(successes: int, total: int) -> float:
     share = successes / total
     start = max(0.0, share - 2.5 * (share - wilson(successes, total)[0]))
     step = (share - start) / 250
-    first = next(n for n in range(1, 251) if n == 250 or kept(start + n * step))
+    first = next(n for n in range(1, 251) if n == 250 or is_likely(start + n * step))
     low, high = start + (first - 1) * step, start + first * step
     while high - low > 1e-7:
         middle = (low + high) / 2
-        low, high = (low, middle) if kept(middle) else (middle, high)
+        low, high = (low, middle) if is_likely(middle) else (middle, high)
     return high
 
 

@@ -29,7 +29,7 @@ from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
-from shared.fields import Invalid, as_mapping, as_mappings, shown, without_none
+from shared.fields import Invalid, as_mapping, as_mappings, printable, without_none
 from shared.files import read_errors, read_json, sha256_json
 from shared.text import clip, counted
 from shared.validation import validated
@@ -376,9 +376,9 @@ def _require_own(submission: Mapping[str, Any], path: Path) -> None:
     # Some older submissions lack nearly everything.
     if not keys or any(key in each for each in details for key in _Detail.model_fields):
         return
-    listed = ", ".join(shown(key) for key in list(keys)[:_MAX_KEYS])
+    keys_text = ", ".join(printable(key) for key in list(keys)[:_MAX_KEYS])
     raise ConfigError(
-        f"{path}: a submission of another benchmark: its results have {listed}, "
+        f"{path}: a submission of another benchmark: its results have {keys_text}, "
         "but neither detail.success_rate nor detail.tasks",
         remedy="leave this file out",
     )

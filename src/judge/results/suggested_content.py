@@ -19,13 +19,17 @@ from shared.snapshot import FIELDS, Node, Snapshot
 from shared.text import plain
 
 MAX_TEXT_CHARS = 120
-Shown = tuple[str, str, str]
+ComparedPart = tuple[str, str, str]
 # Roles that may show a task's result; others are layout.
 _WITH_STATES = FIELDS | {"checkbox", "radio", "switch", "option", "tab", "menuitemcheckbox", "menuitemradio"}
 _SAYING = frozenset({"status", "alert"})
-_NAMED = frozenset({"heading", "dialog", "alertdialog", "button", "link", "row", "listitem", "cell", "treeitem"})
+_ROLES_WITH_NAMES = frozenset(
+    {"heading", "dialog", "alertdialog", "button", "link", "row", "listitem", "cell", "treeitem"}
+)
 # Roles whose own text is content.
-_WRITTEN = frozenset({"paragraph", "text", "generic", "strong", "emphasis", "code", "blockquote", "caption", "term"})
+_ROLES_WITH_TEXT = frozenset(
+    {"paragraph", "text", "generic", "strong", "emphasis", "code", "blockquote", "caption", "term"}
+)
 _GROUPS = frozenset({"group", "radiogroup", "dialog", "form", "tablist", "listbox", "banner"})
 _STATES = ("checked", "selected", "pressed", "expanded", "invalid")
 _TICKED = frozenset({"checkbox", "switch", "menuitemcheckbox"})
@@ -69,7 +73,7 @@ class Rank(IntEnum):
 
     VALUE = 0
     CHANGED = 1
-    SAID = 2
+    ANNOUNCED = 2
     WORDS = 3
     WORD = 4
     TITLE = 5
@@ -82,7 +86,7 @@ class Rank(IntEnum):
 _WHY = {
     Rank.VALUE: "shows a value of the task",
     Rank.CHANGED: "changed during the attempt",
-    Rank.SAID: "said at the end, not at the start",
+    Rank.ANNOUNCED: "said at the end, not at the start",
     Rank.WORDS: "named in the task, and not shown at the start",
     Rank.WORD: "named in the task, and not shown at the start",
     Rank.COMMON: "shares a common word with the task, and is not shown at the start",
@@ -102,8 +106,8 @@ class ElementContent(NamedTuple):
 
     page: Snapshot
     node: Node
-    written: str
-    said: str
+    notation: str
+    text: str
     group: str
 
     @property
@@ -112,25 +116,25 @@ class ElementContent(NamedTuple):
         return any(self.node.states.get(state) == "true" for state in ("checked", "selected", "pressed"))
 
     @property
-    def shown(self) -> Shown:
+    def compared_part(self) -> ComparedPart:
         """The part that a check would compare."""
-        return self.written, self.said, self.group
+        return self.notation, self.text, self.group
 
     @property
-    def identity(self) -> Shown:
+    def identity(self) -> ComparedPart:
         """The element's identity across looks: without states, value and numbers (`Cart (2)`)."""
-        named = self.written.partition(" [")[0].partition(": ")[0]
-        return self.node.role, re.sub(r"\d+", "#", named), self.group
+        name = self.notation.partition(" [")[0].partition(": ")[0]
+        return self.node.role, re.sub(r"\d+", "#", name), self.group
 
     @property
     def is_text(self) -> bool:
         """Whether it is text outside of a named element."""
-        return self.node.role in _WRITTEN
+        return self.node.role in _ROLES_WITH_TEXT
 
     @property
     def is_content(self) -> bool:
         """Whether it is an element to be read, or a control that is on."""
-        if self.is_text or self.is_offer or self.is_around_controls or len(self.written) > _MAX_LONG_CHARS:
+        if self.is_text or self.is_offer or self.is_around_controls or len(self.notation) > _MAX_LONG_CHARS:
             return False
         return self.is_on or self.node.role not in _WITH_STATES
 
@@ -158,52 +162,54 @@ class Pages:
         looks: Sequence[Look],
         clues: Clues,
         *,
-        made: Sequence[str] = (),
+        generated: Sequence[str] = (),
         changed_by: int = 0,
         wrong: Sequence[Look] | None = None,
     ) -> None:
-        """`made` are numbers that the attempt made; `changed_by`: the last action, from 1, that changed the site."""
+        """`generated` are numbers made by the attempt; `changed_by`: the last action, from 1, that changed the site."""
         self._facts = [list(_facts(look.evidence())) for look in looks]
         self._before = {
-            fact.shown
+            fact.compared_part
             for look, facts in zip(looks, self._facts, strict=True)
             for fact in facts
             if look.step.index < changed_by
         }
-        self._clues, self._made, self._is_against = clues, made, wrong is not None
-        self._wrong = {fact.shown for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
+        self._clues, self._generated, self._is_against = clues, generated, wrong is not None
+        self._wrong = {fact.compared_part for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
 
     def proposed(self) -> Iterator[Content]:
         """Content of the last look that the first lacks, most specific first; and disappeared content."""
-        taken: list[ElementContent] = []
+        chosen_content: list[ElementContent] = []
         roles: Counter[str] = Counter()
         for rank, fact in self._ranked:
             role = "text" if fact.is_text else fact.node.role
             most = _MAX_HEADINGS if role == "heading" else _MAX_OF_ROLE
-            if rank is Rank.NONE or roles[role] >= most or len(taken) >= _MAX_ELEMENTS:
+            if rank is Rank.NONE or roles[role] >= most or len(chosen_content) >= _MAX_ELEMENTS:
                 continue
-            if (rank > Rank.TITLE and len(taken) >= _ENOUGH) or any(self._repeats(fact, other) for other in taken):
+            if (rank > Rank.TITLE and len(chosen_content) >= _ENOUGH) or any(
+                self._repeats(fact, other) for other in chosen_content
+            ):
                 continue
             roles[role] += 1
-            taken.append(fact)
+            chosen_content.append(fact)
             yield self._content(fact, rank)
         still = {fact.identity for fact in self._facts[-1]}
         gone = [fact for fact in self._facts[0] if fact.node.role in _GOING and fact.identity not in still]
         for fact in gone[:_MAX_GONE]:
-            yield Content({"kind": "element", "element": fact.written, "not": True}, "shown at the start, and gone")
+            yield Content({"kind": "element", "element": fact.notation, "not": True}, "shown at the start, and gone")
 
     @cached_property
     def _ranked(self) -> list[tuple[Rank, ElementContent]]:
-        known = {fact.shown for fact in self._facts[0]} | self._wrong
-        earlier: dict[Shown, set[Shown]] = {}
+        known = {fact.compared_part for fact in self._facts[0]} | self._wrong
+        earlier: dict[ComparedPart, set[ComparedPart]] = {}
         for fact in itertools.chain.from_iterable(self._facts[:-1]):
-            earlier.setdefault(fact.identity, set()).add(fact.shown)
+            earlier.setdefault(fact.identity, set()).add(fact.compared_part)
         ranked = []
-        for fact in {fact.shown: fact for fact in reversed(self._facts[-1])}.values():
-            if fact.shown not in known:
-                has_changed = any(other != fact.shown for other in earlier.get(fact.identity, ()))
+        for fact in {fact.compared_part: fact for fact in reversed(self._facts[-1])}.values():
+            if fact.compared_part not in known:
+                has_changed = any(other != fact.compared_part for other in earlier.get(fact.identity, ()))
                 rank = _rank(fact, has_changed=has_changed, clues=self._clues)
-                if rank in (Rank.WORDS, Rank.WORD) and (fact.is_offer or fact.shown in self._before):
+                if rank in (Rank.WORDS, Rank.WORD) and (fact.is_offer or fact.compared_part in self._before):
                     rank = Rank.COMMON
                 ranked.append((min(rank, Rank.DIFFERS) if self._is_against and fact.is_content else rank, fact))
         return sorted(ranked, key=lambda each: (each[0], _place(*each), each[1].node.position))
@@ -211,21 +217,21 @@ class Pages:
     def _repeats(self, fact: ElementContent, other: ElementContent) -> bool:
         """Whether a better fact, around it or inside it, makes a fact redundant."""
         if fact.is_text and not other.is_text:
-            mine, its = plain(fact.said), plain(other.said or fact.page.name_of(other.node))
+            mine, its = plain(fact.text), plain(other.text or fact.page.name_of(other.node))
             if mine in its:
                 return True
         inner, outer = sorted((fact.node, other.node), key=lambda node: -node.depth)
         if outer not in fact.page.parents(inner):
             return False
-        values = self._clues.found_in(fact.written + " " + fact.said)
-        return values <= self._clues.found_in(other.written + " " + other.said)
+        values = self._clues.found_in(fact.notation + " " + fact.text)
+        return values <= self._clues.found_in(other.notation + " " + other.text)
 
     def _content(self, fact: ElementContent, rank: Rank) -> Content:
         role, why = fact.node.role, _WHY.get(rank, "shown at the end, not at the start")
         if role in _SAYING or fact.is_text:
             return self._text(fact, why)
         # Without a state, an element matches in every state.
-        element = f"{fact.written} [checked=false]" if role in _TICKED and not fact.is_on else fact.written
+        element = f"{fact.notation} [checked=false]" if role in _TICKED and not fact.is_on else fact.notation
         pattern = self._pattern(plain(fact.page.name_of(fact.node)))
         if pattern:
             slashes = pattern.replace("/", "\\/")
@@ -239,19 +245,19 @@ class Pages:
         if role in _SAYING:
             within = {"within": f"{role} {quoted(plain(fact.page.name_of(fact.node)))}" if fact.node.name else role}
             why = f"a {role} that the start does not show"
-        said = fact.said[:MAX_TEXT_CHARS]
-        if pattern := self._pattern(said):
+        content = fact.text[:MAX_TEXT_CHARS]
+        if pattern := self._pattern(content):
             return Content({"kind": "text", **within, "pattern": pattern}, why, varies=True)
-        return Content({"kind": "text", **within, "contains": said}, why)
+        return Content({"kind": "text", **within, "contains": content}, why)
 
     def _pattern(self, text: str) -> str:
         """A pattern for a text with pieces that differ in every attempt; empty if it has none."""
-        spans = self._clues.varying(text, self._made)
-        made, at = "", 0
+        spans = self._clues.varying(text, self._generated)
+        pattern, at = "", 0
         for start, end in spans:
-            made += _escaped(text[at:start]) + (r"\d+" if text[start:end].isdigit() else ".+")
+            pattern += _escaped(text[at:start]) + (r"\d+" if text[start:end].isdigit() else ".+")
             at = end
-        return made + _escaped(text[at:]) if spans else ""
+        return pattern + _escaped(text[at:]) if spans else ""
 
 
 def _escaped(text: str) -> str:
@@ -267,27 +273,27 @@ def _place(rank: Rank, fact: ElementContent) -> int:
 
 def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
     """The significance for the task of an element that the start does not show."""
-    role, written = fact.node.role, fact.written
+    role, notation = fact.node.role, fact.notation
     if role in _WITH_STATES:
         # Among alternatives, only the selected one matters; an empty field would match any value.
-        if role in FIELDS and ": " not in written:
+        if role in FIELDS and ": " not in notation:
             return Rank.NONE
         if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
             return Rank.CHANGED
         return Rank.ON if fact.is_on or role in FIELDS else Rank.NONE
-    if (role in _LONG and len(written) > _MAX_LONG_CHARS) or fact.is_around_controls:
+    if (role in _LONG and len(notation) > _MAX_LONG_CHARS) or fact.is_around_controls:
         return Rank.NONE
     if fact.is_text:
-        is_confirming = _CONFIRMING.search(fact.said) is not None and len(fact.said.split()) >= _MIN_WORDS
-        return Rank.VALUE if clues.is_about_value(fact.said) else Rank.SAID if is_confirming else Rank.NONE
-    telling = clues.telling(f"{written} {fact.said}")
+        is_confirming = _CONFIRMING.search(fact.text) is not None and len(fact.text.split()) >= _MIN_WORDS
+        return Rank.VALUE if clues.is_about_value(fact.text) else Rank.ANNOUNCED if is_confirming else Rank.NONE
+    telling = clues.telling(f"{notation} {fact.text}")
     if telling is Telling.VALUE:
-        return Rank.VALUE if role not in _AROUND or clues.is_about_value(written) else Rank.WORDS
-    if has_changed and any(character.isdigit() for character in written):
+        return Rank.VALUE if role not in _AROUND or clues.is_about_value(notation) else Rank.WORDS
+    if has_changed and any(character.isdigit() for character in notation):
         # As in `Cart (2)`.
         return Rank.CHANGED
     if role in _SAYING:
-        return Rank.SAID
+        return Rank.ANNOUNCED
     by_words = {Telling.WORDS: Rank.WORDS, Telling.WORD: Rank.WORD, Telling.COMMON_WORD: Rank.COMMON}
     is_title = role in ("dialog", "alertdialog") or (role == "heading" and fact.node.level == 1)
     return min(by_words.get(telling, Rank.NONE), Rank.TITLE if is_title else Rank.NONE)
@@ -295,18 +301,18 @@ def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
 
 def _facts(page: Snapshot) -> Iterator[ElementContent]:
     for node in page.nodes:
-        if node.role in _WITH_STATES | _SAYING | _NAMED:
-            said = plain(page.text_of(node)) if node.role in _SAYING else ""
-            written = _written(page, node)
-            if said or written != node.role:
-                yield ElementContent(page, node, written, said, _group_of(page, node))
-        elif said := _own_text(page, node):
-            yield ElementContent(page, node, "", said, "")
+        if node.role in _WITH_STATES | _SAYING | _ROLES_WITH_NAMES:
+            text = plain(page.text_of(node)) if node.role in _SAYING else ""
+            notation = _notation(page, node)
+            if text or notation != node.role:
+                yield ElementContent(page, node, notation, text, _group_of(page, node))
+        elif text := _own_text(page, node):
+            yield ElementContent(page, node, "", text, "")
 
 
 def _own_text(page: Snapshot, node: Node) -> str:
     """The text on the line of a content node, without parts that markup inside it splits."""
-    if node.role not in _WRITTEN or any(parent.role in FIELDS | _SAYING for parent in page.parents(node)):
+    if node.role not in _ROLES_WITH_TEXT or any(parent.role in FIELDS | _SAYING for parent in page.parents(node)):
         return ""
     text = plain(node.text)
     if text.count("(") > text.count(")"):
@@ -315,15 +321,15 @@ def _own_text(page: Snapshot, node: Node) -> str:
     return text if len(text) > 1 else ""
 
 
-def _written(page: Snapshot, node: Node) -> str:
+def _notation(page: Snapshot, node: Node) -> str:
     """The element as a check writes it: role, name, states that matter, the value of a field."""
     name, value = plain(page.name_of(node)), plain(_value(page, node))
     parts = [node.role]
     if name and len(name) <= MAX_TEXT_CHARS:
         parts.append(quoted(name))
     for state in _STATES:
-        if (found := node.states.get(state)) is not None:
-            parts.append(f"[{state}]" if found == "true" else f"[{state}={found}]")
+        if (state_value := node.states.get(state)) is not None:
+            parts.append(f"[{state}]" if state_value == "true" else f"[{state}={state_value}]")
     return " ".join(parts) + (f": {value}" if value and len(value) <= MAX_TEXT_CHARS else "")
 
 
@@ -333,9 +339,9 @@ def quoted(name: str) -> str:
 
 
 def _value(page: Snapshot, node: Node) -> str:
-    chosen = [inner for inner in page.subtree(node) if inner.role == "option" and "selected" in inner.states]
-    if node.role == "combobox" and chosen:
-        return page.name_of(chosen[0])
+    selected_options = [inner for inner in page.subtree(node) if inner.role == "option" and "selected" in inner.states]
+    if node.role == "combobox" and selected_options:
+        return page.name_of(selected_options[0])
     return page.value_of(node) if node.role in FIELDS else ""
 
 

@@ -39,15 +39,15 @@ class Fields(NamedTuple):
 
 def fields_of(entry: Entry, clues: Clues) -> Fields:
     """The fields of a request's body; a date is comparable if the participant chose it."""
-    kept: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     varies: list[str] = []
     for name, value in _values_of(entry):
         text = str(value)
         if REDACTED in text or clues.varying(text) or len(text) > MAX_TEXT_CHARS:
             varies.append(one_line(name, 40))
         else:
-            kept.append((name, value))
-    return Fields(kept, varies)
+            pairs.append((name, value))
+    return Fields(pairs, varies)
 
 
 def is_of_server(name: str, value: Any, clues: Clues) -> bool:
@@ -66,17 +66,17 @@ def _values_of(entry: Entry) -> Iterator[tuple[str, Any]]:
         return
     if body.params:
         counts = Counter(pair.name for pair in body.params)
-        named = ((pair.name, pair.value) for pair in body.params if counts[pair.name] == 1)
-        yield from ((name, value) for name, value in named if value and _NAME.fullmatch(name))
+        single_fields = ((pair.name, pair.value) for pair in body.params if counts[pair.name] == 1)
+        yield from ((name, value) for name, value in single_fields if value and _NAME.fullmatch(name))
     elif body.text and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
         except ValueError:
             return
-        for count, found in enumerate(_leaves("", content, 0)):
+        for count, leaf in enumerate(_leaves("", content, 0)):
             if count >= _MAX_VALUES:
                 return
-            yield found
+            yield leaf
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

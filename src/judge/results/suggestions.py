@@ -92,9 +92,9 @@ def suggest(trajectory: Trajectory, sites: RunSites = NONE_SHARED, against: Traj
         elif wrong and wrong[0][place].passed is not False:
             in_wrong += 1
         else:
-            found = {"at_start": before[place].found, "in_wrong": wrong[0][place].found if wrong else ""}
+            evidence = {"at_start": before[place].found, "in_wrong": wrong[0][place].found if wrong else ""}
             is_absent = bool(wrong) and _is_absent(wrong[0][place])
-            proposed.append(((each.is_optional, is_absent), each.model_copy(update=found)))
+            proposed.append(((each.is_optional, is_absent), each.model_copy(update=evidence)))
     if wrong:
         # What the wrong attempt did otherwise tells more than what it did not do at all.
         proposed.sort(key=lambda each: each[0])
@@ -145,7 +145,7 @@ class _CandidateSource:
         self._recording, self._wrong = recording, wrong
         self._looks = [look for look in recording.looks if look.is_own]
         # A dialog or an empty page hides the content; the last look that shows some is the result.
-        self._shown = _with_content(recording)
+        self._content_looks = _with_content(recording)
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -157,7 +157,7 @@ class _CandidateSource:
     def _clues(self) -> Clues:
         # All of them, because text typed into an editor is a clue for what the site shows afterwards.
         lines = tuple(done.line for done in self._recording.actions(self._looks))
-        return Clues(self._recording.trajectory.task.task, lines, text_of(self._shown[:1]))
+        return Clues(self._recording.trajectory.task.task, lines, text_of(self._content_looks[:1]))
 
     @cached_property
     def _changes(self) -> list[Entry]:
@@ -165,7 +165,7 @@ class _CandidateSource:
         return _changes(self._recording)
 
     @cached_property
-    def _made(self) -> tuple[str, ...]:
+    def _generated(self) -> tuple[str, ...]:
         """Numbers in the last address that this attempt made, such as that of a new ticket."""
         if not self._looks or not self._changes:
             return ()
@@ -186,10 +186,12 @@ class _CandidateSource:
         yield from self._requests()
         if self._looks:
             yield self._page(self._looks[0], self._looks[-1])
-        if self._shown:
+        if self._content_looks:
             wrong = None if self._wrong is None else _with_content(self._wrong)
             changed_by = max((entry.step or 0 for entry in self._changes), default=0)
-            pages = Pages(self._shown, self._clues, made=self._made, changed_by=changed_by, wrong=wrong)
+            pages = Pages(
+                self._content_looks, self._clues, generated=self._generated, changed_by=changed_by, wrong=wrong
+            )
             for content in pages.proposed():
                 yield _suggestion(content.why, content.check, varies=content.varies)
         yield from self._answer(self._recording.trajectory.final_answer)
@@ -199,7 +201,7 @@ class _CandidateSource:
                 yield _suggestion("a step, if the task prescribes it", check, is_optional=True)
 
     def _page(self, first: Look, last: Look) -> Suggestion:
-        parts, begun = urlsplit(last.step.url), urlsplit(first.step.url)
+        parts, first_parts = urlsplit(last.step.url), urlsplit(first.step.url)
         why = "the last address"
         further: dict[str, Any] = {}
         pairs = parse_qsl(parts.query, keep_blank_values=True)
@@ -210,28 +212,28 @@ class _CandidateSource:
             # A star would match anything.
             address = f"{path}?{urlencode(telling, safe='/:,')}".replace("*", "%2A")
             further["extra_query"] = True
-            why += f"; not compared: {_listed([pair for pair in pairs if pair not in telling])}"
+            why += f"; not compared: {_fields_in_words([pair for pair in pairs if pair not in telling])}"
         if not last.is_home:
             address = f"{parts.scheme}://{parts.netloc}{address}"
         # Other fragments only scroll.
         is_route = parts.fragment.startswith(("/", "!"))
-        if parts.fragment != begun.fragment and (is_route or parts[:4] == begun[:4]):
+        if parts.fragment != first_parts.fragment and (is_route or parts[:4] == first_parts[:4]):
             address += f"#{parts.fragment}"
         return _suggestion(why, {"kind": "page", "url": address, **further}, varies=varies)
 
     def _path(self, parts: SplitResult) -> tuple[str, bool]:
         """The path with a star for each piece that differs each time, and whether there is one."""
-        spans = self._clues.varying(parts.path, self._made)
-        made, at = "", 0
+        spans = self._clues.varying(parts.path, self._generated)
+        pattern, at = "", 0
         for start, end in spans:
-            made, at = made + parts.path[at:start] + "*", end
-        return (made + parts.path[at:]) or "/", bool(spans)
+            pattern, at = pattern + parts.path[at:start] + "*", end
+        return (pattern + parts.path[at:]) or "/", bool(spans)
 
     def _other_queries(self, path: str) -> list[FieldPairs]:
         """The parameters that earlier looks at the same path had, and the end of the wrong attempt."""
         ends = [look for look in self._wrong.looks if look.is_own][-1:] if self._wrong else []
-        seen = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
-        queries = dict.fromkeys(each.query for each in seen if each.path == path)
+        other_parts = [urlsplit(look.step.url) for look in (*self._looks[:-1], *ends)]
+        queries = dict.fromkeys(each.query for each in other_parts if each.path == path)
         return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
     def _telling(self, pairs: FieldPairs, others: Iterable[FieldPairs]) -> list[tuple[str, Any]]:
@@ -241,14 +243,16 @@ class _CandidateSource:
         others = list(others)
         counts = Counter(name for name, _ in pairs)
         single = self._without_servers([(name, value) for name, value in pairs if counts[name] == 1])
-        found = [pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)]
-        kept = []
-        for name, value in found:
-            same = [each for each, other in found if str(other).casefold() == str(value).casefold()]
-            meant = [each for each in same if self._is_meant(each)]
-            if not meant or name in meant:
-                kept.append((name, value))
-        return kept
+        telling_pairs = [
+            pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)
+        ]
+        significant = []
+        for name, value in telling_pairs:
+            same = [each for each, other in telling_pairs if str(other).casefold() == str(value).casefold()]
+            intended = [each for each in same if self._is_meant(each)]
+            if not intended or name in intended:
+                significant.append((name, value))
+        return significant
 
     def _without_servers(self, pairs: FieldPairs) -> list[tuple[str, Any]]:
         """The fields without those that only tell the server's states apart."""
@@ -257,14 +261,14 @@ class _CandidateSource:
     def _is_meant(self, name: str) -> bool:
         """Whether the task uses a field's name, as in "grouped by" for `group`."""
         words = re.findall(r"[a-z]+", name.casefold())
-        return any(meant.startswith(word) for meant in self._clues.words for word in words if len(word) > 2)
+        return any(clue.startswith(word) for clue in self._clues.words for word in words if len(word) > 2)
 
     def _requests(self) -> Iterator[Suggestion]:
         # The last one of an address counts, as for checks.
-        found = {_key(entry): entry for entry in self._changes}
+        entries_by_key = {_key(entry): entry for entry in self._changes}
         wrong = {_key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
-        made = []
-        for key, entry in found.items():
+        proposals = []
+        for key, entry in entries_by_key.items():
             fields = fields_of(entry, self._clues)
             earlier = [each for each in self._changes if _key(each) == key and each is not entry]
             in_wrong = fields_of(wrong[key], self._clues).pairs if key in wrong else None
@@ -273,9 +277,9 @@ class _CandidateSource:
             if in_wrong is not None:
                 # The differences first: only some fields are proposed.
                 telling = sorted(telling, key=lambda pair: pair in in_wrong)
-            made.append((not telling, self._request(entry, fields, telling)))
+            proposals.append((not telling, self._request(entry, fields, telling)))
         # Those with a value of the task come first: pages also send unrelated requests.
-        yield from [each for _, each in sorted(made, key=lambda each: each[0])][:_MAX_REQUESTS]
+        yield from [each for _, each in sorted(proposals, key=lambda each: each[0])][:_MAX_REQUESTS]
 
     def _request(self, entry: Entry, fields: Fields, telling: FieldPairs) -> Suggestion:
         parts = urlsplit(entry.request.url)
@@ -285,15 +289,15 @@ class _CandidateSource:
         check: dict[str, Any] = {"kind": "request", "method": entry.request.method.upper(), "url": address}
         # Without a sign of what matters, only what the request is about, not the details inside.
         outer = [(name, value) for name, value in fields.pairs if not name.startswith("$")]
-        kept = list(telling or self._without_servers(outer))[:_MAX_FIELDS]
-        if kept:
+        pairs = list(telling or self._without_servers(outer))[:_MAX_FIELDS]
+        if pairs:
             # In an expected text `*` matches anything.
-            check["post_data"] = dict(kept)
+            check["post_data"] = dict(pairs)
         if entry.response.status:
             check["status"] = entry.response.status
         why = "a request that may change the site"
-        if rest := [pair for pair in fields.pairs if pair not in kept]:
-            why += f"; not compared: {_listed(rest)}"
+        if rest := [pair for pair in fields.pairs if pair not in pairs]:
+            why += f"; not compared: {_fields_in_words(rest)}"
         if fields.varies:
             why += f"; left out, because they vary or are secret: {', '.join(fields.varies[:_MAX_FIELDS])}"
         return _suggestion(why, check)
@@ -337,7 +341,7 @@ def _key(entry: Entry) -> tuple[str, str]:
     return entry.request.method.upper(), urlsplit(entry.request.url).path or "/"
 
 
-def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
+def _fields_in_words(pairs: Iterable[tuple[str, Any]]) -> str:
     pairs = list(pairs)
     names = [one_line(f"{name}={value}", 40) for name, value in pairs[:_MAX_FIELDS]]
     if len(pairs) > _MAX_FIELDS:
@@ -345,10 +349,10 @@ def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(names)
 
 
-def suggestions_toml(found: Suggestions) -> str:
+def suggestions_toml(suggestions: Suggestions) -> str:
     """The proposals as a TOML list for a task, each with a comment; optional ones are commented out."""
     lines = ["checks = ["]
-    for each in found.checks:
+    for each in suggestions.checks:
         notes = [each.why]
         if each.varies:
             notes.append("it may differ in every attempt, so a pattern stands for what varies")
@@ -359,10 +363,10 @@ def suggestions_toml(found: Suggestions) -> str:
         pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in each.check.items())
         lines += [f"  # {one_line('; '.join(notes), 600)}", f"  {'# ' if each.is_optional else ''}{{ {pairs} }},"]
     lines.append("]")
-    if found.held_at_start:
-        lines.append(f"# left out: {found.held_at_start} that already hold at the start")
-    if found.held_in_wrong:
-        lines.append(f"# left out: {found.held_in_wrong} that the wrong attempt does not fail")
+    if suggestions.held_at_start:
+        lines.append(f"# left out: {suggestions.held_at_start} that already hold at the start")
+    if suggestions.held_in_wrong:
+        lines.append(f"# left out: {suggestions.held_in_wrong} that the wrong attempt does not fail")
     return "\n".join(lines) + "\n"
 
 

@@ -87,8 +87,8 @@ def detectable_difference(differences: Sequence[float]) -> float | None:
         return None
     mean = math.fsum(differences) / size
     variance = math.fsum((each - mean) ** 2 for each in differences) / (size - 1)
-    found = detectable(variance, size)
-    return None if found is None else 100 * found
+    difference = detectable(variance, size)
+    return None if difference is None else 100 * difference
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

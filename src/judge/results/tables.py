@@ -226,8 +226,8 @@ def markdown(
         ("the scenario", {str(each.get("task_id")): str(each.get("reason")) for each in left_out}),
     ):
         if reasons:
-            named = "; ".join(f"{_code(task_id)}: {_code(reason)}" for task_id, reason in reasons.items())
-            lines += [f"Excluded by {by}: {named}", ""]
+            reasons_text = "; ".join(f"{_code(task_id)}: {_code(reason)}" for task_id, reason in reasons.items())
+            lines += [f"Excluded by {by}: {reasons_text}", ""]
     lines += ["| verdict | task | level | steps | seconds | why |", "|---|---|---|--:|--:|---|"]
     for row in sorted(rows, key=lambda row: _ORDER.index(row.verdict))[:_MAX_ROWS]:
         reason = f"excluded: {row.excluded}" if row.excluded is not None else row.reason or row.error or row.stop_reason
@@ -248,5 +248,5 @@ def markdown(
 def _code(text: str) -> str:
     """The text as a code span, so that links, images, mentions or HTML from a participant or page have no effect."""
     # Escaping a bar does not work: after a backslash in the text it would still end the cell.
-    shown = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
-    return f"`{shown}`" if shown else ""
+    code_text = one_line(without_surrogates(text), _MAX_WHY_CHARS).replace("`", "'").replace("|", "¦")
+    return f"`{code_text}`" if code_text else ""

@@ -81,8 +81,10 @@ def versions_of(runs: Iterable[ListedRun]) -> list[Versions]:
             continue
         if run.agent and run.scenario and run.judge and any(scored for _, scored, _ in run.tallies.values()):
             series[run.agent, run.scenario, run.judge].append(run)
-    found = [each for each in (Versions(names, listed) for names, listed in series.items()) if len(each) > 1]
-    return sorted(found, key=lambda each: (-each.last, each.names))
+    version_lists = [
+        each for each in (Versions(names, version_runs) for names, version_runs in series.items()) if len(each) > 1
+    ]
+    return sorted(version_lists, key=lambda each: (-each.last, each.names))
 
 
 def _rate(version: str, runs: list[ListedRun]) -> VersionRate:

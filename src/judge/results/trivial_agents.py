@@ -14,7 +14,7 @@ TRIVIAL_AGENTS = ("random", "idle")
 
 def trivial_rates_of(store: RunStore) -> dict[str, Rate]:
     """The rate of each trivial agent that was played with the run; one without readable results is left out."""
-    found: dict[str, Rate] = {}
+    rates: dict[str, Rate] = {}
     for player in TRIVIAL_AGENTS:
         path = store.folder / FOLDER / "runs" / player / "results.json"
         if not path.is_file():
@@ -28,5 +28,5 @@ def trivial_rates_of(store: RunStore) -> dict[str, Rate]:
             ]
         except (ConfigError, KeyError, TypeError):
             continue
-        found[player] = rate_of(read_entries(entries))
-    return found
+        rates[player] = rate_of(read_entries(entries))
+    return rates

@@ -136,8 +136,8 @@ def verify_run(store: RunStore) -> Findings:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += [*_detail(detail, summaries, run, is_older=is_older), *_exclusions(run, summaries)]
         mismatches += _metered(detail, store)
-        found, of_labels = _labelled(detail, store)
-        mismatches += found
+        label_mismatches, of_labels = _labelled(detail, store)
+        mismatches += label_mismatches
         notes += of_labels
     elif episodes is not None:
         mismatches += [
@@ -179,8 +179,8 @@ def _folder(store: FolderStore) -> Findings:
         verdicts = _verdicts(task.folder)
         problems += [f"{task.name}/{problem}" for problem in _unfit(verdicts, judged)]
         load, readable = partial(_as_is, trajectory), _readable(verdicts)
-        found = recomputation.differences(readable, trajectory.stop_reason, None, left_out, load)
-        problems += [f"{task.name}/{problem}" for problem in _recomputed(found)]
+        mismatches = recomputation.differences(readable, trajectory.stop_reason, None, left_out, load)
+        problems += [f"{task.name}/{problem}" for problem in _recomputed(mismatches)]
         problems += [f"{task.name}: {problem}" for problem in _unusable_images(trajectory.screenshots)]
     unrecorded = len(tasks) - recorded
     notes = [f"compared with their trajectories: {counted(compared, 'verdict')}"]
@@ -197,33 +197,33 @@ def _as_is(trajectory: Trajectory) -> Trajectory:
 
 def _unusable_images(paths: Sequence[Path]) -> Iterator[str]:
     """Screenshots that are Git LFS pointers, unreadable, or no images: one line for each kind, with the first name."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    images_by_problem: defaultdict[str, list[str]] = defaultdict(list)
     for path in paths:
         try:
             if media_type(read_file(path, head_bytes=_IMAGE_HEAD_BYTES)) is None:
-                found["neither JPEG, PNG nor WebP"].append(path.name)
+                images_by_problem["neither JPEG, PNG nor WebP"].append(path.name)
         except LfsPointer:
-            found["Git LFS pointers instead of images (run git lfs pull)"].append(path.name)
+            images_by_problem["Git LFS pointers instead of images (run git lfs pull)"].append(path.name)
         except (OSError, ValueError) as error:
-            found[f"unreadable ({reason_of(error)})"].append(path.name)
-    for what, names in found.items():
+            images_by_problem[f"unreadable ({reason_of(error)})"].append(path.name)
+    for what, names in images_by_problem.items():
         yield f"{what}: {len(names)} of {counted(len(paths), 'screenshot')}, such as {excerpt(names[0])}"
 
 
-def _differs(what: str, stored: object, made: object) -> Iterator[str]:
-    if stored == made:
+def _differs(what: str, stored: object, recomputed: object) -> Iterator[str]:
+    if stored == recomputed:
         return
-    if isinstance(stored, Mapping) and isinstance(made, Mapping) and stored.keys() == made.keys():
+    if isinstance(stored, Mapping) and isinstance(recomputed, Mapping) and stored.keys() == recomputed.keys():
         for key in stored:
-            yield from _differs(f"{what}.{key}", stored[key], made[key])
-    elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
-        for number, pair in enumerate(zip(stored, made, strict=True)):
+            yield from _differs(f"{what}.{key}", stored[key], recomputed[key])
+    elif isinstance(stored, list) and isinstance(recomputed, list) and len(stored) == len(recomputed):
+        for number, pair in enumerate(zip(stored, recomputed, strict=True)):
             yield from _differs(f"{what}[{number}]", *pair)
     else:
-        yield f"{what}: {_shown(stored)} is stored, expected {_shown(made)}"
+        yield f"{what}: {_in_words(stored)} is stored, expected {_in_words(recomputed)}"
 
 
-def _shown(value: object) -> str:
+def _in_words(value: object) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= _MAX_SHOWN else excerpt(text, _MAX_SHOWN)
 
@@ -261,13 +261,13 @@ def _task(
         problems.append(f": step {number} of result.json is not the one of steps.jsonl")
     else:
         problems += _differs("/steps.jsonl: number of steps", len(steps), len(attempt.steps))
-    kept, own = attempt.verdict, stored.get(judge_id)
-    if kept is not None and own is None:
+    stored_verdict, own = attempt.verdict, stored.get(judge_id)
+    if stored_verdict is not None and own is None:
         problems.append("/verdicts: none of the run's judge, though result.json holds one")
-    if kept is not None and own is not None:
+    if stored_verdict is not None and own is not None:
         for key in ("outcome", "reason", "reason_code", "key_points", "image_judge_record"):
             name = "verdict" if key == "outcome" else key
-            values = (verdict.model_dump(mode="json", include={key}).get(key) for verdict in (kept, own))
+            values = (verdict.model_dump(mode="json", include={key}).get(key) for verdict in (stored_verdict, own))
             problems += _differs(f": {name} of result.json", *values)
     return TaskSummary.of(attempt, judge_id), problems, left_out
 
@@ -279,57 +279,59 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
     """
     problems: list[str] = []
     digested = None
-    named = {page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)}
-    named |= {
+    file_names = {
+        page[kind] for page in recorded_pages(recorded) for kind in ("screenshot", "snapshot") if page.get(kind)
+    }
+    file_names |= {
         each["file"] for page in recorded_pages(recorded) for each in page.get("downloaded", ()) if each.get("file")
     }
-    named |= {recorded["network"]["file"]} if recorded.get("network") else set()
-    if outside := [name for name in named if Path(name).is_absolute() or ".." in Path(name).parts]:
+    file_names |= {recorded["network"]["file"]} if recorded.get("network") else set()
+    if outside := [name for name in file_names if Path(name).is_absolute() or ".." in Path(name).parts]:
         problems.append(f"result.json: {excerpt(outside[0])} points outside its folder")
     elif recorded["schema_version"] == RESULT_SCHEMA:
         digested = with_digests(folder, recorded)
         problems += evidence_problems(recorded, digested)
     else:
-        problems += (f"{name}: missing" for name in sorted(named) if not (folder / name).is_file())
+        problems += (f"{name}: missing" for name in sorted(file_names) if not (folder / name).is_file())
     if not recorded.get("network") and (folder / NETWORK_FILE).exists():
         problems.append(f"{NETWORK_FILE}: belongs to no recorded network trace")
     for kind in ("trajectory", "snapshots", "final", DOWNLOADS):
         for path in sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else ():
-            if f"{kind}/{path.name}" not in named:
+            if f"{kind}/{path.name}" not in file_names:
                 problems.append(f"{kind}/{excerpt(path.name)}: belongs to no step")
     return problems, digested
 
 
 def _derived(recorded: Mapping[str, Any], attempt: Attempt) -> Iterator[str]:
     """Contradictions between redundant values in `result.json`."""
-    made = attempt.to_json()
-    for key in sorted({*made, *recorded} - {"trajectory_sha256", "times"}):
-        yield from _differs(f"result.json: {key}", recorded.get(key), made.get(key))
+    recomputed_result = attempt.to_json()
+    for key in sorted({*recomputed_result, *recorded} - {"trajectory_sha256", "times"}):
+        yield from _differs(f"result.json: {key}", recorded.get(key), recomputed_result.get(key))
 
 
 def _policies(attempt: Attempt, load: Callable[[], Trajectory]) -> Iterator[str]:
     """Compare what became of the policies and of the attack with what the recordings of all attempts give."""
     try:
         trajectory = load()
-        made, attack = evaluate_policies(trajectory), evaluate_attack(trajectory)
+        policy_results, attack = evaluate_policies(trajectory), evaluate_attack(trajectory)
     except (TrajectoryError, OSError):
         # Reported where the files are compared.
         return
     stored = [each.model_dump(mode="json") for each in attempt.policies]
-    yield from _differs(f"result.json: {POLICIES}", stored, [each.model_dump(mode="json") for each in made])
+    yield from _differs(f"result.json: {POLICIES}", stored, [each.model_dump(mode="json") for each in policy_results])
     both = [each.model_dump(mode="json") if each else None for each in (attempt.attack, attack)]
     yield from _differs(f"result.json: {ATTACK}", *both)
 
 
 def _verdicts(folder: Path) -> dict[str, Verdict | str]:
     """The verdicts of any judge by id; for one that cannot be read, the reason."""
-    found: dict[str, Verdict | str] = {}
+    verdicts_by_id: dict[str, Verdict | str] = {}
     for path in sorted((folder / "verdicts").glob("*.json")):
         try:
-            found[path.stem] = Verdict.model_validate(read_json(path))
+            verdicts_by_id[path.stem] = Verdict.model_validate(read_json(path))
         except (OSError, ValueError) as error:
-            found[path.stem] = str(error)[:100]
-    return found
+            verdicts_by_id[path.stem] = str(error)[:100]
+    return verdicts_by_id
 
 
 def _readable(verdicts: Mapping[str, Verdict | str]) -> dict[str, Verdict]:
@@ -347,8 +349,8 @@ def _unfit(verdicts: Mapping[str, Verdict | str], expected: Collection[str | Non
 
 def _recomputed(differences: Iterable[VerdictMismatch]) -> Iterator[str]:
     """Verdicts that differ from the recomputed ones."""
-    for found in differences:
-        yield from _differs(f"{found.file}: {found.key}", found.stored, found.made)
+    for mismatch in differences:
+        yield from _differs(f"{mismatch.file}: {mismatch.key}", mismatch.stored, mismatch.recomputed)
 
 
 def _attempts(folder: Path) -> Iterator[str]:
@@ -379,35 +381,35 @@ def _checksums(
 ) -> Iterator[str]:
     """`is_whole`: there is an attempt at every task, so that these are the run's set of tasks."""
     of_results, settings = made_with(summaries), settings_checksum(as_mapping(run.get("config")))
-    made: dict[str, Any] = {"config_checksum": settings}
+    checksums: dict[str, Any] = {"config_checksum": settings}
     if is_whole:
-        made["task_set_checksum"] = of_results["task_set_checksum"]
+        checksums["task_set_checksum"] = of_results["task_set_checksum"]
     if run.get("decided_by"):
         entries = [TaskEntry.read(summary.entry) for summary in summaries]
         # Earlier versions counted excluded tasks as well.
         counts = (decided(entries), decided([replace(entry, excluded=None) for entry in entries]))
-        made["decided_by"] = run["decided_by"] if run["decided_by"] in counts else counts[0]
+        checksums["decided_by"] = run["decided_by"] if run["decided_by"] in counts else counts[0]
     if "request" in run:
-        made["request_sha256"] = sha256_of(run["request"])
-    for key, value in made.items():
+        checksums["request_sha256"] = sha256_of(run["request"])
+    for key, value in checksums.items():
         yield from _differs(f"run.json: {key}", run.get(key), value)
     provenance = detail.get("provenance")
     if isinstance(provenance, Mapping):
         expected = {**of_results, "config_checksum": settings, "run_id": run.get("run_id")}
         if "identity" in run:
             expected["identity"] = identity_in(run)
-        for key, wanted in expected.items():
-            yield from _differs(f"results.json: provenance.{key}", provenance.get(key), wanted)
+        for key, expected_digest in expected.items():
+            yield from _differs(f"results.json: provenance.{key}", provenance.get(key), expected_digest)
 
 
 def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str]:
     """Compare the judging code and prompts named in the verdicts with the installed ones."""
     code = code_checksum()
-    for found in sorted({judge.code_checksum for judge in judges}):
-        yield from _differs("judging code", found, code)
+    for checksum in sorted({judge.code_checksum for judge in judges}):
+        yield from _differs("judging code", checksum, code)
     # For checks, the prompt checksum is that of the code.
-    for found in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
-        yield from _differs("prompt set", found, code)
+    for checksum in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
+        yield from _differs("prompt set", checksum, code)
     yield from _plugins(judges)
     if of_models := sorted({judge.prompt_checksum for judge in judges if judge.model != OFFLINE}):
         try:
@@ -415,8 +417,8 @@ def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str
         except ConfigError as error:
             yield f"prompt set: {error.message}"
         else:
-            for found in of_models:
-                yield from _differs("prompt set", found, prompts)
+            for checksum in of_models:
+                yield from _differs("prompt set", checksum, prompts)
 
 
 def _plugins(judges: Collection[JudgeInfo]) -> Iterator[str]:
@@ -450,15 +452,15 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
 def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
     """Compare what was metered with the calls in the run's ledger."""
     try:
-        wanted = published_of(store)
+        metering = published_of(store)
     except ConfigError as error:
         yield error.message
         return
-    if PARTICIPANT_USAGE in wanted and UNASSIGNED not in as_mapping(detail.get(PARTICIPANT_USAGE)):
+    if PARTICIPANT_USAGE in metering and UNASSIGNED not in as_mapping(detail.get(PARTICIPANT_USAGE)):
         # Older versions did not count them.
-        del wanted[PARTICIPANT_USAGE][UNASSIGNED]
+        del metering[PARTICIPANT_USAGE][UNASSIGNED]
     for key in (PARTICIPANT_COST, PARTICIPANT_USAGE):
-        yield from _differs(f"results.json: {key}", detail.get(key), wanted.get(key))
+        yield from _differs(f"results.json: {key}", detail.get(key), metering.get(key))
 
 
 def _labelled(detail: Mapping[str, Any], store: RunStore) -> tuple[list[str], list[str]]:
@@ -478,15 +480,15 @@ def _labelled(detail: Mapping[str, Any], store: RunStore) -> tuple[list[str], li
         )
     except ConfigError as error:
         return [error.message], []
-    made = then.correction.published() if then.correction else {}
+    corrected = then.correction.published() if then.correction else {}
     mismatches = [
         mismatch
         for key in (CORRECTED, LABELS_KEY)
         if stored
-        for mismatch in _differs(f"results.json: {key}", stored.get(key), made.get(key))
+        for mismatch in _differs(f"results.json: {key}", stored.get(key), corrected.get(key))
     ]
     later = now.correction.published() if now.correction else {}
-    notes = [*now.notes, *(["labels made since results.json was written are not in it"] if later != made else [])]
+    notes = [*now.notes, *(["labels made since results.json was written are not in it"] if later != corrected else [])]
     return mismatches, notes
 
 
@@ -510,28 +512,30 @@ def _detail(
         role="", participant_ids={}, results=results, provenance={}, excluded=excluded_by_scenario(run)
     )
     # Round-tripped, as when read from a file: a surrogate pair becomes one character.
-    made = json.loads(json.dumps(submission["results"][0]["detail"]))
-    entries = made.pop("tasks")
-    del made["provenance"]
+    own_detail = json.loads(json.dumps(submission["results"][0]["detail"]))
+    entries = own_detail.pop("tasks")
+    del own_detail["provenance"]
     if is_older:
         # Older versions recorded fewer counts.
-        levels = made["by_level"].items()
-        made["by_level"] = {name: {key: counts[key] for key in counts if key in detail} for name, counts in levels}
-        made = {key: value for key, value in made.items() if key in detail}
-    for key, value in ({EXCLUDED: None} | made).items():
+        levels = own_detail["by_level"].items()
+        own_detail["by_level"] = {
+            name: {key: counts[key] for key in counts if key in detail} for name, counts in levels
+        }
+        own_detail = {key: value for key, value in own_detail.items() if key in detail}
+    for key, value in ({EXCLUDED: None} | own_detail).items():
         yield from _differs(f"results.json: {key}", detail.get(key), value)
     by_id = dict(stored)
     if isinstance(listed, list) and len(by_id) < len(listed):
         yield f"results.json: tasks: {len(listed)} entries with {counted(len(by_id), 'different id')}"
     for entry in entries:
         name = TaskEntry.read(entry).key
-        found = by_id.pop(_key(entry), None)
-        if found is None:
+        own_entry = by_id.pop(_key(entry), None)
+        if own_entry is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        expected = {*found} if is_older else {*found, *entry}
+        expected = {*own_entry} if is_older else {*own_entry, *entry}
         for key in sorted(expected):
-            yield from _differs(f"results.json: {name}: {key}", found.get(key), entry.get(key))
+            yield from _differs(f"results.json: {name}: {key}", own_entry.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
 
 

@@ -27,7 +27,7 @@ class EpisodeFindings:
     def of(cls, store: RunStore, run: Mapping[str, Any], tasks: Sequence[TaskStore]) -> "EpisodeFindings":
         """Those of a run, of which `tasks` are on disk."""
         has_ended = {task.folder: (task.folder / "result.json").exists() for task in tasks}
-        ended = [task for task in tasks if has_ended[task.folder]]
+        ended_tasks = [task for task in tasks if has_ended[task.folder]]
         unfinished = [task for task in tasks if not has_ended[task.folder]]
         played = [task for task in unfinished if is_open(task)]
         notes = [f"{counted(len(unfinished) - len(played), 'episode')} without an end: interrupted"]
@@ -45,7 +45,7 @@ class EpisodeFindings:
                 mismatches += _miscounted(store, counts)
         asked = as_mapping(as_mapping(run.get("request")).get("tasks"))
         said = tuple(note for note in notes if not note.startswith("0 "))
-        return cls(ended, unfinished, tuple(mismatches), said, asked)
+        return cls(ended_tasks, unfinished, tuple(mismatches), said, asked)
 
     def other_tasks(self, summaries: Sequence[TaskSummary]) -> Iterator[str]:
         """Episodes of other tasks than those of the request."""

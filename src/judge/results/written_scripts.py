@@ -58,12 +58,12 @@ def write_script(
         raise ConfigError(f"{trajectory.folder}: no steps were recorded", remedy="name an attempt that WABE recorded")
     busy = _steps_with_requests(trajectory)
     after = {step.index: later for step, later in zip(trajectory.steps, trajectory.observations[1:], strict=False)}
-    kept = [
+    remaining = [
         step
         for step in trajectory.steps
         if _is_done(step) and (everything or _has_effect(step, after.get(step.index), busy))
     ]
-    steps = [_written(step, trajectory) for step in kept]
+    steps = [_script_entry(step, trajectory) for step in remaining]
     steps += _end(trajectory)
     if dates:
         steps = [_with_placeholders(step, dates) for step in steps]
@@ -82,12 +82,12 @@ def query_for(snapshot: Snapshot, node: Node) -> ElementQuery:
     ]
     alike = [(query, elements_for(snapshot, query)) for query in (*queries, ElementQuery(role=node.role))]
     # Where several remain, the fewest; of equals, the plainest one, which comes first.
-    query, found = min((each for each in alike if node in each[1]), key=lambda each: len(each[1]))
-    return query.model_copy(update={"nth": found.index(node)})
+    query, matching = min((each for each in alike if node in each[1]), key=lambda each: len(each[1]))
+    return query.model_copy(update={"nth": matching.index(node)})
 
 
 def _names_of(snapshot: Snapshot, node: Node) -> Iterator[str | None]:
-    # What a field holds is no name.
+    # The value of a field is not its name.
     name = node.name if node.role in FIELDS else written_name(snapshot, node)
     if name and len(name) <= _MAX_NAME_CHARS:
         yield name
@@ -104,9 +104,9 @@ def _surroundings(snapshot: Snapshot, node: Node) -> Iterator[ElementQuery]:
             continue
         names = [outer.name] if outer.name else [None, *_texts_in(snapshot, outer)]
         queries = (ElementQuery(role=outer.role, name=name) for name in names)
-        found = next((query for query in queries if places_for(snapshot, query) == [outer]), None)
-        if found is not None:
-            yield found
+        outer_query = next((query for query in queries if places_for(snapshot, query) == [outer]), None)
+        if outer_query is not None:
+            yield outer_query
 
 
 def _texts_in(snapshot: Snapshot, outer: Node) -> list[str]:
@@ -133,12 +133,12 @@ def _has_effect(step: Step, after: Step | None, busy: frozenset[int]) -> bool:
     """Whether the page or the network shows anything of the action; unknown counts as an effect."""
     if after is None or step.snapshot_sha256 is None or after.snapshot_sha256 is None or step.asked is not None:
         return True
-    seen = [
+    states_after = [
         (each.snapshot_sha256, each.screenshot_sha256, each.url, each.title, each.dialog, each.tabs)
         for each in (step, after)
     ]
     happened = after.navigations or after.downloads or after.vanished or after.refused
-    return seen[0] != seen[1] or bool(happened) or after.index in busy
+    return states_after[0] != states_after[1] or bool(happened) or after.index in busy
 
 
 def _steps_with_requests(trajectory: Trajectory) -> frozenset[int]:
@@ -154,7 +154,7 @@ def _steps_with_requests(trajectory: Trajectory) -> frozenset[int]:
 # --- What is written ---
 
 
-def _written(step: Step, trajectory: Trajectory) -> dict[str, Any]:
+def _script_entry(step: Step, trajectory: Trajectory) -> dict[str, Any]:
     assert step.action is not None
     assert step.outcome is not None
     tool, params, refs = step.action.tool, step.action.params, iter(step.outcome.refs)
@@ -162,21 +162,21 @@ def _written(step: Step, trajectory: Trajectory) -> dict[str, Any]:
     naming = {*TARGETS, *OLDER_NAMES, *DESCRIPTIONS, "fields"}
     # Of a site's tool, the name is what is called.
     plain = {key: value for key, value in params.items() if key not in naming or tool == SITE_TOOL}
-    given = {OLDER_NAMES.get(key, key) for key in params}
-    if tool in (_CLICK_XY, _TYPE) and "target" not in given:
+    param_names = {OLDER_NAMES.get(key, key) for key in params}
+    if tool in (_CLICK_XY, _TYPE) and "target" not in param_names:
         return _at_point(tool, plain, snapshot, next(refs, ""))
-    found: dict[str, Any] = {"tool": tool}
-    if "target" in given:
-        found |= _query(snapshot, next(refs, ""), step)
-    if "startTarget" in given:
-        found |= {key: _query(snapshot, next(refs, ""), step) for key in ("start", "end")}
+    entry_table: dict[str, Any] = {"tool": tool}
+    if "target" in param_names:
+        entry_table |= _query(snapshot, next(refs, ""), step)
+    if "startTarget" in param_names:
+        entry_table |= {key: _query(snapshot, next(refs, ""), step) for key in ("start", "end")}
     if "fields" in params:
         fields = as_mappings(params["fields"] if isinstance(params["fields"], list) else [params["fields"]])
-        found["fields"] = [
+        entry_table["fields"] = [
             {**_query(snapshot, next(refs, ""), step), **without_none(value=field.get("value"), type=field.get("type"))}
             for field in fields
         ]
-    return found | ({"params": plain} if plain else {})
+    return entry_table | ({"params": plain} if plain else {})
 
 
 def _at_point(tool: str, params: Mapping[str, Any], snapshot: Snapshot, ref: str) -> dict[str, Any]:

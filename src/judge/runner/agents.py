@@ -16,7 +16,7 @@ from judge.runner.person import for_a_person, note_for
 from judge.scenario.models import EXAMPLES, PORT, Endpoint, ParticipantEntry, Scenario
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
-from shared.fields import at_most, closest, did_you_mean, shown
+from shared.fields import at_most, closest, did_you_mean, printable
 from shared.files import decode, parse_toml, read_errors
 from shared.participants import HUMAN, list_participants
 from shared.validation import validated
@@ -115,7 +115,7 @@ def read_agent(text: str) -> Agent:
     if re.search(r"[\s/\\]", text):
         return _command(text)
     remedy = f"{closest(text, list_participants())}give {SIX_FORMS}"
-    raise ConfigError(f"--agent {shown(text)} is not an agent", remedy=remedy)
+    raise ConfigError(f"--agent {printable(text)} is not an agent", remedy=remedy)
 
 
 def _exists(text: str, is_kind: Callable[[Path], bool]) -> bool:
@@ -130,15 +130,15 @@ def _command(text: str) -> AgentCommand:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ConfigError(f"--agent {shown(text)}: {str(error).lower()}", remedy="close the quotes") from None
+        raise ConfigError(f"--agent {printable(text)}: {str(error).lower()}", remedy="close the quotes") from None
     is_usable = "\0" not in text and any(PORT in word for word in words[1:])
-    _require(is_usable, text, f"is no folder and no file, and a command needs {PORT}", f"give {SIX_FORMS}")
+    _require(is_usable, text, f"is neither a folder nor a file, and a command needs {PORT}", f"give {SIX_FORMS}")
     return AgentCommand(text)
 
 
 def _require(is_good: object, text: str, problem: str, remedy: str) -> None:
     if not is_good:
-        raise ConfigError(f"--agent {shown(text)} {problem}", remedy=remedy)
+        raise ConfigError(f"--agent {printable(text)} {problem}", remedy=remedy)
 
 
 def line_ups(texts: Iterable[str], roles: Sequence[str]) -> list[tuple[str, ...]]:
@@ -160,9 +160,9 @@ def _divided(text: str, roles: Sequence[str]) -> tuple[str, str]:
         if text.startswith(f"{role}="):
             return role, text.removeprefix(f"{role}=")
     if len(roles) > 1:
-        names = ", ".join(map(shown, roles))
+        names = ", ".join(map(printable, roles))
         raise ConfigError(
-            f"--agent {shown(text)} does not say for which role", remedy=f"write ROLE=AGENT; roles: {names}"
+            f"--agent {printable(text)} does not say for which role", remedy=f"write ROLE=AGENT; roles: {names}"
         )
     return roles[0], text
 
@@ -178,12 +178,12 @@ def _each(text: str) -> list[str]:
 
 def agents_of(texts: Iterable[str], roles: Sequence[str]) -> dict[str, Agent]:
     """The agents of one run by role, from its `--agent [ROLE=]AGENT`. Raises `ConfigError`."""
-    found = dict[str, Agent]()
+    agents = dict[str, Agent]()
     for text in texts:
         role, agent = _divided(text, roles)
-        _require(role not in found, text, f"is the second one for {shown(role)}", "give one agent for each role")
-        found[role] = read_agent(agent)
-    return found
+        _require(role not in agents, text, f"is the second one for {printable(role)}", "give one agent for each role")
+        agents[role] = read_agent(agent)
+    return agents
 
 
 def label_of(agent: Agent) -> str:
@@ -242,7 +242,7 @@ def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig) 
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)
     entries = _entries(agent)
     if len(entries) > 1:
-        names = ", ".join(shown(entry.role) for entry in entries)
+        names = ", ".join(printable(entry.role) for entry in entries)
         raise ConfigError(f"--agent {agent.path} has {len(entries)} agents", remedy=f"add :NAME; names: {names}")
     entry = entries[0].model_copy(update={"role": role})
     if entry.cmd is not None:
@@ -290,12 +290,12 @@ def _entries(agent: AgentFolder | AgentsFile) -> tuple[ParticipantEntry, ...]:
     known = {key: tables[key] for key in _AgentsFile.model_fields if key in tables}
     entries = validated(_FILE, known, path, toml=text, examples=EXAMPLES).participants
     only = agent.only if isinstance(agent, AgentsFile) else None
-    found = tuple(entry for entry in entries if only in (None, entry.role))
-    if not found:
+    matching_entries = tuple(entry for entry in entries if only in (None, entry.role))
+    if not matching_entries:
         names = [entry.role for entry in entries]
-        raise ConfigError(f"{path}: no agent {shown(only)}", remedy=did_you_mean(only, names))
-    for entry in found:
+        raise ConfigError(f"{path}: no agent {printable(only)}", remedy=did_you_mean(only, names))
+    for entry in matching_entries:
         if (entry.cmd, entry.image, entry.endpoint) == (None, None, None):
             remedy = "add endpoint (it is running), image, or cmd with endpoint"
-            raise ConfigError(f"{path}: agent {shown(entry.role)} cannot be reached", remedy=remedy)
-    return found
+            raise ConfigError(f"{path}: agent {printable(entry.role)} cannot be reached", remedy=remedy)
+    return matching_entries

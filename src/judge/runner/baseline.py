@@ -56,7 +56,7 @@ class BaselineComparison(Record):
 
     def lines(self) -> list[str]:
         """The lines for the user; the first one has the numbers."""
-        found = [
+        text_lines = [
             f"Baseline {self.baseline}: {counted(self.paired, 'task')} scored in both runs, {len(self.gained)} gained,"
             f" {len(self.lost)} lost, p = {self.p:.3g} (McNemar's exact test)"
         ]
@@ -68,10 +68,10 @@ class BaselineComparison(Record):
         ):
             if names:
                 more = f", … {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-                found.append(f"  {what}: {one_line(', '.join(names[:_MAX_NAMED]))}{more}")
+                text_lines.append(f"  {what}: {one_line(', '.join(names[:_MAX_NAMED]))}{more}")
         if self.missing:
-            found.append(f"  not in this run: {counted(self.missing, 'task')} of the baseline")
-        return found
+            text_lines.append(f"  not in this run: {counted(self.missing, 'task')} of the baseline")
+        return text_lines
 
 
 def read_baseline(argument: str, output_dir: Path) -> Baseline:
@@ -93,26 +93,26 @@ def compared(baseline: Baseline, submission: Mapping[str, Any]) -> BaselineCompa
     texts = {entry.task_id: (entry.text, entry.website) for entry in entries}
     before = [_row(entry, texts) for entry in baseline.entries]
     after = [_row(entry, texts) for entry in entries]
-    found: Comparison = compare(before, after)
+    comparison: Comparison = compare(before, after)
     excluded = {entry.task_id for entry in entries if entry.excluded is not None}
     was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
     return BaselineComparison(
         baseline=baseline.name,
-        paired=found.paired,
-        gained=found.gained,
-        lost=found.lost,
+        paired=comparison.paired,
+        gained=comparison.gained,
+        lost=comparison.lost,
         undecided=tuple(
             name
             for name in was
             if was[name].successes
             and name in now
             and not now[name].scored
-            and name not in (*found.changed_tasks, *excluded)
+            and name not in (*comparison.changed_tasks, *excluded)
         ),
         excluded=tuple(name for name in was if name in excluded),
-        changed=found.changed_tasks,
-        missing=found.only_first,
-        p=found.p,
+        changed=comparison.changed_tasks,
+        missing=comparison.only_first,
+        p=comparison.p,
     )
 
 

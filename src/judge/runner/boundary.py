@@ -55,8 +55,8 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
 
 def _suggestion(message: str) -> str:
     """A suggestion for a misspelt choice. The option parser itself only suggests commands and options."""
-    found = re.search(r"'([^']*)' is not one of (.*)", message)
-    close = difflib.get_close_matches(found[1], re.findall(r"'([^']*)'", found[2]), n=1) if found else []
+    match = re.search(r"'([^']*)' is not one of (.*)", message)
+    close = difflib.get_close_matches(match[1], re.findall(r"'([^']*)'", match[2]), n=1) if match else []
     return f" Did you mean '{close[0]}'?" if close else ""
 
 

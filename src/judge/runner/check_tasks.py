@@ -45,15 +45,19 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
         for task in scenario.tasks
         if not task.reference
     }
-    chosen = [task for task in scenario.tasks if task.reference]
-    played = {each.task_id: each for each in await _played(scenario, chosen, settings, today)} if chosen else {}
-    found = over | bare | played
-    return [found[task.task_id] for task in (*scenario.tasks, *scenario.excluded) if task.task_id in found]
+    selection = [task for task in scenario.tasks if task.reference]
+    replays = (
+        {each.task_id: each for each in await _play_tasks(scenario, selection, settings, today)} if selection else {}
+    )
+    outcomes = over | bare | replays
+    return [outcomes[task.task_id] for task in (*scenario.tasks, *scenario.excluded) if task.task_id in outcomes]
 
 
-async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings, today: date) -> list[AttemptOutcome]:
+async def _play_tasks(
+    scenario: Scenario, selection: Sequence[Task], settings: Settings, today: date
+) -> list[AttemptOutcome]:
     scenario = with_addresses(scenario, settings.environ)
-    tasks = with_logins(scenario, chosen, settings.environ)
+    tasks = with_logins(scenario, selection, settings.environ)
     # The trace has the status of the first page.
     changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}
     config = scenario.config.model_copy(update=changes)
@@ -62,15 +66,18 @@ async def _played(scenario: Scenario, chosen: Sequence[Task], settings: Settings
     folder = scenario.path.resolve().parent
     sites = site_members(scenario, settings)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    member = walker_of({task.reference or "" for task in chosen}, folder)
+    member = walker_of({task.reference or "" for task in selection}, folder)
     async with (
         # Which first pages are missing is what is asked.
         rehearsing(scenario, settings, config, [*sites, member], tasks, today=today, requires_pages=False) as rehearsal,
         client_of(member, config) as walker,
     ):
         await rehearsal.play(judge, lambda: nullcontext(walker))
-        found = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in rehearsal.tasks]
-        return [_outcome(task, trajectory, config, today, _dates_of(task, folder, today)) for task, trajectory in found]
+        trajectories = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in rehearsal.tasks]
+        return [
+            _outcome(task, trajectory, config, today, _dates_of(task, folder, today))
+            for task, trajectory in trajectories
+        ]
 
 
 def _dates_of(task: Task, folder: Path, today: date) -> dict[str, str]:
@@ -78,7 +85,7 @@ def _dates_of(task: Task, folder: Path, today: date) -> dict[str, str]:
     script = folder / (task.reference or "")
     with read_errors(script, "keep the script while it is played"):
         texts = [read_text(script), json.dumps(task.dated.template, ensure_ascii=False) if task.dated else ""]
-    return {written: name for text in texts for written, name in written_dates(text, today).items()}
+    return {form: name for text in texts for form, name in written_dates(text, today).items()}
 
 
 def _outcome(
@@ -92,16 +99,16 @@ def _outcome(
     if not pages or trajectory.is_aborted:
         return AttemptOutcome(task_id=task.task_id, error=error)
     first, checks = pages[0], evaluate(trajectory, config.sites)
-    lost = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
-    seen = TaskReading(
+    failed_checks = tuple(one_line(each.description or each.check, 500) for each in checks if not each.passed)
+    reading = TaskReading(
         day=str(today),
-        verdict="unscored" if not checks else "failure" if lost else "success",
-        lost=lost,
+        verdict="unscored" if not checks else "failure" if failed_checks else "success",
+        lost=failed_checks,
         first_url=one_line(undated(first.url, dates), 2000),
         first_title=one_line(undated(first.title, dates), 500),
         addresses=addresses_of(undated(page.url, dates) for page in pages),
     )
-    return AttemptOutcome(task_id=task.task_id, seen=seen, status=first_status(_entries(trajectory), first.url))
+    return AttemptOutcome(task_id=task.task_id, seen=reading, status=first_status(_entries(trajectory), first.url))
 
 
 def _entries(trajectory: Trajectory) -> list[Entry]:

@@ -30,8 +30,8 @@ def configured(start: Start) -> RunConfig:
         where = f"{scenario.path}: [config], key 'secrets'"
         config["secrets"] = tuple(resolved(text, settings.environ, where) for text in secrets)
     if start.is_ours:
-        found = with_addresses(scenario, settings.environ).config
-        config |= {key: value for key in OPERATORS_ADDRESSES if (value := getattr(found, key)) is not None}
+        addressed = with_addresses(scenario, settings.environ).config
+        config |= {key: value for key in OPERATORS_ADDRESSES if (value := getattr(addressed, key)) is not None}
     else:
         config = {key: value for key, value in config.items() if key not in settings_of_the_host(scenario.config)}
     # The judge copies these ids into the submission.
@@ -76,7 +76,7 @@ def check_judge(start: Start, config: RunConfig) -> None:
         raise _with_source(error, start) from None
     if [Path(word).name for word in shlex.split(judge_cmd)[:2]] == ["wabe", "serve"]:
         # Any other command may run the browser elsewhere, such as in a container.
-        find_browser(config.browser_path, judge_settings, wanted=wanted_by(config))
+        find_browser(config.browser_path, judge_settings, build=wanted_by(config))
         require_display(config, judge_settings.environ)
 
 

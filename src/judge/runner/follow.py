@@ -181,14 +181,14 @@ class _Progress:
     def __init__(self, emit: Sink) -> None:
         self._emit = emit
         self._events = EventReader()
-        self._said = ""
+        self._last_prose = ""
 
     def take(self, update: StatusText) -> None:
         for event in self._events.read(update.metadata):
             self._emit(event)
         # A judge that has nothing new may repeat itself, so that the connection stays open.
-        if not self._events.has_read and update.text != self._said:
-            self._said = update.text
+        if not self._events.has_read and update.text != self._last_prose:
+            self._last_prose = update.text
             for line in update.text.splitlines()[:_MAX_SHOWN_LINES]:
                 self._emit(JudgeText(text=line))
 
@@ -206,10 +206,10 @@ def _take(answer: StatusText | ArtifactTexts | Final, outcome: RunOutcome, progr
 
 def _results(texts: tuple[str, ...]) -> list[dict[str, Any]]:
     """The result objects among the texts of an artifact; other texts are prose."""
-    found = []
+    results = []
     for text in texts:
         with suppress(ValueError, RecursionError):
             value = json.loads(text)
             if isinstance(value, dict) and isinstance(value.get("detail"), dict):
-                found.append(value)
-    return found
+                results.append(value)
+    return results

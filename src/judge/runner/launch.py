@@ -111,7 +111,7 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
     """All members in starting order: sites, participants, judge. Raises `ConfigError` for a missing endpoint
     and for an `env` or `headers` that name an unset variable.
     """
-    found = site_members(scenario, settings)
+    members = site_members(scenario, settings)
     for agent in (*scenario.participants, scenario.green_agent):
         if agent.endpoint is None:
             raise ConfigError(
@@ -124,10 +124,10 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
         headers = {}
         if isinstance(agent, ParticipantEntry):
             headers = resolved_headers(agent, settings.environ, scenario.path)
-        found.append(
+        members.append(
             Member(name=agent.role, endpoint=agent.endpoint, cmd=agent.cmd, is_agent=True, env=env, headers=headers)
         )
-    return tuple(found)
+    return tuple(members)
 
 
 def child_environ(
@@ -362,13 +362,13 @@ async def _stop_all(children: list[Child]) -> None:
         await child.stop()
     # Killing a process makes its children ours, so repeat until none is left.
     for _ in range(20 if sys.platform == "linux" else 0):
-        found = psutil.Process().children(recursive=True)
-        if not found:
+        processes = psutil.Process().children(recursive=True)
+        if not processes:
             break
-        for process in found:
+        for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(found, timeout=1)
+        psutil.wait_procs(processes, timeout=1)
 
 
 def log_path(logs: Path, name: str) -> Path:

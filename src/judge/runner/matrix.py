@@ -95,12 +95,14 @@ def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str], key: SealKey
         argument: [each.role for each in load_scenario(path, key=key).participants]
         for argument, path in scenarios.items()
     }
-    chosen = {argument: line_ups(agents, roles[argument]) for argument in scenarios}
-    players = list(dict.fromkeys(line_up for line_ups_of_one in chosen.values() for line_up in line_ups_of_one))
+    line_ups_by_scenario = {argument: line_ups(agents, roles[argument]) for argument in scenarios}
+    players = list(
+        dict.fromkeys(line_up for line_ups_of_one in line_ups_by_scenario.values() for line_up in line_ups_of_one)
+    )
     labels = {
         line_up: "+".join(map(label_of, agents_of(line_up, of).values())) or "-".join(of)
         for argument, of in roles.items()
-        for line_up in chosen[argument]
+        for line_up in line_ups_by_scenario[argument]
     }
     names = dict(zip(scenarios, _unique(map(_set_name, scenarios, scenarios.values())), strict=True))
     players_by_name = dict(zip(players, _unique(labels[each] for each in players), strict=True))
@@ -108,7 +110,7 @@ def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str], key: SealKey
         CellRequest(argument, path, line_up, names[argument], players_by_name[line_up])
         for line_up in players
         for argument, path in scenarios.items()
-        if line_up in chosen[argument]
+        if line_up in line_ups_by_scenario[argument]
     ]
 
 
@@ -118,21 +120,21 @@ def _set_name(argument: str, path: Path) -> str:
 
 def _unique(names: Iterable[str]) -> list[str]:
     """The names, with a number where one is repeated."""
-    seen, found = Counter[str](), []
+    seen, unique = Counter[str](), []
     for name in names:
         seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
-    return found
+        unique.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return unique
 
 
-async def run_matrix(options: RunOptions, asked: Sequence[CellRequest], settings: Settings, console: Console) -> int:
+async def run_matrix(options: RunOptions, requests: Sequence[CellRequest], settings: Settings, console: Console) -> int:
     """Play all cells, or those that are left. Returns the worst exit code; raises `Interrupted` with the command
     that continues.
     """
     _require_possible(options)
-    matrix = _resumed(options, asked) if options.resume else _new(asked)
+    matrix = _resumed(options, requests) if options.resume else _new(requests)
     runs = {each.asked_sha256: each.run_id for each in matrix.cells}
-    cells = {each: _options_of(options, each, runs[each.sha256]) for each in asked}
+    cells = {each: _options_of(options, each, runs[each.sha256]) for each in requests}
     for each in cells.values():
         # Nothing starts before the last cell can.
         make_plan(each, settings)
@@ -142,12 +144,12 @@ async def run_matrix(options: RunOptions, asked: Sequence[CellRequest], settings
     with locked(folder / f".{matrix.matrix_id}.lock", f"matrix {matrix.matrix_id}"):
         with write_errors(f"cannot write under {folder}", "choose another --output-dir or free some space"):
             write_json(folder / f"{matrix.matrix_id}.json", matrix.model_dump(mode="json"))
-        begun = "Resuming matrix" if options.resume else "Matrix"
-        console.out(f"{begun} {matrix.matrix_id}: {counted(len(cells), 'run')}", highlight=False)
+        verb = "Resuming matrix" if options.resume else "Matrix"
+        console.out(f"{verb} {matrix.matrix_id}: {counted(len(cells), 'run')}", highlight=False)
         try:
-            codes = await _played(cells, options.parallel_agents, console)
+            codes = await _play_cells(cells, options.parallel_agents, console)
         except asyncio.CancelledError:
-            remedy = f"resume with: {_resume_command(options, asked, matrix.matrix_id)}"
+            remedy = f"resume with: {_resume_command(options, requests, matrix.matrix_id)}"
             raise Interrupted("interrupted, everything is stopped", remedy=remedy) from None
     _show(cells, codes, matrix, options, console)
     return max(codes.values())
@@ -169,12 +171,12 @@ def _require_possible(options: RunOptions) -> None:
             raise ConfigError(f"{option} {problem}", remedy=remedy)
 
 
-def _options_of(options: RunOptions, asked: CellRequest, run_id: str) -> RunOptions:
+def _options_of(options: RunOptions, cell: CellRequest, run_id: str) -> RunOptions:
     """The options of one cell: its files are in the folders that the options name. Raises `ConfigError`."""
     own: dict[str, Any] = {
-        "scenario": asked.path,
-        "agent": asked.agents,
-        "command": (*options.command, asked.argument),
+        "scenario": cell.path,
+        "agent": cell.agents,
+        "command": (*options.command, cell.argument),
         "cell": run_id,
         "resume": None,
         "parallel_agents": 1,
@@ -183,49 +185,50 @@ def _options_of(options: RunOptions, asked: CellRequest, run_id: str) -> RunOpti
         own["display"] = "plain"
     for name, ending in (("output", ".json"), ("junit", ".xml")):
         if (folder := options.value(name)) is not None:
-            own[name] = folder / f"{asked.file}{ending}"
+            own[name] = folder / f"{cell.file}{ending}"
             with write_errors(f"--{name} {folder}", "with several runs it names a folder"):
                 folder.mkdir(parents=True, exist_ok=True)
                 require_writable(own[name])
     if options.baseline is not None:
-        own["baseline"] = str(Path(options.baseline) / f"{asked.file}.json")
+        own["baseline"] = str(Path(options.baseline) / f"{cell.file}.json")
         if not Path(own["baseline"]).is_file():
             remedy = "with several runs, name a folder that --output has written"
-            raise ConfigError(f"--baseline {options.baseline}: {asked.file}.json is missing", remedy=remedy)
+            raise ConfigError(f"--baseline {options.baseline}: {cell.file}.json is missing", remedy=remedy)
     return options.model_copy(update=own)
 
 
-def _new(asked: Sequence[CellRequest]) -> Matrix:
+def _new(requests: Sequence[CellRequest]) -> Matrix:
     cells = tuple(
-        Cell(scenario=each.scenario, agent=each.agent, asked_sha256=each.sha256, run_id=new_run_id()) for each in asked
+        Cell(scenario=each.scenario, agent=each.agent, asked_sha256=each.sha256, run_id=new_run_id())
+        for each in requests
     )
     return Matrix(matrix_id=new_run_id(), started_at=time.time(), cells=cells)
 
 
-def _resumed(options: RunOptions, asked: Sequence[CellRequest]) -> Matrix:
+def _resumed(options: RunOptions, cells: Sequence[CellRequest]) -> Matrix:
     """The matrix that `--resume` names, or the newest unfinished one of these cells. Raises `ConfigError`."""
-    wanted = {each.sha256 for each in asked}
+    digests = {each.sha256 for each in cells}
     if options.resume == "latest":
         for matrix in reversed(_stored(options.output_dir)):
             is_left = any(not is_finished(RunStore(options.output_dir, each.run_id)) for each in matrix.cells)
-            if is_left and {each.asked_sha256 for each in matrix.cells} == wanted:
+            if is_left and {each.asked_sha256 for each in matrix.cells} == digests:
                 return matrix
         raise ConfigError(
-            f"no unfinished matrix of these {len(wanted)} runs under {options.output_dir / 'matrices'}",
+            f"no unfinished matrix of these {len(digests)} runs under {options.output_dir / 'matrices'}",
             remedy="repeat its scenarios and agents, or start a new one without --resume",
         )
-    found = find_matrix(options.resume or "", options.output_dir)
-    if found is None:
+    stored = find_matrix(options.resume or "", options.output_dir)
+    if stored is None:
         raise ConfigError(
-            f"--resume {options.resume} is no matrix under {options.output_dir / 'matrices'}",
-            remedy=f"this command asks for {len(wanted)} runs: give the id of their matrix, or one scenario and agent",
+            f"--resume: no matrix {options.resume} under {options.output_dir / 'matrices'}",
+            remedy=f"this command asks for {len(digests)} runs: give the id of their matrix, or one scenario and agent",
         )
-    if {each.asked_sha256 for each in found.cells} != wanted:
-        listed = ", ".join(f"{each.scenario} × {each.agent}" for each in found.cells)
+    if {each.asked_sha256 for each in stored.cells} != digests:
+        cells_text = ", ".join(f"{each.scenario} × {each.agent}" for each in stored.cells)
         raise ConfigError(
-            f"matrix {found.matrix_id} has other scenarios or agents: {listed}", remedy="repeat those of its start"
+            f"matrix {stored.matrix_id} has other scenarios or agents: {cells_text}", remedy="repeat those of its start"
         )
-    return found
+    return stored
 
 
 def find_matrix(matrix_id: str, output_dir: Path) -> Matrix | None:
@@ -241,11 +244,11 @@ def find_matrix(matrix_id: str, output_dir: Path) -> Matrix | None:
 
 def _stored(output_dir: Path) -> list[Matrix]:
     """All matrices that can be read, oldest first."""
-    found = []
+    stored_matrices = []
     for path in sorted((output_dir / "matrices").glob("*.json")):
         with suppress(OSError, ValueError, ValidationError):
-            found.append(_read(path))
-    return sorted(found, key=lambda each: each.started_at)
+            stored_matrices.append(_read(path))
+    return sorted(stored_matrices, key=lambda each: each.started_at)
 
 
 def _read(path: Path) -> Matrix:
@@ -255,14 +258,16 @@ def _read(path: Path) -> Matrix:
     return matrix
 
 
-def _resume_command(options: RunOptions, asked: Iterable[CellRequest], matrix_id: str) -> str:
-    words = [*options.command, *dict.fromkeys(each.argument for each in asked)]
+def _resume_command(options: RunOptions, cells: Iterable[CellRequest], matrix_id: str) -> str:
+    words = [*options.command, *dict.fromkeys(each.argument for each in cells)]
     if options.output_dir != DEFAULT_OUTPUT_DIR:
         words += ["--output-dir", str(options.output_dir)]
     return shlex.join([*words, *options.words(lambda each: each.option.is_repeated), "--resume", matrix_id])
 
 
-async def _played(cells: Mapping[CellRequest, RunOptions], at_once: int, console: Console) -> dict[CellRequest, int]:
+async def _play_cells(
+    cells: Mapping[CellRequest, RunOptions], at_once: int, console: Console
+) -> dict[CellRequest, int]:
     """The exit code of each cell. Agents are played one after the other, or some of them at once."""
     slots, codes = asyncio.Semaphore(at_once), dict[CellRequest, int]()
 
@@ -280,11 +285,11 @@ async def _played(cells: Mapping[CellRequest, RunOptions], at_once: int, console
     return codes
 
 
-async def _play(asked: CellRequest, options: RunOptions, console: Console, *, is_alone: bool) -> int:
+async def _play(cell: CellRequest, options: RunOptions, console: Console, *, is_alone: bool) -> int:
     """Play a cell in a process of its own. Alone, it has the terminal; otherwise its lines are shown with its name."""
-    name = f"{asked.scenario} × {asked.agent}"
+    name = f"{cell.scenario} × {cell.agent}"
     if options.display == "json":
-        print_json(console, "cell", scenario=asked.scenario, agent=asked.agent, run_id=options.cell)
+        print_json(console, "cell", scenario=cell.scenario, agent=cell.agent, run_id=options.cell)
     else:
         console.out(f"\n{name}: run {options.cell}" if is_alone else f"{name} | run {options.cell}", highlight=False)
     pipe = None if is_alone else asyncio.subprocess.PIPE
@@ -307,7 +312,7 @@ async def _play(asked: CellRequest, options: RunOptions, console: Console, *, is
         await process.wait()
     finally:
         if process.returncode is None:
-            await asyncio.shield(_ended(process))
+            await asyncio.shield(_stop_cell(process))
     # Killed by a signal: something was lost.
     return EXIT_LOST if process.returncode is None or process.returncode < 0 else process.returncode
 
@@ -319,7 +324,7 @@ async def _lines_of(process: asyncio.subprocess.Process) -> AsyncIterator[str]:
             yield line.decode("utf-8", "replace").rstrip()
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _stop_cell(process: asyncio.subprocess.Process) -> None:
     """Stop a cell, which then stops what it has started."""
     with suppress(ProcessLookupError):
         process.terminate()
@@ -340,12 +345,12 @@ def _show(
 ) -> None:
     figures = {each: figures_of(RunStore(options.output_dir, own.cell or "")) for each, own in cells.items()}
     if options.display == "json":
-        listed = [
+        cell_rows = [
             {"scenario": each.scenario, "agent": each.agent, "run_id": own.cell, "exit_code": codes[each]}
             for each, own in cells.items()
         ]
-        print_json(console, "matrix", matrix_id=matrix.matrix_id, exit_code=max(codes.values()), cells=listed)
-    rows = [(each.agent, each.scenario, found) for each, found in figures.items()]
+        print_json(console, "matrix", matrix_id=matrix.matrix_id, exit_code=max(codes.values()), cells=cell_rows)
+    rows = [(each.agent, each.scenario, figure) for each, figure in figures.items()]
     print_table(console, rows)
     if max(codes.values()):
         console.out(

@@ -60,9 +60,9 @@ def print_table(console: Console, rows: Sequence[tuple[str, str, CellFigures | N
     by_agent: dict[str, dict[str, CellFigures | None]] = {}
     for agent, name, figures in rows:
         by_agent.setdefault(agent, {})[name] = figures
-    for agent, found in by_agent.items():
-        who = dict.fromkeys(figures.player for figures in found.values() if figures is not None)
-        cells = [_cell(found.get(name)) if name in found else "" for name in sets]
+    for agent, agent_figures in by_agent.items():
+        who = dict.fromkeys(figures.player for figures in agent_figures.values() if figures is not None)
+        cells = [_cell(agent_figures.get(name)) if name in agent_figures else "" for name in sets]
         table.add_row("\n".join([agent, *(one_line(each, 60) for each in who)]), *cells)
     # In a file or pipe, nothing is cut or folded.
     if not console.is_terminal:
@@ -74,8 +74,10 @@ def _cell(figures: CellFigures | None) -> str:
     if figures is None:
         return "no result"
     rate = figures.rate
-    lost = "" if rate.rate is None or rate.is_complete else ", incomplete"
-    share = "not scored" if rate.rate is None else f"{rate.rate:.1f} % ({rate.low:.1f} to {rate.high:.1f}){lost}"
+    incomplete_note = "" if rate.rate is None or rate.is_complete else ", incomplete"
+    share = (
+        "not scored" if rate.rate is None else f"{rate.rate:.1f} % ({rate.low:.1f} to {rate.high:.1f}){incomplete_note}"
+    )
     cost = " + ".join(_per_success((figures.agent_cost, figures.judge_cost), rate.counts["success"]))
     minutes, seconds = divmod(round(figures.duration_s), 60)
     return f"{share}\n{cost}, {minutes}:{seconds:02d}"

@@ -64,12 +64,12 @@ async def while_metered(work: Coroutine[Any, Any, T], children: Sequence[Child])
         await asyncio.wait((working, ending))
 
 
-def without_meter(plan: Plan, lost: MeterLost) -> WabeError:
+def without_meter(plan: Plan, error: MeterLost) -> WabeError:
     """The error that ends a run without its meter. Withdraws the zero scores that this may have caused."""
     if plan.store is None or not plan.store.has_begun:
-        return WabeError(lost.message)
+        return WabeError(error.message)
     try:
-        withdraw_since(plan.store, lost.noticed - _NOTICED_S, lost.message)
+        withdraw_since(plan.store, error.noticed - _NOTICED_S, error.message)
     except ConfigError as caught:
-        return WabeError(f"{lost.message}; the run cannot be resumed: {caught}")
-    return WabeError(lost.message, remedy=f"resume with: {resume_command(plan.options, plan.store)}")
+        return WabeError(f"{error.message}; the run cannot be resumed: {caught}")
+    return WabeError(error.message, remedy=f"resume with: {resume_command(plan.options, plan.store)}")

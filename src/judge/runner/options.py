@@ -194,8 +194,8 @@ class RunOptions(Record):
     def with_environment(self, settings: "Settings") -> Self:
         """With what the environment sets, where the option is absent."""
         variables = {each.name: each.option.variable for each in declared_options() if each.option.variable}
-        found = {name: self.value(name) or getattr(settings, variable) for name, variable in variables.items()}
-        return self.model_copy(update={name: value for name, value in found.items() if value})
+        values = {name: self.value(name) or getattr(settings, variable) for name, variable in variables.items()}
+        return self.model_copy(update={name: value for name, value in values.items() if value})
 
     def words(self, is_meant: Callable[["DeclaredOption"], bool]) -> list[str]:
         """The options that are set and meant, as command line arguments."""
@@ -239,11 +239,11 @@ class DeclaredOption(NamedTuple):
 
 def declared_options() -> list[DeclaredOption]:
     """All options, in the order of help."""
-    listed = list(_declared(RunOptions))
+    options = list(_declared(RunOptions))
     for each in _declared(RunConfig):
-        places = [place for place, other in enumerate(listed) if other.name == each.option.before]
-        listed.insert(places[0] if places else len(listed), each)
-    return listed
+        places = [place for place, other in enumerate(options) if other.name == each.option.before]
+        options.insert(places[0] if places else len(options), each)
+    return options
 
 
 def _declared(model: type[RunConfig | RunOptions]) -> Iterator[DeclaredOption]:

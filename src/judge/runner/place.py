@@ -58,7 +58,7 @@ def launch_of(start: Start, members: Sequence[Member]) -> Launch:
     """The processes of the run, for its record."""
     scenario, options, settings = start.declared, start.options, start.settings
     env = {member.name: member.env for member in members}
-    chosen = {"WABE_PARTICIPANT_MODEL": options.participant_model} if options.participant_model else {}
+    variables = {"WABE_PARTICIPANT_MODEL": options.participant_model} if options.participant_model else {}
 
     def agent(entry: AgentEntry) -> LaunchedProcess:
         if entry.cmd is None:
@@ -68,7 +68,7 @@ def launch_of(start: Start, members: Sequence[Member]) -> Launch:
             cmd_sha256=_sha256(entry.cmd),
             endpoint=entry.endpoint if start.has_moved else None,
             env_sha256=_sha256(json.dumps(entry.env, sort_keys=True)) if entry.env else None,
-            model=Settings.from_environ({**settings.environ, **chosen, **env[entry.role]}).participant_model,
+            model=Settings.from_environ({**settings.environ, **variables, **env[entry.role]}).participant_model,
         )
 
     path = scenario.path.resolve()

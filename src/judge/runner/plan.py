@@ -213,8 +213,8 @@ def _place(start: Start, choice: PlayChoice) -> _RunTarget:
         tasks = tasks[: config.num_instances]
         shard = shard_of(start.options.shards, start.settings.environ)
         # As the judges count them: a task under attack is a task of its own.
-        played = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
-        shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(played))})
+        tasks_planned = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+        shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks_planned))})
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
         launch = launch.model_copy(update={"shard": shard})
     store, resumes = store_of(start, launch)
@@ -258,17 +258,17 @@ def require_as_planned(plan: Plan) -> None:
     """Raises `WabeError` unless the run that was merged from shards is the one that was planned, as a whole."""
     assert plan.store is not None
     assert plan.draft is not None
-    found = differences(plan.store, _compared(plan.draft), unknown=_known_to_the_judge(plan.draft))
-    if found:
+    changes = differences(plan.store, _compared(plan.draft), unknown=_known_to_the_judge(plan.draft))
+    if changes:
         raise WabeError(
-            f"the shards of run {plan.store.run_id} did not play what this command asks for:\n  " + "\n  ".join(found)
+            f"the shards of run {plan.store.run_id} did not play what this command asks for:\n  " + "\n  ".join(changes)
         )
 
 
 def _compared(draft: RequestDraft) -> dict[str, Any]:
     """The parts of the request that can affect a result, as the judge will record them."""
     config = draft.config
-    mine = slice_of(draft.played, config.shard_index, config.num_shards, instances=config.num_instances)
+    mine = slice_of(draft.tasks_to_play, config.shard_index, config.num_shards, instances=config.num_instances)
     return compared_parts(draft.participants, config, mine, launch=draft.launch)
 
 

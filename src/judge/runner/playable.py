@@ -81,9 +81,9 @@ async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], 
     async with routed_client({}, **options) as client, routed_client(routes, **options) as routed:
 
         async def look(url: str) -> None:
-            chosen = routed if started[origin_of(url)].routes else client
+            fetcher = routed if started[origin_of(url)].routes else client
             try:
-                async with chosen.stream("GET", url) as response:
+                async with fetcher.stream("GET", url) as response:
                     if response.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                         missing.append(url)
             except (httpx.HTTPError, httpx.InvalidURL):

@@ -111,10 +111,12 @@ async def rehearsing(
                 await require_first_pages(members, tasks, config)
             states = await accounts.first({member.site for member in members}, found.addresses)
             # The others log in again after each reset.
-            kept = {site: state for site, state in states.items() if site not in restarts}
+            states_left = {site: state for site, state in states.items() if site not in restarts}
             resets = {"site_resets": scenario.resets, "site_restarts": restarts or None}
             changes = {**resets, "site_instances": found.addresses}
-            yield Rehearsal(store, children, pool, accounts.applied(tasks, kept), config.model_copy(update=changes))
+            yield Rehearsal(
+                store, children, pool, accounts.applied(tasks, states_left), config.model_copy(update=changes)
+            )
 
 
 def client_of(member: Member, config: RunConfig) -> ParticipantClient:
@@ -129,8 +131,8 @@ def client_of(member: Member, config: RunConfig) -> ParticipantClient:
 
 def walker_of(references: Collection[str], folder: Path) -> Member:
     """The participant that plays these reference scripts, on a free port."""
-    with ExitStack() as held:
-        port = free_port(held)
+    with ExitStack() as resources:
+        port = free_port(resources)
     scripts = os.pathsep.join(str(folder / each) for each in sorted(set(references)))
     cmd = f"wabe participant replay --script {shlex.quote(scripts)} --host 127.0.0.1 --port {port}"
     return Member(name="the reference scripts", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)

@@ -124,12 +124,12 @@ async def linger(plan: Plan, console: Console) -> None:
         return
     place = urlsplit(endpoint)
 
-    def told(address: str) -> None:
+    def on_ready(address: str) -> None:
         console.out(f"The live page stays at {address} until Ctrl-C.", highlight=False)
 
     try:
         sock = listen(place.hostname or "127.0.0.1", place.port or 80)
-        await serve_run(plan.store, sock, told, takes_signals=False)
+        await serve_run(plan.store, sock, on_ready, takes_signals=False)
     except asyncio.CancelledError:
         pass
     except WabeError as error:
@@ -241,13 +241,13 @@ async def _play(
 
 def _settled(store: RunStore) -> list[dict[str, Any]]:
     """The entries of the tasks that an earlier start settled, without looking at their evidence."""
-    found = []
+    settled = []
     for task in store.tasks():
         with suppress(TrajectoryError, OSError):
             attempt = Attempt.from_json(read_result(task.folder), source=str(task.folder))
             if attempt.verdict is not None and attempt.outcome in ("success", "failure"):
-                found.append(TaskSummary.of(attempt).entry)
-    return found
+                settled.append(TaskSummary.of(attempt).entry)
+    return settled
 
 
 def _unusable(error: UnusableParticipant, plan: Plan, logs: Path) -> WabeError:
@@ -294,8 +294,10 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     _write_junit(submission, plan, page)
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
-        kept = f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
-        console.out(f"{kept}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
+        results_line = (
+            f"Results: {options.output}" if options.output else "Results: not kept here (--output FILE keeps them)"
+        )
+        console.out(f"{results_line}. The judge at {plan.members[-1].endpoint} keeps the run{run_id}.", highlight=False)
     else:
         if code == EXIT_LOST and _is_worth_resuming(submission) and store.read_run():
             console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
@@ -351,14 +353,14 @@ def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) 
     """The run against its baseline, if there is one; shown, in every display mode if that fails the run."""
     if plan.baseline is None:
         return None
-    found = compared(plan.baseline, submission)
-    is_worse = found.is_worse(plan.options.baseline_p)
-    for line in found.lines():
+    comparison = compared(plan.baseline, submission)
+    is_worse = comparison.is_worse(plan.options.baseline_p)
+    for line in comparison.lines():
         if is_worse:
             _tell_problem(console, line)
         else:
             console.out(line, highlight=False)
-    return found
+    return comparison
 
 
 def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
@@ -375,7 +377,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     try:
         has_tasks = next(store.tasks(), None) is not None
         with console.status("Writing the report"):
-            page = _made(store) if has_tasks else None
+            page = _write_report(store) if has_tasks else None
     except WabeError as error:
         _tell_problem(console, f"No report: {error}", style="")
         return None
@@ -387,7 +389,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
     return page
 
 
-def _made(store: RunStore) -> Path:
+def _write_report(store: RunStore) -> Path:
     """The report; for a sealed task set, in a CI service, the one without its tasks."""
     is_ci = Settings.from_environ().is_ci
     return make_public_report(store) if is_ci and is_sealed(store) else make_report([store], contents=not is_ci)

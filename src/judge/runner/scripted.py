@@ -69,10 +69,10 @@ async def play_script(
             client_of(member, config) as walker,
         ):
             await rehearsal.play(judge, lambda: nullcontext(walker), archives=archives)
-            played = load_trajectory(rehearsal.store.task(task.task_id).folder)
-            if played.is_aborted:
-                raise ConfigError(f"task {task.task_id} cannot be played: {one_line(played.attempt.error or '', 500)}")
-            return _compared(trajectory.as_task(task), played, config)
+            replay = load_trajectory(rehearsal.store.task(task.task_id).folder)
+            if replay.is_aborted:
+                raise ConfigError(f"task {task.task_id} cannot be played: {one_line(replay.attempt.error or '', 500)}")
+            return _compared(trajectory.as_task(task), replay, config)
 
 
 def _config(config: RunConfig, script: WrittenScript) -> RunConfig:
@@ -82,18 +82,18 @@ def _config(config: RunConfig, script: WrittenScript) -> RunConfig:
     return config.model_copy(update=changes)
 
 
-def _compared(recorded: Trajectory, played: Trajectory, config: RunConfig) -> PlayedScript:
-    before, now = evaluate(recorded, config.sites), evaluate(played, config.sites)
+def _compared(recorded: Trajectory, replay: Trajectory, config: RunConfig) -> PlayedScript:
+    before, now = evaluate(recorded, config.sites), evaluate(replay, config.sites)
     differing = [
-        f"{_said(was)} in the attempt and {_said(is_)} in the script: {one_line(is_.description or is_.check, 300)}"
+        f"{_word(was)} in the attempt and {_word(is_)} in the script: {one_line(is_.description or is_.check, 300)}"
         for was, is_ in zip(before, now, strict=True)
         if was.passed != is_.passed
     ]
-    ends = [_SAME_ENDS.get(each.stop_reason, each.stop_reason) for each in (recorded, played)]
+    ends = [_SAME_ENDS.get(each.stop_reason, each.stop_reason) for each in (recorded, replay)]
     if ends[0] != ends[1]:
         differing.append(f"the attempt ended by {ends[0]}, and the script by {ends[1]}")
-    return PlayedScript(checks=now, stop_reason=played.stop_reason, differing=tuple(differing))
+    return PlayedScript(checks=now, stop_reason=replay.stop_reason, differing=tuple(differing))
 
 
-def _said(assertion: Assertion) -> str:
+def _word(assertion: Assertion) -> str:
     return {True: "passed", False: "failed", None: "undecided"}[assertion.passed]

@@ -112,9 +112,9 @@ class SiteLogins:
 
     def _applied(self, task: Task, states: dict[str, StorageState]) -> Task:
         area = self._scenario.config.sites.of(task)
-        found = [state for endpoint, state in states.items() if area.holds(endpoint)]
-        if not found or not self.concerns(task.task_id):
+        states_in_area = [state for endpoint, state in states.items() if area.holds(endpoint)]
+        if not states_in_area or not self.concerns(task.task_id):
             return task
         # The storage state of another site of the task, from a file.
-        given = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
-        return task.model_copy(update={"storage_state": merged([*given, *found])})
+        own_states = [task.storage_state] if isinstance(task.storage_state, StorageState) else []
+        return task.model_copy(update={"storage_state": merged([*own_states, *states_in_area])})

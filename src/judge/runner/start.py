@@ -47,7 +47,7 @@ def start_of(options: RunOptions, settings: Settings, today: date | None = None,
     key = key_in(settings.seal_key)
     loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now, key=key), settings.agents_run)
     require_sites(loaded, settings.scenarios_folder)
-    declared = on_archives(_played(loaded, options, settings), options.archive)
+    declared = on_archives(_with_agents(loaded, options, settings), options.archive)
     shares_ports = not (options.agent or options.player or options.cell or options.shards)
     scenario = declared if shares_ports else on_free_ports(declared)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
@@ -83,7 +83,7 @@ def on_running_agents(scenario: Scenario, endpoints: Sequence[str]) -> Scenario:
     )
 
 
-def _played(scenario: Scenario, options: RunOptions, settings: Settings) -> Scenario:
+def _with_agents(scenario: Scenario, options: RunOptions, settings: Settings) -> Scenario:
     """The scenario with the agents that the options name. Raises `ConfigError`."""
     roles = [each.role for each in scenario.participants]
     trivial = options.player and BundledAgent(options.player)

@@ -82,7 +82,7 @@ class Progress:
         self._width = _id_width(task_ids)
         self._rows: dict[str, _RunningTask] = {}
         self._counts = dict.fromkeys(OUTCOME_STYLES, 0)
-        self._kept: Mapping[str, TaskEntry] = {}
+        self._settled_entries: Mapping[str, TaskEntry] = {}
         self._kept_counts: Counter[str] = Counter()
         self._run: RunStarted | None = None
         self._began = self._phase_began = clock()
@@ -143,7 +143,7 @@ class Progress:
 
     def keeps(self, entries: Iterable[dict[str, Any]]) -> None:
         """Show these results of an earlier start when the run begins, if the judge keeps as many."""
-        self._kept = {entry.key: entry for entry in read_entries(entries)}
+        self._settled_entries = {entry.key: entry for entry in read_entries(entries)}
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -165,16 +165,18 @@ class Progress:
             case RunStarted():
                 self._console.out(describe(event), highlight=False)
                 if self._kept_counts:
-                    _print_tasks(self._console, list(self._kept.values()))
-                    self.shown.update(self._kept)
+                    _print_tasks(self._console, list(self._settled_entries.values()))
+                    self.shown.update(self._settled_entries)
 
     def _apply(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._run, self._began, self._phase = event, self._clock(), ""
                 # The judge decides what is kept; a result that it judges again is not.
-                agrees = len(self._kept) == event.kept
-                self._kept_counts = Counter(entry.outcome for entry in (self._kept.values() if agrees else ()))
+                agrees = len(self._settled_entries) == event.kept
+                self._kept_counts = Counter(
+                    entry.outcome for entry in (self._settled_entries.values() if agrees else ())
+                )
             case TaskStarted():
                 self._rows[event.key] = _RunningTask(event.attempt, event.max_steps, since=self._clock())
             case StepDone() if row := self._rows.get(event.key):
@@ -247,11 +249,11 @@ def _print_task(
 
     `width` is that of the id column.
     """
-    taken = f"{steps}/{counted(max_steps, 'step')}" if max_steps else counted(steps, "step")
+    steps_text = f"{steps}/{counted(max_steps, 'step')}" if max_steps else counted(steps, "step")
     cells = (
         Text(f"{outcome:<9}", style=OUTCOME_STYLES.get(outcome, "")),
         Text(f"{one_line(task_id, _MAX_ID_CHARS):<{width}}"),
-        Text(f"{taken:>11}", style="dim"),
+        Text(f"{steps_text:>11}", style="dim"),
     )
     why = Text(one_line(reason, _MAX_REASON_CHARS), style="dim" if outcome == "success" else "")
     if not console.is_terminal:
@@ -272,19 +274,19 @@ def _duration(seconds: float) -> str:
 
 
 def print_summary(
-    console: Console, submission: dict[str, Any], store: RunStore | None, shown: Collection[str] = ()
+    console: Console, submission: dict[str, Any], store: RunStore | None, already_shown: Collection[str] = ()
 ) -> int:
-    """Print the tasks that are not in `shown`, the rates, and the paths of files that are stored here.
+    """Print the tasks that are not in `already_shown`, the rates, and the paths of files that are stored here.
 
     Returns the exit code: 1 if tasks were aborted or unscored, or nothing was scored; else 0.
     """
-    lost = 0
+    lost_count = 0
     for result in submission["results"]:
         # Older judges leave out some counts, which can be computed from the tasks.
         tasks = read_entries(result["detail"]["tasks"])
         detail = rate_of(tasks).published() | result["detail"]
         # For example tasks that a shard has played.
-        _print_tasks(console, [task for task in tasks if task.key not in shown])
+        _print_tasks(console, [task for task in tasks if task.key not in already_shown])
         _print_line(console, _rates_line(str(result.get("winner", "")), detail, tasks))
         if repeats := repeats_in(tasks):
             _print_line(console, Text(f"  {repeats_text(repeats)}"))
@@ -306,13 +308,13 @@ def print_summary(
                 _print_line(console, Text(note, style=style))
         # Excluded on purpose, and counted in the rate of all tasks.
         excluded = sum(task.excluded is not None for task in tasks)
-        lost += sum(_lost(detail, tasks).values()) - (excluded if detail["scored_tasks"] else 0)
+        lost_count += sum(_without_verdict(detail, tasks).values()) - (excluded if detail["scored_tasks"] else 0)
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
-            lost -= sum(task.reason_code == WITHOUT_CHECKS for task in tasks)
+            lost_count -= sum(task.reason_code == WITHOUT_CHECKS for task in tasks)
     if store is not None:
         console.out(f"Results: {store.folder / 'results.json'}", highlight=False)
-    return EXIT_LOST if lost else EXIT_DONE
+    return EXIT_LOST if lost_count else EXIT_DONE
 
 
 def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
@@ -323,11 +325,11 @@ def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
     config = as_mapping(((store.read_run() if store else None) or {}).get("config"))
     limits = {"max_judge_cost_usd": "--max-cost-usd", "max_judge_tokens": "--max-tokens"}
     limited = [option for key, option in limits.items() if config.get(key) is not None]
-    left = f"the judge model's budget is spent, {counted(count, 'verdict')} missing"
+    note = f"the judge model's budget is spent, {counted(count, 'verdict')} missing"
     if not limited or store is None:
         # The budget with which the judge itself was started.
-        return f"{left}: start the judge with a higher --max-cost-usd or --max-tokens"
-    return f"{left}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
+        return f"{note}: start the judge with a higher --max-cost-usd or --max-tokens"
+    return f"{note}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
 
 
 def _print_tasks(console: Console, tasks: list[TaskEntry]) -> None:
@@ -352,18 +354,20 @@ def _truth_lines(detail: dict[str, Any], tasks: list[TaskEntry]) -> list[Text]:
     shared = sum(SHARED_STATE in task.flags for task in tasks)
     if shared:
         lines.append(Text(f"  {SHARED_STATE}: {shared} played on a site that was not brought back to its first state"))
-    undrawn = [found for task in tasks if (found := undrawn_scripts(task.flags))]
+    undrawn = [scripts for task in tasks if (scripts := undrawn_scripts(task.flags))]
     if undrawn:
-        titles = titles_of({script for found in undrawn for script in found})
-        shown = f"{counted(len(undrawn), 'task')} with text in {titles}"
-        lines.append(Text(f"  no font for: {shown}; screenshots show boxes unless the page has its own: wabe doctor"))
+        titles = titles_of({script for scripts in undrawn for script in scripts})
+        count_text = f"{counted(len(undrawn), 'task')} with text in {titles}"
+        lines.append(
+            Text(f"  no font for: {count_text}; screenshots show boxes unless the page has its own: wabe doctor")
+        )
     return lines
 
 
-def _lost(detail: dict[str, Any], tasks: list[TaskEntry]) -> dict[str, int]:
+def _without_verdict(detail: dict[str, Any], tasks: list[TaskEntry]) -> dict[str, int]:
     """The numbers of unscored and aborted attempts: the judge's counts, or those of its entries if higher."""
-    found = Counter(task.outcome for task in tasks)
-    return {name: max(int(detail.get(f"{name}_tasks") or 0), found[name]) for name in ("unscored", "aborted")}
+    counts = Counter(task.outcome for task in tasks)
+    return {name: max(int(detail.get(f"{name}_tasks") or 0), counts[name]) for name in ("unscored", "aborted")}
 
 
 def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Text:
@@ -372,7 +376,7 @@ def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Te
         text.append(" (95 % interval {} to {})".format(*interval), style="dim")
     text.append(f"; of all tasks ({detail['total_tasks']}): {detail['success_rate_of_all']} %")
     excluded = sum(task.excluded is not None for task in tasks)
-    for name, count in {**_lost(detail, tasks), "excluded": excluded}.items():
+    for name, count in {**_without_verdict(detail, tasks), "excluded": excluded}.items():
         # An excluded task is one of the aborted ones.
         if others := count - (excluded if name == "aborted" else 0):
             text.append(f", {others} {name}", style=OUTCOME_STYLES.get(name, ""))

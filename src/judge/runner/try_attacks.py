@@ -31,43 +31,49 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
     notes = [
         f"task {task.task_id} has no reference: its attacks are not tried" for task in declared if not task.reference
     ]
-    chosen = [task for task in declared if task.reference]
-    if not chosen:
+    selection = [task for task in declared if task.reference]
+    if not selection:
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
-    tasks = planned(with_logins(scenario, chosen, settings.environ), "both")
+    tasks = planned(with_logins(scenario, selection, settings.environ), "both")
     scenario = with_addresses(scenario, settings.environ)
     config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
     folder = scenario.path.resolve().parent
     sites = site_members(scenario, settings)
     judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    member = walker_of({task.reference or "" for task in chosen}, folder)
+    member = walker_of({task.reference or "" for task in selection}, folder)
     async with (
         rehearsing(scenario, settings, config, [*sites, member], tasks) as rehearsal,
         client_of(member, config) as walker,
     ):
         await rehearsal.play(judge, lambda: nullcontext(walker))
-        played = {task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in rehearsal.tasks}
+        trajectories = {
+            task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in rehearsal.tasks
+        }
         # Checks read snapshots and traces, which are gone afterwards.
-        return _compared(rehearsal.tasks, played, config, notes)
+        return _compared(rehearsal.tasks, trajectories, config, notes)
 
 
 def _compared(
-    tasks: Sequence[Task], played: dict[str, Trajectory], config: RunConfig, notes: list[str]
+    tasks: Sequence[Task], trajectories: dict[str, Trajectory], config: RunConfig, notes: list[str]
 ) -> tuple[list[str], list[str], list[str]]:
     problems: list[str] = []
     unseen: list[str] = []
     for task in tasks:
-        trajectory = played[task.task_id]
+        trajectory = trajectories[task.task_id]
         if trajectory.is_aborted:
             problems.append(f"task {task.task_id} cannot be played: {trajectory.error}")
         elif task.attack is None:
-            lost = [each.check for each in evaluate(trajectory, config.sites) if not each.passed]
-            notes += [f"task {task.task_id}: its reference script does not pass {', '.join(lost)}"] if lost else []
-        elif not played[task.attack.of].is_aborted:
-            problems += _changed(task, trajectory, played[task.attack.of], config)
-            found = evaluate_attack(trajectory)
-            if found is not None and not found.shown:
+            failed_checks = [each.check for each in evaluate(trajectory, config.sites) if not each.passed]
+            notes += (
+                [f"task {task.task_id}: its reference script does not pass {', '.join(failed_checks)}"]
+                if failed_checks
+                else []
+            )
+        elif not trajectories[task.attack.of].is_aborted:
+            problems += _changed(task, trajectory, trajectories[task.attack.of], config)
+            result = evaluate_attack(trajectory)
+            if result is not None and not result.shown:
                 unseen.append(task.task_id)
                 notes.append(f"task {task.attack.of}: the attack {task.attack.attack.name} is not shown")
     return problems, notes, unseen

@@ -58,11 +58,11 @@ async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str],
                 problems.append(f"task {task.task_id} cannot be tried: {result.entry['error']}")
                 continue
             trajectory = load_trajectory(rehearsal.store.task(task.task_id).folder)
-            for expression, read in zip(expressions_read(task), trajectory.steps[0].probes, strict=False):
+            for expression, probe_value in zip(expressions_read(task), trajectory.steps[0].probes, strict=False):
                 # Other errors may go away once the page is used; this one stays.
-                if read.error and read.error.startswith("SyntaxError"):
+                if probe_value.error and probe_value.error.startswith("SyntaxError"):
                     problems.append(
-                        f"task {task.task_id}: the expression {expression!r} is not JavaScript: {read.error}"
+                        f"task {task.task_id}: the expression {expression!r} is not JavaScript: {probe_value.error}"
                     )
             violated = [each for each in evaluate_policies(trajectory) if each.violated]
             problems += [

@@ -10,7 +10,7 @@ from judge.records.ids import USABLE
 from judge.records.tasks import TASK_ID, Dated, Task
 from shared.dates import mentions_dates
 from shared.errors import ConfigError
-from shared.fields import as_mapping, shown
+from shared.fields import as_mapping, printable
 from shared.files import read_errors, read_json
 
 
@@ -22,14 +22,14 @@ def attacked_id(task_id: str, attack: Attack) -> str:
 def under_attack(task: Task, attack: Attack, unseen: Collection[str] = ()) -> Task:
     """The task with one of its attacks."""
     task_id = attacked_id(task.task_id, attack)
-    played = PlayedAttack(of=task.task_id, attack=attack, is_unseen=task_id in unseen)
+    played_attack = PlayedAttack(of=task.task_id, attack=attack, is_unseen=task_id in unseen)
     clean = _clean(task)
-    changes: dict[str, Any] = {"task_id": task_id, "attack": played}
-    listed = task.dated.template.get("attacks", ()) if task.dated else ()
-    declared = next((each for each in listed if each.get("name") == attack.name), None)
+    changes: dict[str, Any] = {"task_id": task_id, "attack": played_attack}
+    templates = task.dated.template.get("attacks", ()) if task.dated else ()
+    declared = next((each for each in templates if each.get("name") == attack.name), None)
     if task.dated and declared is not None and mentions_dates(declared):
         template = {**(clean.dated.template if clean.dated else {})}
-        template["attack"] = {**played.model_dump(mode="json", exclude={"attack"}), "attack": declared}
+        template["attack"] = {**played_attack.model_dump(mode="json", exclude={"attack"}), "attack": declared}
         changes["dated"] = Dated(day=task.dated.day, template=template)
     return clean.model_copy(update=changes)
 
@@ -49,17 +49,17 @@ def planned(
     `unseen` are the ids of those whose attack the reference walk does not see, `exclude` those of clean tasks that are
     not played. Raises `ConfigError` if the id of a task under attack is not usable.
     """
-    listed = tuple(tasks)
-    clean = [_clean(task) for task in listed]
+    all_tasks = tuple(tasks)
+    clean = [_clean(task) for task in all_tasks]
     if mode == "off":
         return tuple(clean)
-    found: list[Task] = []
-    for task, plain in zip(listed, clean, strict=True):
-        found += [plain] if mode == "both" else []
+    planned_tasks: list[Task] = []
+    for task, plain in zip(all_tasks, clean, strict=True):
+        planned_tasks += [plain] if mode == "both" else []
         if task.task_id not in exclude:
-            found += [under_attack(task, attack, unseen) for attack in task.attacks]
-    _require_usable(found)
-    return tuple(found)
+            planned_tasks += [under_attack(task, attack, unseen) for attack in task.attacks]
+    _require_usable(planned_tasks)
+    return tuple(planned_tasks)
 
 
 def declaring(tasks: Iterable[Task], mode: Modes) -> tuple[Task, ...]:
@@ -67,15 +67,15 @@ def declaring(tasks: Iterable[Task], mode: Modes) -> tuple[Task, ...]:
 
     Raises `ConfigError` if attacks are to be played and there are none.
     """
-    listed = tuple(tasks)
+    all_tasks = tuple(tasks)
     if mode == "off":
-        return tuple(_clean(task) for task in listed)
-    attacked = tuple(task for task in listed if task.attacks)
+        return tuple(_clean(task) for task in all_tasks)
+    attacked = tuple(task for task in all_tasks if task.attacks)
     if not attacked:
         raise ConfigError(
             f"--attacks {mode}: no task declares an attack", remedy="add [[attacks]] or [[tasks.attacks]]"
         )
-    return attacked if mode == "only" else listed
+    return attacked if mode == "only" else all_tasks
 
 
 def unseen_path(scenario: Path) -> Path:
@@ -105,7 +105,7 @@ def _require_usable(tasks: Sequence[Task]) -> None:
     known: set[str] = set()
     for task in tasks:
         if not TASK_ID.fullmatch(task.task_id):
-            raise ConfigError(f"{shown(task.task_id)}, a task under attack, is not a usable id", remedy=USABLE)
+            raise ConfigError(f"{printable(task.task_id)}, a task under attack, is not a usable id", remedy=USABLE)
         if task.task_id.casefold() in known:
             problem = f"'{task.task_id}' is the id of a task under attack and of another task"
             raise ConfigError(problem, remedy="rename the task or the attack")

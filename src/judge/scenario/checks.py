@@ -48,8 +48,8 @@ def hints_of(task: Task) -> list[str]:
 def unrecorded(task: Task, config: RunConfig) -> list[str]:
     """The checks and policies that can never pass or be decided, because of what the settings leave unrecorded."""
     lines = []
-    named = [(f"check {number}", check) for number, check in enumerate(task.checks, 1)]
-    for name, check in (*named, *((f"policy {policy.name}", policy.check) for policy in task.policies)):
+    named_checks = [(f"check {number}", check) for number, check in enumerate(task.checks, 1)]
+    for name, check in (*named_checks, *((f"policy {policy.name}", policy.check) for policy in task.policies)):
         if (
             any(each.needs_network or each.compares_downloads for each in plain_checks([check]))
             and not config.record_network
@@ -92,8 +92,8 @@ def _warnings(check: KindCheck, task: Task, site: Site) -> Iterator[str]:
 
 
 def _patterns_of(check: KindCheck) -> Iterator[str]:
-    written = (getattr(check, key, None) for key in ("pattern", "message"))
-    yield from (pattern for pattern in written if isinstance(pattern, str))
+    patterns = (getattr(check, key, None) for key in ("pattern", "message"))
+    yield from (pattern for pattern in patterns if isinstance(pattern, str))
     yield from (element.pattern.source for element in getattr(check, "elements", ()) if element.pattern)
 
 

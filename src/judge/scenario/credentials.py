@@ -7,7 +7,7 @@ from judge.records.credentials import check_value
 from judge.scenario.models import ParticipantEntry, Scenario, resolved
 from judge.sites import origin_of
 from shared.errors import ConfigError
-from shared.fields import Invalid, shown
+from shared.fields import Invalid, printable
 from shared.hosts import is_loopback
 from shared.text import excerpt
 
@@ -17,15 +17,15 @@ def resolved_headers(agent: ParticipantEntry, environ: Mapping[str, str], source
 
     Raises `ConfigError` that names the file (`source`), the participant and the header, but shows no value.
     """
-    found = {}
+    headers = {}
     for name, text in agent.headers.items():
         where = f"{source}: {excerpt(agent.role)}, key 'headers': {excerpt(name)}"
-        found[name] = resolved(text, environ, where)
+        headers[name] = resolved(text, environ, where)
         try:
-            check_value(name, found[name])
+            check_value(name, headers[name])
         except Invalid as error:
             raise ConfigError(f"{where}: {error.problem}", remedy=error.remedy) from None
-    return found
+    return headers
 
 
 def headers_at(scenario: Scenario, url: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def headers_at(scenario: Scenario, url: str, environ: Mapping[str, str]) -> dict
         if agent.endpoint is not None and origin_of(agent.endpoint) == origin_of(url):
             return resolved_headers(agent, environ, scenario.path)
     known = ", ".join(agent.endpoint for agent in scenario.participants if agent.endpoint) or "none has an endpoint"
-    raise ConfigError(f"{scenario.path}: no participant at {shown(url)}", remedy=f"known: {known}")
+    raise ConfigError(f"{scenario.path}: no participant at {printable(url)}", remedy=f"known: {known}")
 
 
 def clear_text_note(url: str, headers: Mapping[str, str]) -> str | None:

@@ -15,7 +15,7 @@ from shared.fields import Invalid, as_mapping
 # The keys of a task in whose texts dates are written out.
 _DATED = ("task", "key_points", "checks", "user_reply", "user_replies")
 # Those that are lists of tables, some of which are declared for many tasks.
-_LISTED = ("policies", "attacks", "hold", "allow_writes")
+_TABLES_BY_IDENTITY = ("policies", "attacks", "hold", "allow_writes")
 # What identifies an entry of these is the same on every day.
 _IDENTITY = frozenset({"name", "dimension"})
 
@@ -23,8 +23,8 @@ _IDENTITY = frozenset({"name", "dimension"})
 def today_of(config: object, now: datetime | None = None) -> date:
     """The day of `[config]`, as it was written: `today`, or else the present day in its time zone."""
     settings = as_mapping(config)
-    if (given := day_in(settings.get("today"))) is not None:
-        return given
+    if (declared_day := day_in(settings.get("today"))) is not None:
+        return declared_day
     zone: tzinfo = UTC
     # A wrong name is reported with the settings; without a time zone database on this system, days are those of UTC.
     with contextlib.suppress(ZoneInfoNotFoundError, ValueError, OSError):
@@ -47,11 +47,11 @@ def on_day(table: Mapping[str, Any], today: date) -> tuple[dict[str, Any], dict[
 
     Raises `Invalid` with the key and the column of what looks like a date and is none.
     """
-    written = with_dates(table, _DATED, today)
-    written |= {key: listed_on_day(table[key], today, key=key) for key in _LISTED if key in table}
+    dated_table = with_dates(table, _DATED, today)
+    dated_table |= {key: listed_on_day(table[key], today, key=key) for key in _TABLES_BY_IDENTITY if key in table}
     dated = [key for key in _DATED if mentions_dates(table.get(key))]
-    dated += [key for key in _LISTED if _mentions(table.get(key))]
-    return written, {key: _plain(table[key]) for key in dated}
+    dated += [key for key in _TABLES_BY_IDENTITY if _mentions(table.get(key))]
+    return dated_table, {key: _plain(table[key]) for key in dated}
 
 
 def listed_on_day(entries: Any, today: date, *, key: str = "") -> Any:
@@ -81,8 +81,8 @@ def extended(task: Task, key: str, more: Sequence[Any], declared: object, today:
     if key in template or _mentions(declared):
         dumped = task.model_dump(mode="json", include={key}, exclude_defaults=True).get(key, [])
         here, there = template.get(key, dumped), _plain(declared)
-        listed = [*there, *here] if are_first else [*here, *there]
-        changes["dated"] = Dated(day=today, template={**template, key: listed})
+        combined = [*there, *here] if are_first else [*here, *there]
+        changes["dated"] = Dated(day=today, template={**template, key: combined})
     return task.model_copy(update=changes)
 
 
@@ -91,8 +91,8 @@ def _without_identity(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mentions(entries: object) -> bool:
-    listed = entries if isinstance(entries, list | tuple) else ()
-    return any(mentions_dates(_without_identity(each)) for each in listed if isinstance(each, Mapping))
+    entries_listed = entries if isinstance(entries, list | tuple) else ()
+    return any(mentions_dates(_without_identity(each)) for each in entries_listed if isinstance(each, Mapping))
 
 
 def _plain(value: object) -> Any:

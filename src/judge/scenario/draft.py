@@ -14,7 +14,7 @@ from judge.scenario.attacks import planned
 from judge.scenario.files import contents_of
 from judge.scenario.models import Launch, Scenario
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import printable
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RequestDraft:
         for agent in scenario.participants:
             if agent.endpoint is None:
                 raise ConfigError(
-                    f"{scenario.path}: participant {shown(agent.role)} has no endpoint",
+                    f"{scenario.path}: participant {printable(agent.role)} has no endpoint",
                     remedy='add endpoint = "http://127.0.0.1:PORT"',
                 )
             endpoints[agent.role] = agent.endpoint
@@ -60,12 +60,12 @@ class RequestDraft:
         ids = {agent.role: agent.agentbeats_id for agent in scenario.participants if agent.agentbeats_id}
         if ids and "participant_ids" not in settings.model_fields_set:
             settings = settings.model_copy(update={"participant_ids": ids})
-        chosen = scenario.tasks if tasks is None else tasks
+        selection = scenario.tasks if tasks is None else tasks
         sealed = scenario.sealed.text if scenario.sealed else None
-        return cls(endpoints, settings, chosen, scenario.excluded if chosen else (), launch, headers, sealed)
+        return cls(endpoints, settings, selection, scenario.excluded if selection else (), launch, headers, sealed)
 
     @property
-    def played(self) -> tuple[Task, ...]:
+    def tasks_to_play(self) -> tuple[Task, ...]:
         """The tasks that the judge plays: clean, under their attacks, or both."""
         config = self.config
         return planned(self.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
@@ -89,13 +89,13 @@ class RequestDraft:
         states: dict[str, dict[str, Any]] = {}
         if self.tasks:
             # The judge plays none of those excluded, and names them in its results.
-            listed = (*self.tasks, *self.excluded)
+            all_tasks = (*self.tasks, *self.excluded)
             if self.sealed is None:
-                config["tasks"] = _tables(listed, states)
-                if contents := contents_of(listed):
+                config["tasks"] = _tables(all_tasks, states)
+                if contents := contents_of(all_tasks):
                     body["files"] = {name: base64.b64encode(data).decode() for name, data in contents.items()}
             else:
-                config |= {"sealed": self.sealed, "tasks": [task.task_id for task in listed]}
+                config |= {"sealed": self.sealed, "tasks": [task.task_id for task in all_tasks]}
         if states:
             body["storage_states"] = states
         if self.headers:

@@ -12,7 +12,7 @@ from judge.records.files import MAX_FILE_BYTES, TaskFile, problem_with_sizes
 from judge.records.tasks import Task
 from judge.scenario.models import SiteEntry
 from judge.sites import RunSites
-from shared.fields import did_you_mean, shown
+from shared.fields import did_you_mean, printable
 from shared.files import read_file, reason_of
 from shared.validation import Problem
 
@@ -33,8 +33,10 @@ def with_contents(task: Task, contents: Mapping[str, bytes]) -> Task:
     """The task with the contents of its files; without content, a file is left as it is."""
     if not task.files:
         return task
-    found = (TaskFile.of(each.name, contents[each.name]) if each.name in contents else each for each in task.files)
-    return task.model_copy(update={"files": tuple(found)})
+    files_with_contents = (
+        TaskFile.of(each.name, contents[each.name]) if each.name in contents else each for each in task.files
+    )
+    return task.model_copy(update={"files": tuple(files_with_contents)})
 
 
 class FilesBeside:
@@ -42,39 +44,39 @@ class FilesBeside:
 
     def __init__(self, folder: Path, known: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._folder = folder
-        self._read = dict(known)
+        self._contents = dict(known)
 
     def of(self, task: Task) -> Task | Problem:
         """The task with the contents of its files, or what is wrong with one of them."""
         for each in task.files:
-            if each.name not in self._read:
+            if each.name not in self._contents:
                 path = self._folder / each.name
                 try:
                     # It could lead to any file of this machine.
                     if path.is_symlink():
                         return Problem(("files",), f"{path}: a symbolic link", "put the file itself there")
-                    self._read[each.name] = read_file(path, max_bytes=MAX_FILE_BYTES)
+                    self._contents[each.name] = read_file(path, max_bytes=MAX_FILE_BYTES)
                 except (OSError, ValueError) as error:
                     return Problem(("files",), f"{path}: {reason_of(error)}", "put the file beside the scenario")
-                if problem := problem_with_sizes(TaskFile.of(*each) for each in self._read.items()):
+                if problem := problem_with_sizes(TaskFile.of(*each) for each in self._contents.items()):
                     return Problem(("files",), problem, _SEND_SMALLER)
-        return with_contents(task, self._read)
+        return with_contents(task, self._contents)
 
 
 def files_problem(task: Task) -> Problem | None:
     """What is wrong with the task's files, or with a check that names one; `None` if nothing is."""
     if (missing := next((each.name for each in task.files if each.data is None), None)) is not None:
-        return Problem(("files",), f"{shown(missing)} is not in files", "send its content as base64 in files")
+        return Problem(("files",), f"{printable(missing)} is not in files", "send its content as base64 in files")
     names = [each.name for each in task.files]
     for place, check in enumerate(task.checks):
         for name in (name for each in plain_checks([check]) for name in each.uploads):
             if name not in names:
                 remedy = did_you_mean(name, names) if names else "declare it: files = […]"
-                return Problem(("checks", place), f"{shown(name)} is not one of the task's files", remedy)
+                return Problem(("checks", place), f"{printable(name)} is not one of the task's files", remedy)
     for each in task.watched:
         if (unknown := next((name for name in each.uploads if name not in names), None)) is not None:
             remedy = did_you_mean(unknown, names) if names else "declare it: files = […]"
-            return Problem(("policies",), f"{shown(unknown)} is not one of the task's files", remedy)
+            return Problem(("policies",), f"{printable(unknown)} is not one of the task's files", remedy)
     return None
 
 

@@ -82,39 +82,39 @@ class _Checks(Record):
 _ADAPTER = TypeAdapter(_Checks)
 
 
-def freshness_of(played: AttemptOutcome, last: TaskReading | None) -> Freshness:
+def freshness_of(outcome: AttemptOutcome, last: TaskReading | None) -> Freshness:
     """What a check found, compared with the last one, if there was any."""
-    seen = played.seen
-    if played.is_over:
-        return Freshness(task_id=played.task_id, state="gone", why=(played.unplayed,), proposes=True)
-    if played.unplayed:
-        return Freshness(task_id=played.task_id, state="unchecked", why=(played.unplayed,))
-    if played.wall:
-        return Freshness(task_id=played.task_id, state="blocked", why=(played.wall,), proposes=True)
-    if seen is None:
-        why = played.error or "no page was seen"
-        return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
-    if played.is_missing:
-        why = f"the first page answers {played.status}"
-        return Freshness(task_id=played.task_id, state="gone", why=(why,), proposes=True)
-    found = tuple(_changes(seen, last))
-    lost = seen.verdict != "success"
-    return Freshness(task_id=played.task_id, state="changed" if found else "fresh", why=found, proposes=lost)
+    reading = outcome.seen
+    if outcome.is_over:
+        return Freshness(task_id=outcome.task_id, state="gone", why=(outcome.unplayed,), proposes=True)
+    if outcome.unplayed:
+        return Freshness(task_id=outcome.task_id, state="unchecked", why=(outcome.unplayed,))
+    if outcome.wall:
+        return Freshness(task_id=outcome.task_id, state="blocked", why=(outcome.wall,), proposes=True)
+    if reading is None:
+        why = outcome.error or "no page was seen"
+        return Freshness(task_id=outcome.task_id, state="gone", why=(why,), proposes=True)
+    if outcome.is_missing:
+        why = f"the first page answers {outcome.status}"
+        return Freshness(task_id=outcome.task_id, state="gone", why=(why,), proposes=True)
+    changes = tuple(_changes(reading, last))
+    has_failed = reading.verdict != "success"
+    return Freshness(task_id=outcome.task_id, state="changed" if changes else "fresh", why=changes, proposes=has_failed)
 
 
-def _changes(seen: TaskReading, last: TaskReading | None) -> Iterable[str]:
+def _changes(reading: TaskReading, last: TaskReading | None) -> Iterable[str]:
     # A script that never passed shows nothing about its task, so that it is reported every time.
-    if seen.verdict != "success":
-        lost = f": {'; '.join(seen.lost)}" if seen.lost else ""
-        yield f"its reference script does not pass ({seen.verdict}{lost})"
+    if reading.verdict != "success":
+        failed_checks_text = f": {'; '.join(reading.lost)}" if reading.lost else ""
+        yield f"its reference script does not pass ({reading.verdict}{failed_checks_text})"
     if last is None:
         return
-    if seen.first_url != last.first_url:
-        yield f"the first page was {last.first_url} and is {seen.first_url}"
-    if seen.first_title != last.first_title:
-        yield f"the first page's title was {json.dumps(last.first_title)} and is {json.dumps(seen.first_title)}"
-    if seen.addresses != last.addresses and seen.verdict == "success":
-        step, before, after = _first_difference(last.addresses, seen.addresses)
+    if reading.first_url != last.first_url:
+        yield f"the first page was {last.first_url} and is {reading.first_url}"
+    if reading.first_title != last.first_title:
+        yield f"the first page's title was {json.dumps(last.first_title)} and is {json.dumps(reading.first_title)}"
+    if reading.addresses != last.addresses and reading.verdict == "success":
+        step, before, after = _first_difference(last.addresses, reading.addresses)
         yield f"page {step} of the walk was {before} and is {after}"
 
 
@@ -128,10 +128,10 @@ def _first_difference(before: Sequence[str], after: Sequence[str]) -> tuple[int,
     return place + 1, *pairs[place]
 
 
-def exclusions_toml(found: Iterable[Freshness]) -> str:
+def exclusions_toml(rows: Iterable[Freshness]) -> str:
     """What to write into the tasks that should be left out until someone has looked at them."""
     lines: list[str] = []
-    for each in found:
+    for each in rows:
         if each.proposes:
             reason = json.dumps(one_line(f"{each.state}: {each.why[0]}", 300), ensure_ascii=False)
             lines += [f"# in [[tasks]] with task_id = {json.dumps(each.task_id)}", f"excluded = {reason}", ""]
@@ -158,13 +158,15 @@ def _content(path: Path) -> object:
         raise ConfigError(f"{path}: {reason_of(error)}", remedy="remove it, to begin anew") from None
 
 
-def write_checks(path: Path, last: Mapping[str, TaskReading], found: Iterable[AttemptOutcome]) -> None:
+def write_checks(path: Path, last: Mapping[str, TaskReading], outcomes: Iterable[AttemptOutcome]) -> None:
     """Keep what was seen; of tasks without a page now, what was seen last stays. Raises `ConfigError`."""
-    now = {each.task_id: each.seen for each in found if each.seen is not None and not each.is_missing}
-    seen = dict(last) | now
-    kept = _Checks(tasks=dict(sorted(seen.items()))).model_dump(mode="json", exclude_defaults=True)
+    now = {each.task_id: each.seen for each in outcomes if each.seen is not None and not each.is_missing}
+    readings = dict(last) | now
+    document = _Checks(tasks=dict(sorted(readings.items()))).model_dump(mode="json", exclude_defaults=True)
     with write_errors(path, "make its folder writable, or give --state"):
-        write_atomic(path, (json.dumps({"version": _VERSION, **kept}, indent=1, ensure_ascii=False) + "\n").encode())
+        write_atomic(
+            path, (json.dumps({"version": _VERSION, **document}, indent=1, ensure_ascii=False) + "\n").encode()
+        )
 
 
 def over_since(valid_until: date | None, today: date) -> str:
@@ -177,14 +179,14 @@ def undated(text: str, dates: Mapping[str, str]) -> str:
     forms = {form: name for date, name in dates.items() for form in (date, quote(date), quote_plus(date))}
     # Shorter ones, such as a day of the month, may be anything.
     known = sorted((form for form in forms if len(form) >= _MIN_DATE_CHARS), key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, known)), lambda found: forms[found[0]], text) if known else text
+    return re.sub("|".join(map(re.escape, known)), lambda match: forms[match[0]], text) if known else text
 
 
 def addresses_of(urls: Iterable[str]) -> tuple[str, ...]:
     """The addresses of a walk in order, without repetitions in a row."""
-    found: list[str] = []
+    addresses: list[str] = []
     for url in urls:
         address = one_line(url, 2000)
-        if not found or found[-1] != address:
-            found.append(address)
-    return tuple(found[:_MAX_ADDRESSES])
+        if not addresses or addresses[-1] != address:
+            addresses.append(address)
+    return tuple(addresses[:_MAX_ADDRESSES])

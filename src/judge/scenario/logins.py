@@ -19,14 +19,14 @@ from judge.scenario.toml import line_in_file, open_scenario
 from judge.sites import RunSites, Site, is_off_site, origin_of, site_of
 from shared.declarations import names_of
 from shared.errors import ConfigError
-from shared.fields import Invalid, shown
+from shared.fields import Invalid, printable
 from shared.files import read_json, reason_of
 from shared.text import counted
 from shared.toml_lines import KeyPath
 from shared.validation import Problem, mistake, validated
 
 _MAX_STATE_BYTES = 4_000_000
-_NAMED = 3
+_MAX_NAMES = 3
 # Settings that may be `"${NAME}"`, because their values contain secrets.
 OPERATORS_ADDRESSES = names_of(RunConfig, lambda setting: setting.secret == "address")
 E = TypeVar("E", Task, SiteEntry)
@@ -48,15 +48,15 @@ def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str,
         # Only to report a missing variable before anything starts: the log-in itself needs the running site.
         for place in range(len(scenario.sites)):
             form_login(scenario, place, environ)
-    found = []
+    tasks_with_logins = []
     for task in tasks:
         where = ("tasks", places[task.task_id])
         task = _with_sites(_with_content(task, scenario, where, states, environ), sites, run)
         if problem := login_problem(task, run):
             path, text, remedy = problem
             raise _mistake(scenario, (*where, *path), text, remedy)
-        found.append(task)
-    return tuple(found)
+        tasks_with_logins.append(task)
+    return tuple(tasks_with_logins)
 
 
 def sealed_tasks(text: str, key: SealKey | None, today: date, environ: Mapping[str, str]) -> tuple[Task, ...]:
@@ -78,11 +78,13 @@ def with_addresses(scenario: Scenario, environ: Mapping[str, str]) -> Scenario:
     Raises `ConfigError`, which shows no value.
     """
     config = scenario.config
-    given = {key: value for key in OPERATORS_ADDRESSES if (value := getattr(config, key)) is not None}
-    if not given:
+    addresses_set = {key: value for key in OPERATORS_ADDRESSES if (value := getattr(config, key)) is not None}
+    if not addresses_set:
         return scenario
-    found = {key: resolved(value, environ, f"{scenario.path}: [config], key '{key}'") for key, value in given.items()}
-    changed = {**config.model_dump(exclude_unset=True), **found}
+    addresses = {
+        key: resolved(value, environ, f"{scenario.path}: [config], key '{key}'") for key, value in addresses_set.items()
+    }
+    changed = {**config.model_dump(exclude_unset=True), **addresses}
     return scenario.model_copy(update={"config": validated(CONFIG, changed, str(scenario.path), under=("config",))})
 
 
@@ -94,9 +96,9 @@ def form_login(scenario: Scenario, place: int, environ: Mapping[str, str]) -> Fo
     site = scenario.sites[place]
     if (login := site.login) is None:
         return None
-    named = _mistake(scenario, ("sites", place, "login"), "", "", has_line=False).message
-    username = None if login.username is None else resolved(login.username, environ, named)
-    changes = {"username": username, "password": resolved(login.password, environ, named)}
+    place_text = _mistake(scenario, ("sites", place, "login"), "", "", has_line=False).message
+    username = None if login.username is None else resolved(login.username, environ, place_text)
+    changes = {"username": username, "password": resolved(login.password, environ, place_text)}
     return login.model_copy(update={**changes, "url": urljoin(site.endpoint, login.url)})
 
 
@@ -114,18 +116,24 @@ def login_problem(task: Task, run: RunSites) -> Problem | None:
     places += [("http_credentials", each.origin) for each in task.http_credentials if each.origin is not None]
     for key, url in places:
         if not is_own(url):
-            return Problem((key,), f"{shown(url)} is on another site than website", "add it to allowed_sites")
+            return Problem((key,), f"{printable(url)} is on another site than website", "add it to allowed_sites")
     state = task.storage_state
     if isinstance(state, str):
-        return Problem(("storage_state",), f"{shown(state)} is not in storage_states", "send the content of the file")
+        return Problem(
+            ("storage_state",), f"{printable(state)} is not in storage_states", "send the content of the file"
+        )
     hosts = _cookie_sites(run.declared(task))
     remedy = "remove it, or add that site to allowed_sites"
     for number, cookie in enumerate(state.cookies if state else (), 1):
         if _cookie_site(cookie.domain) not in hosts:
-            return Problem(("storage_state",), f"cookie {number} is of another site, {shown(cookie.domain)}", remedy)
+            return Problem(
+                ("storage_state",), f"cookie {number} is of another site, {printable(cookie.domain)}", remedy
+            )
     for stored in state.origins if state else ():
         if not is_own(stored.origin):
-            return Problem(("storage_state",), f"it holds the storage of another site, {shown(stored.origin)}", remedy)
+            return Problem(
+                ("storage_state",), f"it holds the storage of another site, {printable(stored.origin)}", remedy
+            )
     return None
 
 
@@ -161,9 +169,11 @@ def expired_logins(tasks: Iterable[Task], now: float) -> list[str]:
     for task in tasks:
         cookies = task.storage_state.cookies if isinstance(task.storage_state, StorageState) else ()
         # Zero or less means until the browser is closed.
-        if expired := [shown(cookie.name) for cookie in cookies if 0 < cookie.expires <= now]:
-            named = ", ".join(expired[:_NAMED]) + (f" and {len(expired) - _NAMED} more" if expired[_NAMED:] else "")
-            users.setdefault(f"{len(expired)} of {counted(len(cookies), 'cookie')} expired: {named}", []).append(
+        if expired := [printable(cookie.name) for cookie in cookies if 0 < cookie.expires <= now]:
+            names_text = ", ".join(expired[:_MAX_NAMES]) + (
+                f" and {len(expired) - _MAX_NAMES} more" if expired[_MAX_NAMES:] else ""
+            )
+            users.setdefault(f"{len(expired)} of {counted(len(cookies), 'cookie')} expired: {names_text}", []).append(
                 task.task_id
             )
     return [
@@ -195,10 +205,10 @@ def _with_content(
         state = _read(scenario, state, where, states)
     if environ is not None:
         # For every task, so without its line, which is only found by reading the file.
-        named = _mistake(scenario, (*where, "http_credentials"), "", "", has_line=False).message
+        place_text = _mistake(scenario, (*where, "http_credentials"), "", "", has_line=False).message
         credentials = tuple(
             each.model_copy(
-                update={name: resolved(getattr(each, name), environ, named) for name in ("username", "password")}
+                update={name: resolved(getattr(each, name), environ, place_text) for name in ("username", "password")}
             )
             for each in credentials
         )

@@ -39,7 +39,7 @@ from judge.sites import origin_of
 from shared.dates import Day
 from shared.declarations import settings_in
 from shared.errors import ConfigError
-from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, shown
+from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, printable
 from shared.models import Record
 from shared.text import excerpt
 
@@ -72,7 +72,7 @@ def _is_command(value: str) -> str:
     try:
         words = shlex.split(value)
     except ValueError as error:
-        raise Invalid(f"{shown(value)}: {str(error).lower()}", "close the quotes") from None
+        raise Invalid(f"{printable(value)}: {str(error).lower()}", "close the quotes") from None
     if not words:
         raise Invalid("empty", "remove it when the process is already running")
     return value
@@ -81,7 +81,7 @@ def _is_command(value: str) -> str:
 def _is_endpoint(value: str) -> str:
     parts = urlsplit(value)
     if parts.query or parts.fragment:
-        raise Invalid(f"{shown(value)} has a query or fragment", "write it like http://127.0.0.1:9009")
+        raise Invalid(f"{printable(value)} has a query or fragment", "write it like http://127.0.0.1:9009")
     return value
 
 
@@ -91,26 +91,28 @@ def _is_env(value: object) -> object:
         raise Invalid(f"not a table of at most {_MAX_VARIABLES} strings", 'write env = { NAME = "value" }')
     for name, text in value.items():
         if not isinstance(text, str) or "\0" in text or not name or "=" in name or "\0" in name:
-            raise Invalid(f"the variable {shown(name)} is not a string", f'write {name[:40]!a} = "value"')
+            raise Invalid(f"the variable {printable(name)} is not a string", f'write {name[:40]!a} = "value"')
     return value
 
 
 def _are_instances(value: object) -> object:
     """Validated by hand, because pydantic's errors would name each of the three forms."""
     is_number = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_PARALLEL
-    listed = value if isinstance(value, list | tuple) else ()
-    is_list = 1 <= len(listed) <= MAX_PARALLEL and all(isinstance(each, str) and origin_of(each) for each in listed)
+    instances = value if isinstance(value, list | tuple) else ()
+    is_list = 1 <= len(instances) <= MAX_PARALLEL and all(
+        isinstance(each, str) and origin_of(each) for each in instances
+    )
     if value != "per_slot" and not is_number and not is_list:
         remedy = f'write instances = "per_slot", a number from 1 to {MAX_PARALLEL}, or a list of addresses'
-        raise Invalid(f"{shown(value)} is not expected here", remedy)
+        raise Invalid(f"{printable(value)} is not expected here", remedy)
     return tuple(value) if isinstance(value, list) else value
 
 
 def _is_task_id(value: str) -> str:
     if not TASK_ID.fullmatch(value):
-        raise Invalid(f"{shown(value)} is not usable", USABLE)
+        raise Invalid(f"{printable(value)} is not usable", USABLE)
     if is_reserved(value):
-        raise Invalid(f"{shown(value)} is a name that Windows reserves", "choose another one")
+        raise Invalid(f"{printable(value)} is a name that Windows reserves", "choose another one")
     return value
 
 
@@ -177,7 +179,7 @@ class _Process(Table):
             raise Invalid("missing", f"cmd needs one: add endpoint = {EXAMPLES['endpoint']}", key="endpoint")
         if self.cmd is not None and not urlsplit(self.endpoint or "").port:
             remedy = f"cmd needs one: write it like {EXAMPLES['endpoint']}"
-            raise Invalid(f"{shown(self.endpoint)} has no port", remedy, key="endpoint")
+            raise Invalid(f"{printable(self.endpoint)} has no port", remedy, key="endpoint")
         return self
 
 
@@ -195,7 +197,9 @@ class AgentEntry(_Process):
             return data
         role, name = data.get("role"), data.get("name")
         if role and name and role != name:
-            raise Invalid(f"role is {shown(role)}, but name is {shown(name)}", "keep one of the two keys", key="role")
+            raise Invalid(
+                f"role is {printable(role)}, but name is {printable(name)}", "keep one of the two keys", key="role"
+            )
         role = role or name
         return {key: value for key, value in data.items() if key != "name"} | ({"role": role} if role else {})
 
@@ -326,7 +330,7 @@ class SiteEntry(_Process):
         if self.login is not None and self.storage_state is not None:
             raise Invalid("login and storage_state", "keep one: login creates a storage state", key="login")
         if self.ready and origin_of(urljoin(self.endpoint, self.ready.url)) != origin_of(self.endpoint):
-            raise Invalid(f"{shown(self.ready.url)} is not an address of the site", "write its path", key="ready")
+            raise Invalid(f"{printable(self.ready.url)} is not an address of the site", "write its path", key="ready")
         if self.login and origin_of(urljoin(self.endpoint, self.login.url)) is None:
             raise Invalid("its url is not an address", 'write the path of the form, such as "/login"', key="login")
         return self
@@ -374,7 +378,7 @@ class TaskTable(Table):
     @model_validator(mode="after")
     def _begins_on_its_website(self) -> Self:
         if self.start_urls and origin_of(self.start_urls[0]) != origin_of(self.website):
-            problem = f"{shown(self.start_urls[0])} is not an address of {shown(self.website)}"
+            problem = f"{printable(self.start_urls[0])} is not an address of {printable(self.website)}"
             raise Invalid(problem, "put an address of the website first", key="start_urls")
         return self
 
@@ -423,8 +427,8 @@ def _task(value: object, info: ValidationInfo) -> object:
 
 def divided(tasks: Iterable[Task]) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
     """The tasks of the set, and those that the scenario excludes."""
-    listed = tuple(tasks)
-    return tuple(task for task in listed if not task.excluded), tuple(task for task in listed if task.excluded)
+    all_tasks = tuple(tasks)
+    return tuple(task for task in all_tasks if not task.excluded), tuple(task for task in all_tasks if task.excluded)
 
 
 DeclaredTask = Annotated[Task, BeforeValidator(_task)]
@@ -492,9 +496,11 @@ class ScenarioFile(Table):
     def _has_instances_within_reach(self) -> Self:
         sites = [site for site in self.sites if site.is_played_by_instance]
         if sites and self.config.cdp_url is not None:
-            raise Invalid(f"site {shown(sites[0].name)}: {HOSTED_INSTANCES}", "remove one of the two", key="sites")
-        listed = {site.endpoint: site.instances for site in self.sites if isinstance(site.instances, tuple)}
-        if problem := instances_problem(listed, [site.endpoint for site in self.sites]):
+            raise Invalid(f"site {printable(sites[0].name)}: {HOSTED_INSTANCES}", "remove one of the two", key="sites")
+        instances_by_endpoint = {
+            site.endpoint: site.instances for site in self.sites if isinstance(site.instances, tuple)
+        }
+        if problem := instances_problem(instances_by_endpoint, [site.endpoint for site in self.sites]):
             raise Invalid(problem.problem, problem.remedy, key="sites")
         return self
 
@@ -506,7 +512,7 @@ class ScenarioFile(Table):
         members = [(agent.role, agent.endpoint) for agent in (self.green_agent, *self.participants)]
         for name, endpoint in members + [(site.name, site.endpoint) for site in self.sites]:
             if name in names:
-                raise Invalid(f"{shown(name)} is the name of two agents or sites", "give each its own role or name")
+                raise Invalid(f"{printable(name)} is the name of two agents or sites", "give each its own role or name")
             names.add(name)
             if endpoint is None:
                 continue
@@ -515,7 +521,7 @@ class ScenarioFile(Table):
             other = places.setdefault((host, parts.port or (443 if parts.scheme == "https" else 80)), name)
             if other != name:
                 raise Invalid(
-                    f"{shown(name)} and {shown(other)} share {shown(endpoint)}",
+                    f"{printable(name)} and {printable(other)} share {printable(endpoint)}",
                     "give each agent and site its own port",
                 )
         return self

@@ -10,7 +10,7 @@ from judge.records.tasks import Task
 from judge.scenario.models import Scenario
 from shared.dates import with_dates
 from shared.errors import ConfigError
-from shared.fields import Invalid, as_mappings, shown
+from shared.fields import Invalid, as_mappings, printable
 from shared.files import parse_toml, read_errors, read_text
 from shared.text import plain
 
@@ -21,19 +21,19 @@ _ANY_DAY = date(2000, 1, 1)
 
 def reference_problems(tasks: Sequence[Task], folder: Path) -> Iterator[str | None]:
     """For each task, what is wrong with its reference script, if anything. `folder` is the scenario's."""
-    read: dict[str, frozenset[str] | str] = {}
+    scripts: dict[str, frozenset[str] | str] = {}
     for task in tasks:
         if task.reference is None:
             yield None
             continue
-        if task.reference not in read:
-            read[task.reference] = scripted_tasks(folder / task.reference)
-        found = read[task.reference]
-        if isinstance(found, str):
-            yield f"reference {shown(task.reference)}: {found}"
-        elif plain(task.declared_text) not in found:
+        if task.reference not in scripts:
+            scripts[task.reference] = scripted_tasks(folder / task.reference)
+        script = scripts[task.reference]
+        if isinstance(script, str):
+            yield f"reference {printable(task.reference)}: {script}"
+        elif plain(task.declared_text) not in script:
             remedy = "add [[scripts]] whose task is this one's text"
-            yield f"reference {shown(task.reference)} has no script for it ({remedy})"
+            yield f"reference {printable(task.reference)} has no script for it ({remedy})"
         else:
             yield None
 

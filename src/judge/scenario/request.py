@@ -29,7 +29,7 @@ from judge.scenario.models import (
     divided,
 )
 from shared.errors import ConfigError
-from shared.fields import as_mapping, did_you_mean, keys_of, remedy_for, shown
+from shared.fields import as_mapping, did_you_mean, keys_of, printable, remedy_for
 from shared.files import reason_of
 from shared.strict_json import parse_json
 from shared.text import counted
@@ -64,13 +64,13 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
     warnings: list[str] = []
     value = _read_json(text)
     _require_known_safety(value)
-    known = _known(value, RequestBody, (), warnings)
+    known = _without_unknown_keys(value, RequestBody, (), warnings)
     body = validated(_BODY, known, _SOURCE, examples={"participants": '{"white_agent": "http://127.0.0.1:9019"}'})
     today = today_of(body.config)
     tasks, settings = _sealed(body.config, opened, today) or _tasks(body, bundled, warnings, today)
     if "shard_index" in settings and "num_shards" not in settings and "num_instances" in settings:
         settings["num_shards"] = settings.pop("num_instances")
-    settings = _known(settings, RunConfig, ("config",), warnings)
+    settings = _without_unknown_keys(settings, RunConfig, ("config",), warnings)
     config = validated(CONFIG, settings, _SOURCE, under=("config",))
     if any(task.is_about_days for task in tasks):
         # A bundled set has the day on which it was read.
@@ -87,8 +87,8 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
         if wrong := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = wrong
             raise _task_mistake(task, ("user_replies", reply, key), problem, remedy)
-        if found := login_problem(task, config.sites) or files_problem(task):
-            raise _task_mistake(task, *found)
+        if message := login_problem(task, config.sites) or files_problem(task):
+            raise _task_mistake(task, *message)
     warnings += _notes_on_headers(body)
     if len(warnings) > _MAX_WARNINGS:
         warnings = [*warnings[:_MAX_WARNINGS], f"{_SOURCE}: {counted(len(warnings) - _MAX_WARNINGS, 'more warning')}"]
@@ -158,7 +158,7 @@ def _read_json(text: str) -> object:
     except ValueError as error:
         remedy = 'send {"participants": {role: url}, "config": {…}}'
         # An object may contain credentials.
-        quoted = "" if "{" in text else f": {shown(text)}"
+        quoted = "" if "{" in text else f": {printable(text)}"
         raise mistake(_SOURCE, (), f"{reason_of(error)}{quoted}", remedy) from None
 
 
@@ -182,7 +182,9 @@ def _require_known_safety(value: object) -> None:
                     raise mistake(_SOURCE, (*place, number, key), "unknown key", f"did you mean '{close[0]}'?")
 
 
-def _known(value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]) -> Any:
+def _without_unknown_keys(
+    value: object, model: type[BaseModel], path: tuple[str | int, ...], warnings: list[str]
+) -> Any:
     """A table without nulls and without keys that the model does not have; each of those becomes a warning."""
     if not isinstance(value, Mapping):
         return value
@@ -202,12 +204,12 @@ def _with_common(task: Any, body: RequestBody) -> Any:
     """The task with the policies and attacks that are declared for all tasks, which come first."""
     if not isinstance(task, Mapping):
         return task
-    made = dict(task)
+    task_table = dict(task)
     for key in _COMMON:
         common, own = getattr(body, key), task.get(key, [])
         if common and isinstance(own, list):
-            made[key] = [*common, *own]
-    return made
+            task_table[key] = [*common, *own]
+    return task_table
 
 
 def _sealed(
@@ -223,12 +225,12 @@ def _sealed(
     rest = {key: value for key, value in config.items() if key not in ("sealed", "tasks")}
     if names is None:
         return (*tasks.values(),), rest
-    named = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    if not named or named != names:
+    plain_names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    if not plain_names or plain_names != names:
         raise mistake(_SOURCE, ("config", "tasks"), "not a list of ids", "send ids of the sealed set, or no tasks")
-    if unknown := [name for name in named if name not in tasks]:
-        raise mistake(_SOURCE, ("config", "tasks"), f"{shown(unknown[0])} is not in the sealed set", "send its ids")
-    return tuple(tasks[name] for name in dict.fromkeys(named)), rest
+    if unknown := [name for name in plain_names if name not in tasks]:
+        raise mistake(_SOURCE, ("config", "tasks"), f"{printable(unknown[0])} is not in the sealed set", "send its ids")
+    return tuple(tasks[name] for name in dict.fromkeys(plain_names)), rest
 
 
 def _tasks(
@@ -242,7 +244,7 @@ def _tasks(
             continue
         if isinstance(tasks, list):
             tasks = [
-                _with_common(_known(task, TaskTable, (*path, place), warnings), body)
+                _with_common(_without_unknown_keys(task, TaskTable, (*path, place), warnings), body)
                 for place, task in enumerate(tasks)
             ]
         if path == ("config", "tasks") and body.tasks is not None:

@@ -35,23 +35,23 @@ def seal(scenario: Scenario, toml: str, key: SealKey, *, name: str, with_sites: 
                 f"{scenario.path}: site {site.name} logs in by its form, which only the scenario itself can do",
                 remedy="wabe tasks login saves the log-in; name that file as the site's storage_state",
             )
-    listed = (*scenario.tasks, *scenario.excluded)
+    all_tasks = (*scenario.tasks, *scenario.excluded)
     folder = scenario.path.resolve().parent
-    named = [task.storage_state for task in listed] + [site.storage_state for site in scenario.sites]
-    states = {each for each in named if isinstance(each, str)}
+    login_states = [task.storage_state for task in all_tasks] + [site.storage_state for site in scenario.sites]
+    states = {each for each in login_states if isinstance(each, str)}
     content = SealedContent(
         scenario=toml,
         ids=_random_ids(scenario.task_ids),
         canary=f"wabe canary {secrets.token_hex(16)}",
-        files={name: base64.b64encode(data).decode() for name, data in contents_of(listed).items()},
+        files={name: base64.b64encode(data).decode() for name, data in contents_of(all_tasks).items()},
         states={each: _state(folder / Path(each).expanduser()) for each in sorted(states)},
-        scripts={each: _script(folder / each) for each in sorted({task.reference or "" for task in listed} - {""})},
+        scripts={each: _script(folder / each) for each in sorted({task.reference or "" for task in all_tasks} - {""})},
     )
-    levels = {task.task_id: task.level for task in listed}
+    levels = {task.task_id: task.level for task in all_tasks}
     public = PublicPart(
         name=name,
         tasks=tuple(PublicTask(task_id=new, level=levels[old]) for old, new in content.ids.items()),
-        sites=tuple(sorted({_host(task.website) for task in listed})) if with_sites else None,
+        sites=tuple(sorted({_host(task.website) for task in all_tasks})) if with_sites else None,
         canary=content.canary,
     )
     return sealed_text(content, public, key)
@@ -88,13 +88,13 @@ def _with_state(entry: E, content: SealedContent) -> E:
 
 
 def _random_ids(ids: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    new_ids: dict[str, str] = {}
     for each in ids:
         new = f"t-{secrets.token_hex(_ID_BYTES)}"
-        while new in found.values():
+        while new in new_ids.values():
             new = f"t-{secrets.token_hex(_ID_BYTES)}"
-        found[each] = new
-    return found
+        new_ids[each] = new
+    return new_ids
 
 
 def _state(path: Path) -> Mapping[str, Any]:

@@ -33,32 +33,32 @@ def reflections(tasks: Sequence[Task], folder: Path) -> Iterator[str]:
     for task in tasks:
         today = task.dated.day if task.dated else date(2000, 1, 1)
         steps = scripts_in(task.reference, today).get(plain(task.task), ()) if task.reference else ()
-        given = {text: tool for step in steps for tool, text in _given(step)}
+        tools = {text: tool for step in steps for tool, text in _texts_in_call(step)}
         for number, check in enumerate(task.checks, 1):
             for each in plain_checks([check]):
-                for text in given:
+                for text in tools:
                     if _reads(each, text):
                         yield (
                             f"task {task.task_id}, check {number}: a page that repeats {excerpt(text, 60)}, which the "
-                            f"reference script gives to the site's tool {given[text]}, could pass it: add within or on"
+                            f"reference script gives to the site's tool {tools[text]}, could pass it: add within or on"
                         )
 
 
 def _scripts(path: Path, today: date) -> dict[str, list[Mapping[str, Any]]]:
     """The steps of the scripts in a file, by the text of their tasks."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_task: dict[str, list[Mapping[str, Any]]] = {}
     try:
         with read_errors(path, "name a replay script beside the scenario"):
             scripts = as_mappings(parse_toml(read_text(path)).get("scripts"))
         for script in scripts:
-            written = with_dates(script, ("task", "steps"), today)
-            found.setdefault(plain(str(written.get("task"))), []).extend(as_mappings(written.get("steps")))
+            dated_script = with_dates(script, ("task", "steps"), today)
+            by_task.setdefault(plain(str(dated_script.get("task"))), []).extend(as_mappings(dated_script.get("steps")))
     except (ConfigError, Invalid):
-        return found
-    return found
+        return by_task
+    return by_task
 
 
-def _given(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _texts_in_call(step: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The texts in a call of a site's tool, each after the tool's name."""
     if step.get("tool") == SITE_TOOL:
         params = as_mapping(step.get("params"))
@@ -72,6 +72,6 @@ def _reads(check: KindCheck, text: str) -> bool:
         return False
     if check.kind not in ("text", "element", "page") or len(text) < _MIN_CHARS:
         return False
-    written = [getattr(check, key, None) for key in _READING]
-    texts = [each for value in written for each in (value if isinstance(value, tuple | list) else [value])]
+    patterns = [getattr(check, key, None) for key in _READING]
+    texts = [each for value in patterns for each in (value if isinstance(value, tuple | list) else [value])]
     return any(plain(text).casefold() in plain(each).casefold() for each in texts if isinstance(each, str))

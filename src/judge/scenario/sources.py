@@ -19,7 +19,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from judge.records.tasks import Level, Task
 from judge.scenario.models import EXAMPLES, TASKS, VARIABLE, SiteEntry
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import printable
 from shared.files import decode, read_errors, read_file, reason_of
 from shared.participants import module_of
 from shared.strict_json import parse_json
@@ -39,11 +39,11 @@ def sample(tasks: Sequence[Task], *, count: int, seed: int) -> tuple[Task, ...]:
     The sample depends on the seed and the task ids, not on their order in the file.
     """
     chooser = random.Random(seed)
-    drawn: list[Task] = []
+    sampled: list[Task] = []
     for level in _LEVELS:
         pool = sorted((task for task in tasks if task.level == level), key=lambda task: task.task_id)
-        drawn += chooser.sample(pool, min(count, len(pool)))
-    return tuple(drawn)
+        sampled += chooser.sample(pool, min(count, len(pool)))
+    return tuple(sampled)
 
 
 def hub_tasks() -> tuple[Task, ...]:
@@ -112,21 +112,21 @@ def dataset_records(content: bytes, source: str) -> list[object]:
     The hub's viewer returns each record as `{"row": {…}}` in a list under `rows`. Raises `ConfigError`.
     """
     try:
-        found = _values(decode(content))
+        records = _values(decode(content))
     except json.JSONDecodeError as error:
-        raise mistake(source, (), f"not JSON: {error.msg} in {shown(error.doc)}", _EXPECTED) from None
+        raise mistake(source, (), f"not JSON: {error.msg} in {printable(error.doc)}", _EXPECTED) from None
     except ValueError as error:
         raise mistake(source, (), reason_of(error), _EXPECTED) from None
-    only = found[0] if len(found) == 1 else None
+    only = records[0] if len(records) == 1 else None
     if isinstance(only, dict) and "task_id" not in only:
-        found = next((only[key] for key in _LISTS if isinstance(only.get(key), list)), found)
-    return [item["row"] if isinstance(item, dict) and isinstance(item.get("row"), dict) else item for item in found]
+        records = next((only[key] for key in _LISTS if isinstance(only.get(key), list)), records)
+    return [item["row"] if isinstance(item, dict) and isinstance(item.get("row"), dict) else item for item in records]
 
 
 def _values(text: str) -> list[object]:
     if text.lstrip().startswith("["):
-        listed: list[object] = parse_json(text)
-        return listed
+        items: list[object] = parse_json(text)
+        return items
     try:
         return [parse_json(line) for line in text.splitlines() if line.strip()]
     except json.JSONDecodeError:

@@ -20,7 +20,7 @@ from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, div
 from judge.scenario.sealed import with_content
 from judge.sites import RunSites, origin_of
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, shown
+from shared.fields import did_you_mean, printable
 from shared.files import decode, parse_toml, read_errors, read_file
 from shared.toml_lines import KeyPath, line_of, lines_of
 from shared.validation import Mistakes, Problem, mistake, validated
@@ -67,7 +67,7 @@ def bundled_tasks(name: str, folder: Path, key: SealKey | None = None) -> tuple[
     known = bundled_names(folder)
     if name not in known:
         raise ConfigError(
-            f"config.scenario: unknown task set {shown(name)}", remedy=f"one of: {', '.join(known) or 'none here'}"
+            f"config.scenario: unknown task set {printable(name)}", remedy=f"one of: {', '.join(known) or 'none here'}"
         )
     scenario = load_scenario(_bundled(folder)[name], key=key)
     return (*scenario.tasks, *scenario.excluded)
@@ -81,7 +81,7 @@ def require_sites(scenario: Scenario, folder: Path) -> None:
     name = scenario.config.scenario
     if scenario.tasks or name is None or scenario.green_agent.cmd is None:
         return
-    where = f"{scenario.path}: config.scenario: {shown(name)}"
+    where = f"{scenario.path}: config.scenario: {printable(name)}"
     known = bundled_names(folder)
     if name not in known:
         raise ConfigError(f"{where} is not a bundled task set", remedy=did_you_mean(name, known))
@@ -132,19 +132,19 @@ def parse_scenario(
     if not tables:
         raise mistake(path, (), "empty", "add [green_agent], [[participants]] and [[tasks]] tables")
     day = today or today_of(tables.get("config"), now)
-    found = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
-    sites = found.config.sites
+    file = validated(_SCENARIO_FILE, tables, path, toml=text, examples=EXAMPLES, context=Reading(day))
+    sites = file.config.sites
     holds = {site["name"]: site.get("hold") for site in tables.get("sites", ())}
-    common = _with_common(found, tables, day)
-    together = [with_site_holds(task, found.sites, sites, holds, day) for task in common]
+    common = _with_common(file, tables, day)
+    together = [with_site_holds(task, file.sites, sites, holds, day) for task in common]
     if any(task.is_about_days for task in together):
-        found = found.model_copy(update={"config": with_today(found.config, day)})
+        file = file.model_copy(update={"config": with_today(file.config, day)})
     beside = FilesBeside(path.parent, files)
     for place, task in enumerate(together):
-        wrong = network_problem(task, place, found.sites, found.config)
-        read = beside.of(with_site_files(task, found.sites, sites))
-        together[place] = task if isinstance(read, Problem) else read
-        if problem_with_files := read if isinstance(read, Problem) else files_problem(read):
+        wrong = network_problem(task, place, file.sites, file.config)
+        task_read = beside.of(with_site_files(task, file.sites, sites))
+        together[place] = task if isinstance(task_read, Problem) else task_read
+        if problem_with_files := task_read if isinstance(task_read, Problem) else files_problem(task_read):
             inside, problem, remedy = problem_with_files
             wrong = ("tasks", place, *inside), problem, remedy
         if grant := impossible_grant(task.user_replies, task.policies):
@@ -157,15 +157,15 @@ def parse_scenario(
     tasks, excluded = divided(together)
     # Each task has them now.
     parts: dict[str, Any] = {"policies": (), "attacks": ()}
-    parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in found.tasks)}
-    return Scenario(**{**dict(found), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
+    parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in file.tasks)}
+    return Scenario(**{**dict(file), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
-def _with_common(found: ScenarioFile, tables: Mapping[str, Any], today: date) -> Iterable[Task]:
+def _with_common(file: ScenarioFile, tables: Mapping[str, Any], today: date) -> Iterable[Task]:
     """The tasks, each also with the policies and attacks of the whole file, which come first."""
-    for task in found.tasks:
+    for task in file.tasks:
         for key in ("policies", "attacks"):
-            task = extended(task, key, getattr(found, key), tables.get(key), today, are_first=True)
+            task = extended(task, key, getattr(file, key), tables.get(key), today, are_first=True)
         yield task
 
 
@@ -205,23 +205,25 @@ def select(
     `excluded` are the tasks that the scenario excludes, which cannot be selected.
     """
     if level is not None and level not in get_args(Level):
-        raise ConfigError(f"--level {shown(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
+        raise ConfigError(f"--level {printable(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
     known = [task.task_id for task in tasks]
     for task_id in ids:
         _require_task("--task", task_id, known, excluded)
-    chosen = tuple(task for task in tasks if level in (None, task.level) and (not ids or task.task_id in ids))[:limit]
-    if not chosen:
+    selection = tuple(task for task in tasks if level in (None, task.level) and (not ids or task.task_id in ids))[
+        :limit
+    ]
+    if not selection:
         raise ConfigError("no task is left to run", remedy="loosen --level and --task")
-    return chosen
+    return selection
 
 
 def _require_task(option: str, task_id: str, known: Sequence[str], excluded: Iterable[Task]) -> None:
     if (task := next((task for task in excluded if task.task_id == task_id), None)) is not None:
-        why = f"{option} {shown(task_id)} is excluded by the scenario: {task.excluded}"
+        why = f"{option} {printable(task_id)} is excluded by the scenario: {task.excluded}"
         raise ConfigError(why, remedy="remove excluded from the task")
     if task_id not in known:
         names = known if len(known) <= 10 else [*known[:9], "…"]
-        raise ConfigError(f"{option} {shown(task_id)} is not in this scenario", remedy=did_you_mean(task_id, names))
+        raise ConfigError(f"{option} {printable(task_id)} is not in this scenario", remedy=did_you_mean(task_id, names))
 
 
 def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collection[Task] = ()) -> dict[str, str]:
@@ -229,18 +231,18 @@ def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collecti
 
     `tasks` are those of the run; `excluded` are those that the scenario excludes already.
     """
-    known, found = [task.task_id for task in tasks], dict[str, str]()
+    known, reasons_by_id = [task.task_id for task in tasks], dict[str, str]()
     for option in options:
         task_id, equals, reason = (part.strip() for part in option.partition("="))
         if not equals or not reason:
-            raise ConfigError(f"--exclude {shown(option)} gives no reason", remedy="write --exclude ID=REASON")
+            raise ConfigError(f"--exclude {printable(option)} gives no reason", remedy="write --exclude ID=REASON")
         _require_task("--exclude", task_id, known, excluded)
-        if found.get(task_id, reason) != reason:
-            raise ConfigError(f"--exclude {shown(task_id)} is given twice", remedy="keep one reason")
-        found[task_id] = reason
-    if tasks and len(found) == len(tasks):
+        if reasons_by_id.get(task_id, reason) != reason:
+            raise ConfigError(f"--exclude {printable(task_id)} is given twice", remedy="keep one reason")
+        reasons_by_id[task_id] = reason
+    if tasks and len(reasons_by_id) == len(tasks):
         raise ConfigError("--exclude leaves no task to run", remedy="exclude fewer tasks")
-    return found
+    return reasons_by_id
 
 
 def tasks_about(endpoint: str, tasks: Iterable[Task], run: RunSites) -> int:
@@ -253,7 +255,7 @@ def tasks_about(endpoint: str, tasks: Iterable[Task], run: RunSites) -> int:
     return sum(map(is_about, tasks))
 
 
-def idle_sites(scenario: Scenario, chosen: Collection[Task]) -> frozenset[str]:
+def idle_sites(scenario: Scenario, selection: Collection[Task]) -> frozenset[str]:
     """The names of the sites that only tasks which were not chosen are about; they need not be started.
 
     A site that no task of the scenario names stays: another site may depend on it.
@@ -262,7 +264,7 @@ def idle_sites(scenario: Scenario, chosen: Collection[Task]) -> frozenset[str]:
     def used_by(tasks: Collection[Task]) -> set[str]:
         return {site.name for site in scenario.sites if tasks_about(site.endpoint, tasks, scenario.config.sites)}
 
-    return frozenset(used_by(scenario.tasks) - used_by(chosen))
+    return frozenset(used_by(scenario.tasks) - used_by(selection))
 
 
 def shard(tasks: tuple[Task, ...], index: int, num: int, *, instances: int | None = None) -> tuple[Task, ...]:

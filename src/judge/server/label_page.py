@@ -68,15 +68,15 @@ class _Unblinded(NamedTuple):
     reason: str
 
 
-def label_routes(session: Labelling, *, named: str = "") -> list[Route]:
+def label_routes(session: Labelling, *, host: str = "") -> list[Route]:
     """The session at `/`, its attempts by place from 1, their pictures, and the changes.
 
-    They answer requests from this machine only, at a loopback name or at the host `named`.
+    They answer requests from this machine only, at a loopback name or at the host `host`.
     """
-    changes = Changes(named=named)
+    changes = Changes(host=host)
     page = _LabelPage(session, changes)
-    guards = [Middleware(local_only, refusal=_REFUSAL, named=named)]
-    shown = [
+    guards = [Middleware(local_only, refusal=_REFUSAL, host=host)]
+    page_routes = [
         Route(path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (
             ("/", page.front),
@@ -86,7 +86,7 @@ def label_routes(session: Labelling, *, named: str = "") -> list[Route]:
         )
     ]
     return [
-        *shown,
+        *page_routes,
         changes.route("/label", TypeAdapter(LabelChange), page.keep),
         changes.route("/undo", TypeAdapter(UndoChange), page.undo),
     ]
@@ -98,7 +98,7 @@ class _LabelPage:
         self._changes = changes
         self._renderer = Renderer()
         # The attempt that was shown last, whose pictures follow; it is read again when it is labelled.
-        self._shown: tuple[int, Trajectory] | None = None
+        self._current: tuple[int, Trajectory] | None = None
 
     async def front(self, _: Request) -> Response:
         """To the first attempt without a label, or to the end."""
@@ -137,11 +137,11 @@ class _LabelPage:
 
     def _attempt(self, place: int) -> Response:
         session, trajectory = self._session, self._session.trajectory(place)
-        self._shown = (place, trajectory)
+        self._current = (place, trajectory)
         record = session.latest.get(place)
         return self._page(
             place=place,
-            steps=[_shown(trajectory, step, number) for number, step in enumerate(_steps(trajectory), 1)],
+            steps=[_step_view(trajectory, step, number) for number, step in enumerate(_steps(trajectory), 1)],
             task=trajectory.task.task,
             website=trajectory.task.website,
             answer=trajectory.attempt.final_answer,
@@ -173,8 +173,8 @@ class _LabelPage:
         return HTMLResponse(html, headers=headers)
 
     def _image(self, place: int, number: int) -> Response:
-        shown = self._shown
-        trajectory = shown[1] if shown and shown[0] == place else self._session.trajectory(place)
+        current = self._current
+        trajectory = current[1] if current and current[0] == place else self._session.trajectory(place)
         step = _steps(trajectory)[number - 1]
         data = read_file(_picture(trajectory, step), max_bytes=_MAX_IMAGE_BYTES)
         kind = media_type(data)
@@ -206,7 +206,7 @@ def _picture(trajectory: Trajectory, step: Step) -> Path:
     return inside(trajectory.folder, step.screenshot)
 
 
-def _shown(trajectory: Trajectory, step: Step, number: int) -> _ShownStep:
+def _step_view(trajectory: Trajectory, step: Step, number: int) -> _ShownStep:
     is_final = step is trajectory.attempt.final_look
     words = "the final page" if is_final else (step.outcome.line if step.outcome and step.outcome.line else "no action")
     size, has_image, snapshot = None, False, ""

@@ -19,9 +19,11 @@ _UNLIMITED = 1_000_000
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
     """The settings in a request that are reserved for users with access to the judge's machine."""
-    chosen = ((name, field, getattr(config, name)) for name, field, setting in settings_in(RunConfig) if setting.host)
+    host_settings = (
+        (name, field, getattr(config, name)) for name, field, setting in settings_in(RunConfig) if setting.host
+    )
     # An empty value is as good as none.
-    return tuple(name for name, field, value in chosen if value and value != field.default)
+    return tuple(name for name, field, value in host_settings if value and value != field.default)
 
 
 class ServiceLimits(Record):
@@ -79,8 +81,8 @@ class ServiceLimits(Record):
             )
         changes: dict[str, float] = {}
         for key, limit in (("max_judge_cost_usd", self.max_cost_usd), ("max_judge_tokens", self.max_tokens)):
-            wanted = getattr(config, key)
-            if limit is not None and (wanted is None or wanted > limit):
+            requested_limit = getattr(config, key)
+            if limit is not None and (requested_limit is None or requested_limit > limit):
                 changes[key] = limit
         notes = tuple(f"config.{key} is set to {limit:g}, this judge's maximum" for key, limit in changes.items())
         return config.model_copy(update=changes), notes
@@ -96,9 +98,9 @@ class ServiceLimits(Record):
             return False
         # Parsed, not compared as a substring: "http://allowed.test@evil.test/" connects to evil.test.
         host = (parts.hostname or "").rstrip(".").lower()
-        shown = f"[{host}]" if ":" in host else host
+        host_text = f"[{host}]" if ":" in host else host
         allowed = {entry.strip().rstrip(".").lower() for entry in self.allowed_participants}
-        return bool(host) and not allowed.isdisjoint({shown, f"{shown}:{port}"})
+        return bool(host) and not allowed.isdisjoint({host_text, f"{host_text}:{port}"})
 
 
 class Capacity:
@@ -131,7 +133,7 @@ class Capacity:
         return request.model_copy(update={"config": config.model_copy(update=changes), "warnings": warnings})
 
     @contextmanager
-    def taken(self, config: RunConfig, tasks: int) -> Iterator[None]:
+    def reserve(self, config: RunConfig, tasks: int) -> Iterator[None]:
         """Reserve the capacity for an assessment with these settings (from `fit`) while the body runs."""
         parallel = min(config.max_parallel, tasks)
         descriptors = parallel * _DESCRIPTORS_PER_TASK + config.judge_max_concurrency

@@ -64,7 +64,7 @@ class LiveRun:
 
     id: str
     began: float
-    ended: float | None = None
+    ended_at: float | None = None
     state: str = "running"
     scenario: str = ""
     player: str = ""
@@ -95,7 +95,7 @@ class LiveRun:
                 self.total, self.epochs, self.kept, self.began = event.attempts, event.epochs, event.kept, now
                 self.attacks = event.attacked * event.epochs
             case RunDone():
-                self.ended, self.state = now, "finished"
+                self.ended_at, self.state = now, "finished"
             case TaskEvent():
                 task = self.tasks.get(event.key) or LiveTask(self.id, event.key)
                 task.take(event)
@@ -110,7 +110,7 @@ class LiveRun:
         self.scenario, self.player = record.scenario, record.player
         if self.is_restored:
             self.state = "finished" if record.is_complete else "stopped"
-            self.total, self.epochs, self.ended = record.total, record.epochs, record.seconds
+            self.total, self.epochs, self.ended_at = record.total, record.epochs, record.seconds
             self.attacks = len(record.attacked)
         self.attacked |= record.attacked
         for task in record.tasks:
@@ -126,8 +126,8 @@ class LiveRun:
         self.tasks[task.id] = task
         task.version = version
         if len(self.tasks) > MAX_TASKS:
-            ended = (key for key, known in self.tasks.items() if not known.is_open)
-            self.tasks.pop(next(ended, next(iter(self.tasks))))
+            ended_keys = (key for key, known in self.tasks.items() if not known.is_open)
+            self.tasks.pop(next(ended_keys, next(iter(self.tasks))))
 
     def changed_since(self, version: int) -> list[LiveTask]:
         """The tasks that changed after `version`, in the order of their last changes."""
@@ -139,21 +139,21 @@ class LiveRun:
         rate = Rate.of(counted for key, counted in every.items() if key not in self.attacked)
         # For tasks that are not played yet, only their number is known.
         clean = self.total - self.attacks
-        shown = {**rate.published(), "total_tasks": clean // self.epochs, "attempts": clean}
+        fields = {**rate.published(), "total_tasks": clean // self.epochs, "attempts": clean}
         return {
             **{name: getattr(self, name) for name in ("id", "state", "scenario", "player", "total", "epochs", "kept")},
             "counts": {outcome: count for outcome, count in counts.items() if outcome in get_args(TaskOutcome)},
             "attacks": self.attacks,
-            "rate": rate_text(shown),
+            "rate": rate_text(fields),
             "rate_of_all": round(100 * rate.successes / clean, 1) if clean else 0.0,
-            "seconds": round((now if self.ended is None else self.ended) - self.began, 1),
+            "seconds": round((now if self.ended_at is None else self.ended_at) - self.began, 1),
             "left_s": self._left_s(now),
         }
 
     def _left_s(self, now: float) -> float | None:
         """About how long the rest will take, as the terminal estimates it."""
         waiting = self.total - self.kept - self.played
-        if self.ended is not None or not self.played or waiting <= 0:
+        if self.ended_at is not None or not self.played or waiting <= 0:
             return None
         return round((now - self.began) / self.played * waiting, 1)
 
@@ -185,7 +185,7 @@ class LiveHub:
 
     def show(self, run_id: str) -> None:
         """Show a run that is not being played, from its files."""
-        self.runs[run_id] = LiveRun(run_id, 0.0, ended=0.0, state="stopped", is_restored=True)
+        self.runs[run_id] = LiveRun(run_id, 0.0, ended_at=0.0, state="stopped", is_restored=True)
 
     def watch(self, run_id: str, *, is_sealed: bool = False) -> Sink:
         """The sink for the events of one run. If there are too many runs, drops the oldest, finished ones first."""
@@ -194,8 +194,8 @@ class LiveHub:
         self.runs.pop(run_id, None)
         self.runs[run_id] = run
         while len(self.runs) > self._max_runs:
-            ended = (key for key, known in self.runs.items() if known.ended is not None)
-            self.runs.pop(next(ended, next(iter(self.runs))))
+            ended_keys = (key for key, known in self.runs.items() if known.ended_at is not None)
+            self.runs.pop(next(ended_keys, next(iter(self.runs))))
         if self._records and not is_sealed:
             self._records.remember(run_id)
 
@@ -209,9 +209,9 @@ class LiveHub:
     def end(self, run_id: str) -> None:
         """Mark a run as over. If it was cancelled or failed, its unfinished tasks are shown as stopped."""
         run = self.runs.get(run_id)
-        if run is None or run.ended is not None:
+        if run is None or run.ended_at is not None:
             return
-        run.ended, run.state = self._clock(), "stopped"
+        run.ended_at, run.state = self._clock(), "stopped"
         for task in [task for task in run.tasks.values() if task.is_open]:
             task.state, task.reason = "stopped", "the run was stopped"
             run.changed(task, self._version + 1)
@@ -236,14 +236,14 @@ class LiveHub:
         """
         if self.is_full:
             return
-        wake, seen = asyncio.Event(), -1
+        wake, last_version = asyncio.Event(), -1
         self._viewers.add(wake)
         try:
             # Send the last changes even after closing, because a judge may stop as soon as its run is over.
-            while not self._closed or seen < self._version:
+            while not self._closed or last_version < self._version:
                 wake.clear()
                 await self._read_records()
-                update, seen = self.since(seen), self._version
+                update, last_version = self.since(last_version), self._version
                 yield update
                 if not self._closed:
                     with suppress(TimeoutError):
@@ -380,11 +380,11 @@ class _Pages:
 
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; no other folder can be requested."""
-        run_id, named = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
+        run_id, task_match = request.path_params["run_id"], _TASK.fullmatch(request.path_params["task_id"])
         run = self._hub.runs.get(run_id)
-        if run is None or run.is_sealed or not named:
+        if run is None or run.is_sealed or not task_match:
             return None
-        return RunStore(self._output_dir, run_id).task(named[1], int(named[2] or 1))
+        return RunStore(self._output_dir, run_id).task(task_match[1], int(task_match[2] or 1))
 
 
 def _screenshot(store: TaskStore | None, name: str) -> Response:

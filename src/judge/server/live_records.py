@@ -82,8 +82,8 @@ class LiveTask:
         return self.state in ("running", "judging")
 
     def view(self) -> dict[str, Any]:
-        shown = {name: value for name, value in vars(self).items() if name != "version"}
-        return shown | {"actions": list(self.actions)}
+        fields = {name: value for name, value in vars(self).items() if name != "version"}
+        return fields | {"actions": list(self.actions)}
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class LiveRecords:
     def remembered(self, limit: int) -> list[str]:
         """The newest runs that were shown to this audience, oldest first; none that another process is judging."""
         newest = reversed(runs_in(self._output_dir))
-        shown = (store.run_id for store in newest if self._is_marked(store) and not store.is_being_judged)
-        return [*itertools.islice(shown, limit)][::-1]
+        run_ids = (store.run_id for store in newest if self._is_marked(store) and not store.is_being_judged)
+        return [*itertools.islice(run_ids, limit)][::-1]
 
     def read(self, run_id: str) -> RunRecord:
         """The data from the run's files."""
@@ -135,15 +135,15 @@ class LiveRecords:
         except ConfigError:
             # Written by a newer version, or with ids that cannot be folder names.
             run = RunView(run_id, {}, "")
-        began, ended = run.record.get("resumed_at") or run.record.get("started_at"), run.record.get("ended_at")
+        began, ended_at = run.record.get("resumed_at") or run.record.get("started_at"), run.record.get("ended_at")
         return RunRecord(
             scenario=show_hidden(run.identity["scenario"] or ""),
             player=show_hidden(run.player),
             is_complete=run.record.get("state") == "completed",
-            seconds=max(0.0, ended - began) if isinstance(began, float) and isinstance(ended, float) else 0.0,
+            seconds=max(0.0, ended_at - began) if isinstance(began, float) and isinstance(ended_at, float) else 0.0,
             total=len(run.task_ids) * run.epochs,
             epochs=run.epochs,
-            tasks=tuple(found for task in store.tasks() if (found := _recorded(run_id, task))),
+            tasks=tuple(record for task in store.tasks() if (record := _recorded(run_id, task))),
         )
 
     def report(self, run_id: str) -> dict[str, str | None]:
@@ -208,12 +208,14 @@ def _step(step: Step) -> dict[str, Any]:
 
 def _recorded(run_id: str, store: TaskStore) -> LiveTask | None:
     with contextlib.suppress(TrajectoryError):
-        found = read_attempt(store.folder)
-        task = LiveTask(run_id, store.key, found.outcome, found.number, found.steps_taken, max_steps=found.max_steps)
-        task.page = found.actions_taken
-        task.task = _bounded(found.task.task)
-        task.is_attacked = found.task.attack is not None
-        task.reason = _bounded(found.verdict.reason if found.verdict else found.error or found.stop_reason)
+        attempt = read_attempt(store.folder)
+        task = LiveTask(
+            run_id, store.key, attempt.outcome, attempt.number, attempt.steps_taken, max_steps=attempt.max_steps
+        )
+        task.page = attempt.actions_taken
+        task.task = _bounded(attempt.task.task)
+        task.is_attacked = attempt.task.attack is not None
+        task.reason = _bounded(attempt.verdict.reason if attempt.verdict else attempt.error or attempt.stop_reason)
         return task
     return None
 

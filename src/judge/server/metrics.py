@@ -51,11 +51,11 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def _counter(self, name: str, meaning: str, label: str, values: object) -> Counter:
-        made = Counter(name, meaning, [label], registry=self._registry)
+        counter = Counter(name, meaning, [label], registry=self._registry)
         # From the start, so that a rate can be computed from the first increase.
         for value in values if isinstance(values, Collection) else get_args(values):
-            made.labels(value)
-        return made
+            counter.labels(value)
+        return counter
 
     def take(self, event: Event) -> None:
         """Count an event of any assessment."""
@@ -69,7 +69,7 @@ class Metrics(Collector):
                 is_lost = event.outcome == "unscored" and event.reason_code != WITHOUT_CHECKS
                 self._count_error("judge model" if is_lost else event.blame)
 
-    def ended(self, state: EndState) -> None:
+    def count_end(self, state: EndState) -> None:
         """Count the end of an assessment."""
         self._ends.labels(state).inc()
 

@@ -22,7 +22,7 @@ class Reports:
     """The reports and comparisons that were opened last. Their pages are in temporary folders, which end with this."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, ...], _Report] = {}
+        self._reports: dict[tuple[str, ...], _Report] = {}
         self._making = asyncio.Lock()
 
     async def file(self, stores: Sequence[RunStore], name: str) -> Path | None:
@@ -34,14 +34,14 @@ class Reports:
         key = tuple(store.run_id for store in stores)
         async with self._making:
             # Taken out, so that it becomes the newest.
-            made = self._made.pop(key, None)
-            if made is None or (name == "index.html" and made.state != await asyncio.to_thread(_state_of, stores)):
+            report = self._reports.pop(key, None)
+            if report is None or (name == "index.html" and report.state != await asyncio.to_thread(_state_of, stores)):
                 # In a thread: reading a long run takes a while and must not delay an assessment.
-                made = await asyncio.to_thread(_Report, stores)
-            self._made[key] = made
-            while len(self._made) > _MAX_REPORTS:
-                self._made.pop(next(iter(self._made)))
-        return made.path(name)
+                report = await asyncio.to_thread(_Report, stores)
+            self._reports[key] = report
+            while len(self._reports) > _MAX_REPORTS:
+                self._reports.pop(next(iter(self._reports)))
+        return report.path(name)
 
 
 class _Report:

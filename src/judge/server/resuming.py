@@ -55,20 +55,20 @@ def keep(store: RunStore, request: AssessmentRequest) -> str | None:
     if _read(store) is not None:
         return None
     token = f"{store.run_id}{_SEPARATOR}{secrets.token_urlsafe(_TOKEN_BYTES)}"
-    kept = Resumable(
+    saved = Resumable(
         token_sha256=_digest(token),
         request=_without_run(request) if _is_continued_here(request) else None,
         scenario=request.launch.scenario_path if request.launch else None,
     )
-    write_json(store.folder / RESUMING.name, kept.model_dump(mode="json", exclude_unset=True))
+    write_json(store.folder / RESUMING.name, saved.model_dump(mode="json", exclude_unset=True))
     return token
 
 
 def run_of_token(output_dir: Path, token: str) -> str:
     """The id of the run that a token continues. Raises `ConfigError` for a token of no run here."""
     run_id = token.rpartition(_SEPARATOR)[0]
-    kept = _read(RunStore(output_dir, run_id)) if RUN_ID.fullmatch(run_id) else None
-    if kept is None or not hmac.compare_digest(kept.token_sha256, _digest(token)):
+    saved = _read(RunStore(output_dir, run_id)) if RUN_ID.fullmatch(run_id) else None
+    if saved is None or not hmac.compare_digest(saved.token_sha256, _digest(token)):
         raise ConfigError(
             "assessment request: resume_token belongs to no run of this judge",
             remedy="send the token of the run's first update, or leave it out to start a new run",
@@ -78,7 +78,7 @@ def run_of_token(output_dir: Path, token: str) -> str:
 
 def left_behind(output_dir: Path) -> list[tuple[RunStore, AssessmentRequest]]:
     """The runs that were stopped with their judge and need nothing to be continued, with their requests."""
-    found = []
+    resumables = []
     for store in runs_in(output_dir):
         if not (store.folder / RESUMING.name).is_file() or store.is_being_judged:
             continue
@@ -89,25 +89,25 @@ def left_behind(output_dir: Path) -> list[tuple[RunStore, AssessmentRequest]]:
             continue
         # A judge may also be stopped between the end of a run and its submission, while browsers are being closed.
         is_stopped = state in _STOPPED or (state == "completed" and not (store.folder / SUBMISSION.name).exists())
-        if is_stopped and (kept := _read(store)) is not None and kept.request is not None:
-            found.append((store, kept.request))
-    return found
+        if is_stopped and (saved := _read(store)) is not None and saved.request is not None:
+            resumables.append((store, saved.request))
+    return resumables
 
 
 def note_on_stop(output_dir: Path, metadata: Mapping[str, Any]) -> Note:
     """What the client of a stopped run should know, by its task's metadata: how the run continues."""
     run_id = metadata.get(RUN_ID_KEY)
-    kept = _read(RunStore(output_dir, run_id)) if isinstance(run_id, str) and RUN_ID.fullmatch(run_id) else None
-    if kept is None:
+    saved = _read(RunStore(output_dir, run_id)) if isinstance(run_id, str) and RUN_ID.fullmatch(run_id) else None
+    if saved is None:
         return Note("Send the request again.")
-    if kept.scenario:
-        text = f"Continue with: wabe run {shlex.quote(kept.scenario)} --resume {run_id}, and the options of its start."
+    if saved.scenario:
+        text = f"Continue with: wabe run {shlex.quote(saved.scenario)} --resume {run_id}, and the options of its start."
     else:
         again = 'send the same request again, with "resume_token" as the first update gave it.'
         text = f"Continue run {run_id}: {again}"
-        if kept.request is not None:
+        if saved.request is not None:
             text = f"The judge continues run {run_id} as soon as it runs again. To follow it, {again}"
-    return Note(text, {CONTINUES_KEY: kept.continues})
+    return Note(text, {CONTINUES_KEY: saved.continues})
 
 
 def _is_continued_here(request: AssessmentRequest) -> bool:

@@ -16,7 +16,7 @@ _POLL_S = 1.0
 EndState = Literal["completed", "rejected", "failed", "cancelled", "stopped"]
 
 
-class Ended(NamedTuple):
+class AssessmentEnd(NamedTuple):
     """How an assessment ended: `stopped` with its judge, or as it says. `texts` are those of the results."""
 
     state: EndState
@@ -31,23 +31,23 @@ class RunningAssessment:
     run_id: str
     request: AssessmentRequest
     followers: list[TaskSink] = field(default_factory=list)
-    job: "asyncio.Task[Ended]" = field(init=False)
+    job: "asyncio.Task[AssessmentEnd]" = field(init=False)
     why_cancelled: str = ""
     browsers: Callable[[], int] = lambda: 0
     # Attempts that are not settled yet, and those of them that are being played or judged.
-    _left: int = 0
+    _attempts_left: int = 0
     _open: set[str] = field(default_factory=set)
 
     def take(self, event: Event) -> None:
         """Take one event of the assessment."""
         match event:
             case RunStarted():
-                self._left = event.attempts - event.kept
+                self._attempts_left = event.attempts - event.kept
             case TaskStarted():
                 self._open.add(event.key)
             case TaskDone():
                 self._open.discard(event.key)
-                self._left -= 1
+                self._attempts_left -= 1
 
     @property
     def open_attempts(self) -> int:
@@ -57,7 +57,7 @@ class RunningAssessment:
     @property
     def waiting_attempts(self) -> int:
         """How many attempts have not begun."""
-        return max(0, self._left - len(self._open))
+        return max(0, self._attempts_left - len(self._open))
 
     def update(self, text: str, facts: Mapping[str, Any]) -> None:
         """Report progress to all followers."""

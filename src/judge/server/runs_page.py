@@ -66,24 +66,24 @@ class _RunningRun(NamedTuple):
     total: int | None
 
 
-def runs_routes(index: RunIndex, *, named: str = "") -> list[Route]:
+def runs_routes(index: RunIndex, *, host: str = "") -> list[Route]:
     """The list at `/`, reports at the addresses of the live page, comparisons, and the change of tags and notes.
 
-    They answer requests from this machine only, at a loopback name or at the host `named`.
+    They answer requests from this machine only, at a loopback name or at the host `host`.
     """
-    changes = Changes(named=named)
+    changes = Changes(host=host)
     pages = _RunsPage(index, changes)
-    guards = [Middleware(local_only, refusal=_REFUSAL, named=named)]
-    shown = [
+    guards = [Middleware(local_only, refusal=_REFUSAL, host=host)]
+    page_routes = [
         Route(path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (
             ("/", pages.front),
             ("/live/{run_id}/report/{name:path}", pages.report),
-            ("/compare", pages.chosen),
+            ("/compare", pages.compare_selected),
             ("/compare/{run_ids}/{name:path}", pages.comparison),
         )
     ]
-    return [*shown, changes.route("/notes", TypeAdapter(NotesChange), pages.keep_notes)]
+    return [*page_routes, changes.route("/notes", TypeAdapter(NotesChange), pages.keep_notes)]
 
 
 class _RunsPage:
@@ -105,7 +105,7 @@ class _RunsPage:
             return _problem(error, HTTPStatus.BAD_REQUEST)
         number = request.query_params.get("page", "1")
         page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
-        runs = await self._listed()
+        runs = await self._listed_runs()
         html, policy = await asyncio.to_thread(self._page, runs, filters, max(1, page))
         headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
         return HTMLResponse(html, headers=headers)
@@ -113,7 +113,7 @@ class _RunsPage:
     async def report(self, request: Request) -> Response:
         return await self._file([request.path_params["run_id"]], request.path_params["name"])
 
-    async def chosen(self, request: Request) -> Response:
+    async def compare_selected(self, request: Request) -> Response:
         """To the comparison of the runs that a form without scripts names."""
         run_ids = ",".join(quote(run_id, safe="") for run_id in request.query_params.getlist("run"))
         return RedirectResponse(f"/compare/{run_ids or '-'}/index.html", headers=PAGE_HEADERS)
@@ -131,13 +131,13 @@ class _RunsPage:
         self._read_at = float("-inf")
         return change.notes.model_dump(mode="json")
 
-    async def _listed(self) -> list[ListedRun]:
+    async def _listed_runs(self) -> list[ListedRun]:
         clock = asyncio.get_running_loop().time
         async with self._reading:
             if clock() - self._read_at > _AGE_S:
                 # Before reading, so that a change meanwhile is read the next time.
                 self._read_at = clock()
-                self._runs = await asyncio.to_thread(self._index.listed)
+                self._runs = await asyncio.to_thread(self._index.runs)
             return self._runs
 
     async def _file(self, run_ids: Sequence[str], name: str) -> Response:
@@ -160,10 +160,10 @@ class _RunsPage:
         raise ConfigError("no such run", remedy="go back to the list of runs")
 
     def _page(self, runs: list[ListedRun], filters: RunFilters, number: int) -> tuple[str, str]:
-        found = filters.keep(runs)
-        pages = max(1, -(-len(found) // _ROWS))
+        matching_runs = filters.keep(runs)
+        pages = max(1, -(-len(matching_runs) // _ROWS))
         number = min(number, pages)
-        series = versions_of(found)
+        series = versions_of(matching_runs)
         charts = [
             trend_chart(each.trend(_MAX_VERSIONS), f"trend-{place}", left_out=max(0, len(each) - _MAX_VERSIONS))
             for place, each in enumerate(series[:_MAX_TRENDS], 1)
@@ -173,8 +173,8 @@ class _RunsPage:
             place=str(self._output_dir),
             folders=[str(folder) for folder in self._index.folders],
             total=len(runs),
-            matches=len(found),
-            rows=found[_ROWS * (number - 1) : _ROWS * number],
+            matches=len(matching_runs),
+            rows=matching_runs[_ROWS * (number - 1) : _ROWS * number],
             running=[self._running(run) for run in runs if run.state == "running"],
             filters=[_field(name, runs, filters) for name, _, _ in run_filters()],
             trends=charts,

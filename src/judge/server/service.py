@@ -56,7 +56,7 @@ from judge.server.limits import Capacity, ServiceLimits, settings_of_the_host
 from judge.server.live import LiveHub
 from judge.server.metrics import Health, Metrics
 from judge.server.resuming import keep, left_behind, note_on_stop, run_of_token
-from judge.server.running import Ended, RunningAssessment
+from judge.server.running import AssessmentEnd, RunningAssessment
 from judge.server.tracing import Tracing
 from judge.store.layout import RunStore, new_run_id
 from shared.a2a.client import ParticipantClient
@@ -116,7 +116,7 @@ class JudgeService:
         """Handle one request from start to artifact. Cancelling this stops the run and closes its browsers."""
         try:
             request = self._accept(turn.text)
-            running = self._followed(request) or self._begun(request)
+            running = self._followed(request) or self._begin(request)
         except Busy as error:
             _log.info("request rejected: %s", error)
             await sink.reject(str(error), {BUSY_KEY: "yes"})
@@ -130,27 +130,27 @@ class JudgeService:
             sink.annotate({RUN_ID_KEY: running.run_id})
         try:
             # Shielded, because a judge that stops says so to all clients before the assessment has ended.
-            ended = await asyncio.shield(running.job)
+            end = await asyncio.shield(running.job)
         except asyncio.CancelledError:
             running.cancel(_STOPPING if self._is_draining else "its client cancelled it")
             await asyncio.wait({running.job})
             raise
         finally:
             running.followers.remove(sink)
-        match ended.state:
+        match end.state:
             case "completed":
-                await sink.artifact("results", [*ended.texts])
-                await sink.complete(ended.text)
+                await sink.artifact("results", [*end.texts])
+                await sink.complete(end.text)
             case "rejected":
-                await sink.reject(ended.text)
+                await sink.reject(end.text)
             case "cancelled":
-                await sink.cancelled(f"The assessment was cancelled: {ended.text}.")
+                await sink.cancelled(f"The assessment was cancelled: {end.text}.")
             case "stopped":
                 # The job may end before the server gets to cancel this.
                 note = self.note_on_stop(sink.metadata)
-                await sink.fail(note.after(f"The assessment was stopped: {ended.text}."), note.facts)
+                await sink.fail(note.after(f"The assessment was stopped: {end.text}."), note.facts)
             case "failed":
-                await sink.fail(ended.text)
+                await sink.fail(end.text)
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -182,12 +182,12 @@ class JudgeService:
 
     async def _continue_runs(self) -> None:
         """Begin the stopped runs that need nothing from their clients, each as soon as there is room for it."""
-        found = await asyncio.to_thread(left_behind, self.output_dir)
-        self._waiting = len(found)
-        for store, kept in found:
+        left_over = await asyncio.to_thread(left_behind, self.output_dir)
+        self._waiting = len(left_over)
+        for store, resumable in left_over:
             with log_context(run=store.run_id):
                 try:
-                    await self._continue_run(store.run_id, kept)
+                    await self._continue_run(store.run_id, resumable)
                 except (ConfigError, ModelBudgetSpent) as error:
                     _log.error("the run is not continued: %s", error)
                 # Isolation boundary: an internal error fails only this run.
@@ -195,23 +195,23 @@ class JudgeService:
                     _log.exception("the run is not continued")
             self._waiting -= 1
 
-    async def _continue_run(self, run_id: str, kept: AssessmentRequest) -> None:
-        request = _of_run(self._admitted(kept), run_id)
+    async def _continue_run(self, run_id: str, stored_request: AssessmentRequest) -> None:
+        request = _of_run(self._admitted(stored_request), run_id)
         while self._fitting(request) is None:
             self._freed.clear()
             await self._freed.wait()
         # Its client may have been faster.
         if run_id not in self._running:
             _log.info("the run is continued")
-            self._begun(request)
+            self._begin(request)
 
     def _followed(self, request: AssessmentRequest) -> RunningAssessment | None:
         """The running assessment that the request asks to follow. Raises `ConfigError` if that has another request."""
         running = self._running.get(request.config.run_id or "")
         if running is None or request.resume_token is None:
             return None
-        asked = compared_parts(request.participants, request.config, request.tasks, launch=request.launch)
-        require_same_request(RunStore(self.output_dir, running.run_id), asked, unknown=("judge",))
+        parts = compared_parts(request.participants, request.config, request.tasks, launch=request.launch)
+        require_same_request(RunStore(self.output_dir, running.run_id), parts, unknown=("judge",))
         return running
 
     def _fitting(self, request: AssessmentRequest) -> AssessmentRequest | None:
@@ -220,7 +220,7 @@ class JudgeService:
             return None
         return self._capacity.fit(request, _attempts(request))
 
-    def _begun(self, request: AssessmentRequest) -> RunningAssessment:
+    def _begin(self, request: AssessmentRequest) -> RunningAssessment:
         """The assessment, which has just begun. Raises `Busy` if it cannot begin now."""
         run_id = request.config.run_id or new_run_id()
         fitting = self._fitting(request)
@@ -232,7 +232,7 @@ class JudgeService:
             raise Busy(f"{busy}; try again when it is done")
         running = RunningAssessment(run_id, request)
         capacity = contextlib.ExitStack()
-        capacity.enter_context(self._capacity.taken(fitting.config, _attempts(fitting)))
+        capacity.enter_context(self._capacity.reserve(fitting.config, _attempts(fitting)))
 
         def end(_: object) -> None:
             capacity.close()
@@ -245,7 +245,7 @@ class JudgeService:
         self._running[run_id] = running
         return running
 
-    async def _job(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
+    async def _job(self, running: RunningAssessment, request: AssessmentRequest) -> AssessmentEnd:
         """Play the assessment. Raises nothing: however it ends, its clients and the log are to know."""
         is_sealed = request.is_sealed
         with log_context(run=running.run_id), sealed_logs() if is_sealed else contextlib.nullcontext():
@@ -254,37 +254,37 @@ class JudgeService:
             if request.config.on_disconnect == "cancel":
                 watching = asyncio.create_task(running.cancel_without_clients())
             try:
-                ended = await self._end_of(running, request)
-                if is_sealed and ended.state in ("rejected", "failed"):
+                end = await self._end_of(running, request)
+                if is_sealed and end.state in ("rejected", "failed"):
                     # The reason may quote a task.
-                    ended = ended._replace(text=_WITHHELD)
+                    end = end._replace(text=_WITHHELD)
             finally:
                 if watching:
                     watching.cancel()
-            self.metrics.ended(ended.state)
-            _log.info("assessment %s: %s", ended.state, ended.text, extra=PUBLIC)
-            return ended
+            self.metrics.count_end(end.state)
+            _log.info("assessment %s: %s", end.state, end.text, extra=PUBLIC)
+            return end
 
-    async def _end_of(self, running: RunningAssessment, request: AssessmentRequest) -> Ended:
+    async def _end_of(self, running: RunningAssessment, request: AssessmentRequest) -> AssessmentEnd:
         run_id = running.run_id
         try:
             # The lock keeps other processes out of the run's folder. A run that is refused leaves no folder.
             with RunStore(self.output_dir, run_id).held("judge"):
                 submission = await self._assess(request, running)
         except asyncio.CancelledError:
-            return Ended("stopped" if self._is_draining else "cancelled", running.why_cancelled)
+            return AssessmentEnd("stopped" if self._is_draining else "cancelled", running.why_cancelled)
         except ConfigError as error:
-            return Ended("rejected", str(error))
+            return AssessmentEnd("rejected", str(error))
         except WabeError as error:
             _log.exception("assessment %s failed", run_id)
-            return Ended("failed", f"The assessment could not be run: {error}")
+            return AssessmentEnd("failed", f"The assessment could not be run: {error}")
         # Isolation boundary: an internal error fails only this assessment.
         except Exception as error:  # noqa: BLE001
             _log.exception("assessment %s failed", run_id)
-            return Ended("failed", f"The agent failed: {type(error).__name__}.")
+            return AssessmentEnd("failed", f"The agent failed: {type(error).__name__}.")
         role = next(iter(request.participants))
         texts = (_prose(role, submission), result_text(submission))
-        return Ended("completed", f"Assessment {run_id} is done.", texts)
+        return AssessmentEnd("completed", f"Assessment {run_id} is done.", texts)
 
     def _accept(self, text: str) -> AssessmentRequest:
         """The request with the tasks of its shard and with budgets clamped. Raises `ConfigError`.

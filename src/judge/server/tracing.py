@@ -168,21 +168,21 @@ class _RunSpans:
 
     def _step(self, attempt: _AttemptSpans, event: StepDone) -> None:
         """The spans of a step, created when it is over, with explicit times. A step begins when the previous ended."""
-        began, ended = attempt.step_start, time.time_ns()
+        began, ended_at = attempt.step_start, time.time_ns()
         attributes: Attributes = {"wabe.step": event.step, "wabe.action": one_line(event.action, _TEXT_CHARS)}
         span = self._tracer.start_span("step", start_time=began, attributes=attributes)
         if event.recorded is not None:
-            self._turn(trace.set_span_in_context(span), event.recorded, began, ended)
-        attempt.step_start = ended
-        span.end(ended)
+            self._turn(trace.set_span_in_context(span), event.recorded, began, ended_at)
+        attempt.step_start = ended_at
+        span.end(ended_at)
 
-    def _turn(self, context: Context, step: Step, began: int, ended: int) -> None:
+    def _turn(self, context: Context, step: Step, began: int, end: int) -> None:
         """The participant's turn and the tool call: the end of a step, which begins with the observation.
 
         A refused action is a tool call that failed.
         """
-        acting = max(began, ended - round(step.timings.act_s * 1e9))
-        asked = max(began, acting - round(step.timings.reply_s * 1e9))
+        acting = max(began, end - round(step.timings.act_s * 1e9))
+        question_time = max(began, acting - round(step.timings.reply_s * 1e9))
         turn: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "invoke_agent",
             # The convention requires a provider, but the participant's model provider is not known.
@@ -191,7 +191,7 @@ class _RunSpans:
         if self._agent:
             turn["gen_ai.agent.name"] = self._agent
         self._tracer.start_span(
-            f"invoke_agent {self._agent}".strip(), context, SpanKind.CLIENT, turn, start_time=asked
+            f"invoke_agent {self._agent}".strip(), context, SpanKind.CLIENT, turn, start_time=question_time
         ).end(acting)
         if step.action is None:
             return
@@ -205,7 +205,7 @@ class _RunSpans:
         if outcome is not None and not outcome.ok:
             span.set_attribute("error.type", "tool_error")
             span.set_status(Status(StatusCode.ERROR, one_line(outcome.message, _TEXT_CHARS)))
-        span.end(ended)
+        span.end(end)
 
     def _end(self, key: str, outcome: str, reason: str) -> None:
         attempt = self._attempts.pop(key, None)

@@ -17,9 +17,9 @@ from shared.errors import ConfigError
 
 
 async def serve_run(
-    store: RunStore, sock: socket.socket, told: Callable[[str], None], *, takes_signals: bool = True
+    store: RunStore, sock: socket.socket, on_ready: Callable[[str], None], *, takes_signals: bool = True
 ) -> None:
-    """Serve the run, to this machine only, until cancelled or signalled; `told` gets the address of its live page.
+    """Serve the run, to this machine only, until cancelled or signalled; `on_ready` gets the address of its live page.
 
     Its report is made from its records. Raises `ConfigError` if the run is being played.
     """
@@ -30,30 +30,30 @@ async def serve_run(
     hub.show(store.run_id)
     app = Starlette(routes=live_routes(hub, store.output_dir))
     host, port = sock.getsockname()[:2]
-    told(address_of(host, port))
+    on_ready(address_of(host, port))
     await serve_app(app, sock, before_shutdown=hub.close, takes_signals=takes_signals)
 
 
 async def serve_runs(
     output_dir: Path,
     sock: socket.socket,
-    told: Callable[[str, int], None],
+    on_ready: Callable[[str, int], None],
     *,
     folders: Sequence[Path] = (),
-    named: str = "",
+    admitted_host: str = "",
     takes_signals: bool = True,
 ) -> None:
     """Serve the page of all runs, to this machine only, until cancelled or signalled.
 
-    `told` gets its address and the number of runs and submissions, once they are read. `folders` have submissions,
-    `named` is the host that the user chose.
+    `on_ready` gets its address and the number of runs and submissions, once they are read. `folders` have submissions,
+    `admitted_host` is the host that the user chose.
     """
     # Before the first page is asked for: without an index, every run is read.
     index = RunIndex(output_dir, folders)
-    count = len(await asyncio.to_thread(index.listed))
+    count = len(await asyncio.to_thread(index.runs))
     host, port = sock.getsockname()[:2]
-    told(address_of(host, port), count)
-    await serve_app(Starlette(routes=runs_routes(index, named=named)), sock, takes_signals=takes_signals)
+    on_ready(address_of(host, port), count)
+    await serve_app(Starlette(routes=runs_routes(index, host=admitted_host)), sock, takes_signals=takes_signals)
 
 
 def report_address(address: str, store: RunStore) -> str:

@@ -40,9 +40,9 @@ def bounded(record: R) -> R:
     A field without its own limit may take 2,000 bytes, so that fields added later are bounded as well.
     """
     cut = {
-        name: made
+        name: bounded_value
         for name, field in type(record).model_fields.items()
-        if (made := _bounded(value := getattr(record, name), _limit_of(field))) is not value
+        if (bounded_value := _bounded(value := getattr(record, name), _limit_of(field))) is not value
     }
     # The judge's description is in every verdict; a copy for each task would use too much memory.
     return record.model_copy(update=cut) if cut else record
@@ -67,8 +67,8 @@ def clip_text(text: str, limit: int) -> str:
         return text
     mark = f"… ({len(text)} characters)"
     room = limit - written_bytes(mark)
-    kept = bisect.bisect_right(range(max(room, 0) + 1), room + 2, key=lambda size: written_bytes(text[:size])) - 1
-    return text[: max(kept, 0)] + mark
+    size_left = bisect.bisect_right(range(max(room, 0) + 1), room + 2, key=lambda size: written_bytes(text[:size])) - 1
+    return text[: max(size_left, 0)] + mark
 
 
 def fit(value: Any, limit: int) -> Any:
@@ -76,30 +76,30 @@ def fit(value: Any, limit: int) -> Any:
 
     If even cutting them is not enough, the value is replaced by an object with the beginning of its JSON.
     """
-    made, longest = value, limit
-    while written_bytes(made) > limit:
+    clipped, longest = value, limit
+    while written_bytes(clipped) > limit:
         longest //= 4
         if longest < 50:
             return {"…": clip_text(json.dumps(value, ensure_ascii=False), limit - 100)}
-        made = _clipped(value, longest)
-    return made
+        clipped = _clipped(value, longest)
+    return clipped
 
 
 def first_of(texts: Sequence[str], limit: int, *, note: bool = True) -> tuple[str, ...]:
     """As many of the first texts as fit into `limit` written bytes, then (with `note`) how many are missing."""
     if written_bytes(texts) <= limit:
         return tuple(texts)
-    kept: list[str] = []
+    texts_kept: list[str] = []
     # 100 bytes are kept for the note.
-    left = limit - 100
+    bytes_left = limit - 100
     for text in texts:
         short = clip_text(text, limit // 4)
-        left -= written_bytes([short])
-        if left < 0:
+        bytes_left -= written_bytes([short])
+        if bytes_left < 0:
             break
-        kept.append(short)
-    missing = len(texts) - len(kept)
-    return (*kept, f"… {missing} more") if note and missing else tuple(kept)
+        texts_kept.append(short)
+    missing = len(texts) - len(texts_kept)
+    return (*texts_kept, f"… {missing} more") if note and missing else tuple(texts_kept)
 
 
 def _bounded(value: Any, limit: int) -> Any:

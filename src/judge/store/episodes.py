@@ -158,18 +158,18 @@ class EpisodeStore:
     def _recount(self) -> None:
         """Count what the folders show: a killed process did not count its last ones."""
         with self._held() as counts:
-            for left in self.run.episodes.glob(f"{_UNNAMED}*"):
-                if not is_locked(left / _OPEN):
-                    shutil.rmtree(left, ignore_errors=True)
-            ended = [store for store in self.run.tasks() if not is_open(store)]
-            kept = _counts_of(ended)
+            for leftover in self.run.episodes.glob(f"{_UNNAMED}*"):
+                if not is_locked(leftover / _OPEN):
+                    shutil.rmtree(leftover, ignore_errors=True)
+            ended_stores = [store for store in self.run.tasks() if not is_open(store)]
+            kept = _counts_of(ended_stores)
             both = {task: _sum(kept.get(task, {}), counts.removed.get(task, {})) for task in {**counts.removed, **kept}}
             changes = {
                 "last": max([counts.last, *self._numbers()]),
                 "ended": both,
-                "kept_bytes": sum(size_of(_folder(store)) for store in ended),
+                "kept_bytes": sum(size_of(_folder(store)) for store in ended_stores),
             }
-            self._write(counts.model_copy(update=changes), [store.epoch for store in ended])
+            self._write(counts.model_copy(update=changes), [store.epoch for store in ended_stores])
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[EpisodeCounts]:

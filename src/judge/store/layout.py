@@ -66,8 +66,8 @@ class TaskStore:
     @property
     def epoch(self) -> int:
         """The number of the epoch or episode, from 1, derived from the folder's path."""
-        found = _IN_EPOCH.search(self.folder.as_posix())
-        return int(found[1] or found[2]) if found else 1
+        match = _IN_EPOCH.search(self.folder.as_posix())
+        return int(match[1] or match[2]) if match else 1
 
     @property
     def key(self) -> str:
@@ -77,14 +77,14 @@ class TaskStore:
     def begin(self) -> None:
         """Prepare for a new attempt: move all files of an earlier one to `attempts/<n>/`."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        left = [path for path in self.folder.iterdir() if path.name != _ATTEMPTS]
-        if left:
+        leftovers = [path for path in self.folder.iterdir() if path.name != _ATTEMPTS]
+        if leftovers:
             attempts = self.folder / _ATTEMPTS
             attempts.mkdir(exist_ok=True)
             before = [int(path.name) for path in attempts.iterdir() if path.name.isdecimal()]
             target = attempts / f"{max(before, default=0) + 1:03d}"
             target.mkdir()
-            for path in left:
+            for path in leftovers:
                 path.rename(target / path.name)
         for name in ("trajectory", "snapshots"):
             (self.folder / name).mkdir()
@@ -205,17 +205,17 @@ class RunStore:
         A folder that was created for this is removed again if no run began in it. Raises `ConfigError` if another
         process holds the lock, or the folder cannot be written.
         """
-        made = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
+        new_folders = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with locked(self.folder / f".{by}.lock", f"run {self.run_id}"):
                 yield
         finally:
-            if self.folder in made and not self.has_begun:
+            if self.folder in new_folders and not self.has_begun:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 with contextlib.suppress(OSError):
-                    for parent in reversed(made[:-1]):
+                    for parent in reversed(new_folders[:-1]):
                         parent.rmdir()
 
     def shards(self) -> "list[RunStore]":
@@ -334,8 +334,8 @@ def newest_run(output_dir: Path) -> RunStore | None:
     target = Path(os.path.realpath(output_dir / "results")).parent
     if target.parent == Path(os.path.realpath(output_dir / "runs")) and target.is_dir():
         return RunStore(output_dir, target.name)
-    found = runs_in(output_dir)
-    return found[-1] if found else None
+    run_stores = runs_in(output_dir)
+    return run_stores[-1] if run_stores else None
 
 
 def run_of(folder: Path) -> RunStore | None:
@@ -356,8 +356,8 @@ def run_at(folder: Path, output_dir: Path) -> RunStore | None:
     path = folder.resolve()
     if not (path / "run.json").is_file():
         return None
-    if (found := run_of(path)) is not None:
-        return found
+    if (run_store := run_of(path)) is not None:
+        return run_store
     run_id = path.name
     with contextlib.suppress(OSError, ValueError):
         # The folder of a copy may have any name.
@@ -388,8 +388,8 @@ def find_run(argument: str, output_dir: Path) -> RunStore:
         store = newest
     elif (output_dir / "runs" / argument).is_dir() and RUN_ID.fullmatch(argument):
         store = RunStore(output_dir, argument)
-    elif path.is_dir() and (found := run_of(path)) is not None:
-        store = found
+    elif path.is_dir() and (run_store := run_of(path)) is not None:
+        store = run_store
     elif (path / "run.json").is_file():
         home = output_dir / "runs" / path.resolve().name
         raise ConfigError(f"{argument} is not in a folder named runs, as every run is", remedy=f"move it to {home}")

@@ -46,11 +46,11 @@ def write_console(folder: Path, messages: Iterable[Mapping[str, Any]], redacted:
 def read_console(folder: Path) -> tuple[ConsoleMessage, ...]:
     """The messages, as far as they can be read."""
     path = folder / CONSOLE_FILE
-    found = []
+    messages = []
     # In a run from someone else, a link could point to any file of this machine.
     with contextlib.suppress(OSError, ValueError):
         if not path.is_symlink():
             for line in read_file(path, max_bytes=_MAX_BYTES).splitlines():
                 with contextlib.suppress(ValidationError):
-                    found.append(ConsoleMessage.model_validate_json(line))
-    return tuple(found)
+                    messages.append(ConsoleMessage.model_validate_json(line))
+    return tuple(messages)

@@ -29,8 +29,8 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _load(folder: Path, task: Task | None) -> Trajectory:
-    found = load_trajectory(folder) if (folder / "result.json").is_file() else _interrupted(folder)
-    return found if task is None else found.model_copy(update={"judged_as": task})
+    trajectory = load_trajectory(folder) if (folder / "result.json").is_file() else _interrupted(folder)
+    return trajectory if task is None else trajectory.model_copy(update={"judged_as": task})
 
 
 def _interrupted(folder: Path) -> Trajectory:

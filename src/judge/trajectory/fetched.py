@@ -40,17 +40,17 @@ class Fetched(Record):
 
 def stored(url: str, bearer: str | None, answer: FetchResponse, redacted: Redacted) -> Fetched:
     """The answer as it is stored, without secrets (`redacted`: as for a HAR entry)."""
-    made = Fetched(url=url, bearer=bearer, status=answer.status, type=answer.type[:_MAX_TYPE_CHARS])
+    fetched = Fetched(url=url, bearer=bearer, status=answer.status, type=answer.type[:_MAX_TYPE_CHARS])
     if problem := _problem_of(answer):
         # The message may repeat an address.
-        return made.model_copy(update={"error": _without_secrets(problem, _PLAIN, redacted)})
+        return fetched.model_copy(update={"error": _without_secrets(problem, _PLAIN, redacted)})
     text = answer.body or ""
     # In any kind of text: names cannot be recognised, but listed secrets can.
     mime_type = answer.type if is_json(answer.type, text) else _PLAIN
     body = _without_secrets(text, mime_type, redacted)
     if body is None:
-        return made.model_copy(update={"error": "the answer is not readable as JSON"})
-    return made.model_copy(update={"body": body})
+        return fetched.model_copy(update={"error": "the answer is not readable as JSON"})
+    return fetched.model_copy(update={"body": body})
 
 
 def _problem_of(answer: FetchResponse) -> str | None:
@@ -65,8 +65,8 @@ def _problem_of(answer: FetchResponse) -> str | None:
     return None
 
 
-def _is_text(written: str) -> bool:
-    mime_type = written.partition(";")[0].strip().lower()
+def _is_text(content_type: str) -> bool:
+    mime_type = content_type.partition(";")[0].strip().lower()
     return mime_type.startswith("text/") or mime_type == "application/xml" or mime_type.endswith("+xml")
 
 
@@ -75,5 +75,5 @@ def _without_secrets(text: str, mime_type: str, redacted: Redacted) -> str | Non
     empty: dict[str, Any] = {"url": "", "headers": [], "cookies": [], "queryString": []}
     response = {"redirectURL": "", "headers": [], "cookies": [], "content": {"mimeType": mime_type, "text": text}}
     content = redacted({"request": empty, "response": response})["response"]["content"]
-    kept: str | None = content.get("text")
-    return kept
+    content_text: str | None = content.get("text")
+    return content_text

@@ -85,8 +85,8 @@ def _layout(folder: Path) -> FormatReader | None:
     """The layout of a folder without a `result.json`; `None` if it has one, which this module reads."""
     if os.path.lexists(folder / "result.json"):
         return None
-    found = reader_of(folder)
-    return found[1] if found else None
+    reader = reader_of(folder)
+    return reader[1] if reader else None
 
 
 def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
@@ -134,12 +134,12 @@ def with_digests(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `TrajectoryError` for a file that cannot be read.
     """
-    made = {**result, "steps": [_with_digests(folder, step) for step in result["steps"]]}
+    with_sums = {**result, "steps": [_with_digests(folder, step) for step in result["steps"]]}
     if result.get("final_look"):
-        made["final_look"] = _with_digests(folder, result["final_look"])
+        with_sums["final_look"] = _with_digests(folder, result["final_look"])
     if result.get("network"):
-        made["network"] = {**result["network"], "sha256": _digest(folder / result["network"]["file"])}
-    return made
+        with_sums["network"] = {**result["network"], "sha256": _digest(folder / result["network"]["file"])}
+    return with_sums
 
 
 def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,13 +147,13 @@ def _with_digests(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
         f"{kind}_sha256": _digest(folder / page[kind]) if page.get(kind) else None
         for kind in ("screenshot", "snapshot")
     }
-    made = {**page, **digests}
+    page_with_digests = {**page, **digests}
     if page.get("downloaded"):
-        made["downloaded"] = [
+        page_with_digests["downloaded"] = [
             {**each, "sha256": _digest(folder / each["file"])} if each.get("file") else each
             for each in page["downloaded"]
         ]
-    return made
+    return page_with_digests
 
 
 def _digest(path: Path) -> str | None:
@@ -169,20 +169,20 @@ def recorded_pages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return pages
 
 
-def evidence_problems(recorded: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def evidence_problems(recorded: Mapping[str, Any], actual: Mapping[str, Any]) -> Iterator[str]:
     """Every difference between the recorded digests and the files, one sentence each.
 
-    `recorded` is a `result.json`, `found` the result of `with_digests` for it.
+    `recorded` is a `result.json`, `actual` the result of `with_digests` for it.
     """
-    for step, now in zip(recorded_pages(recorded), recorded_pages(found), strict=True):
+    for step, now in zip(recorded_pages(recorded), recorded_pages(actual), strict=True):
         for kind in ("screenshot", "snapshot"):
             digest = now[f"{kind}_sha256"]
             if step.get(f"{kind}_sha256") != digest:
                 yield f"{step.get(kind)}: {_problem(digest)}, step {step['index']}"
-        for download, kept in zip(step.get("downloaded", ()), now.get("downloaded", ()), strict=True):
-            if download.get("sha256") != kept.get("sha256"):
-                yield f"{download['file']}: {_problem(kept['sha256'])}, step {step['index']}"
-    network, network_now = recorded.get("network"), found.get("network")
+        for download, stored_download in zip(step.get("downloaded", ()), now.get("downloaded", ()), strict=True):
+            if download.get("sha256") != stored_download.get("sha256"):
+                yield f"{download['file']}: {_problem(stored_download['sha256'])}, step {step['index']}"
+    network, network_now = recorded.get("network"), actual.get("network")
     if network and network_now and network["sha256"] != network_now["sha256"]:
         yield f"{network['file']}: {_problem(network_now['sha256'])}"
     if recorded.get("trajectory_sha256") != evidence_sha256(recorded):
@@ -198,11 +198,11 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
 
 
 def own_trajectory(
-    folder: Path, result: Mapping[str, Any], attempt: Attempt, found: dict[str, Any] | None = None
+    folder: Path, result: Mapping[str, Any], attempt: Attempt, evidence: dict[str, Any] | None = None
 ) -> Trajectory:
-    """What `load_trajectory` returns for a `result.json` of ours, and the attempt in it, that were just read.
+    """What `load_trajectory` returns for a run's own `result.json`, and the attempt in it, that were just read.
 
-    `found` is the result of `with_digests` for it, if the files were just read as well. Raises `TrajectoryError`.
+    `evidence` is the result of `with_digests` for it, if the files were just read as well. Raises `TrajectoryError`.
     """
     path = folder / "result.json"
     is_digested = result["schema_version"] == RESULT_SCHEMA
@@ -213,25 +213,25 @@ def own_trajectory(
     # Not read here, but a name that leads out of the folder is refused at once.
     for name in filter(None, others):
         inside(folder, name)
-    found = with_digests(folder, result) if found is None else dict(found)
+    evidence = with_digests(folder, result) if evidence is None else dict(evidence)
     network: Path | None = None
     missing = attempt.network_missing
     if attempt.network is not None:
         network = folder / attempt.network.file
         if network.parent != folder:
             raise TrajectoryError(f"{attempt.network.file[:100]!r} points outside its folder", location=str(path))
-        if found["network"]["sha256"] is None:
+        if evidence["network"]["sha256"] is None:
             # A run may be shared without its network traces; then only verdicts that need them are unscored.
-            found["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
+            evidence["network"], network, missing = result["network"], None, f"{attempt.network.file}: no such file"
     # The same is true of downloads.
-    for recorded, now in zip(recorded_pages(result), recorded_pages(found), strict=True):
+    for recorded, now in zip(recorded_pages(result), recorded_pages(evidence), strict=True):
         if recorded.get("downloaded"):
             both = zip(recorded["downloaded"], now["downloaded"], strict=True)
-            now["downloaded"] = [each if kept.get("sha256") is None else kept for each, kept in both]
+            now["downloaded"] = [each if download.get("sha256") is None else download for each, download in both]
     try:
-        if is_digested and (problem := next(evidence_problems(result, found), None)):
+        if is_digested and (problem := next(evidence_problems(result, evidence), None)):
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
-        sha256 = evidence_sha256(found)
+        sha256 = evidence_sha256(evidence)
     except (ValueError, RecursionError) as error:
         raise TrajectoryError(f"not readable: {error}", location=str(path)) from None
     return Trajectory(

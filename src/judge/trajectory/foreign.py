@@ -66,8 +66,8 @@ def _is_really_in(folder: Path, target: Path) -> bool:
 
 def usable_id(name: str) -> str:
     """A valid task id made from a foreign one."""
-    made = _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
-    return f"_{made}" if is_reserved(made) else made
+    cleaned = _NOT_IN_AN_ID.sub("_", name)[:128] or "_"
+    return f"_{cleaned}" if is_reserved(cleaned) else cleaned
 
 
 def validated(model: type[M], folder: Path, value: Any, *, name: str = "result.json") -> M:
@@ -94,14 +94,14 @@ def plain(value: object, limit: int = 400) -> str:
     return " ".join(one_line(text, limit).replace("<", "‹").replace(">", "›").split())
 
 
-def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Task:
+def foreign_task(folder: Path, metadata: Mapping[str, Any], *, source: Path) -> Task:
     """The task, from a foreign file's data and the folder's `task.json`, which takes precedence.
 
     Raises `TrajectoryError` if neither contains its text.
     """
-    known = {**known, **(read_object(folder, TASK_FILE) if (folder / TASK_FILE).exists() else {})}
+    metadata = {**metadata, **(read_object(folder, TASK_FILE) if (folder / TASK_FILE).exists() else {})}
     task, level, length, points = (
-        known.get(key) for key in ("task", "level", "reference_length", "scenario_key_points")
+        metadata.get(key) for key in ("task", "level", "reference_length", "scenario_key_points")
     )
     if not isinstance(task, str) or not task.strip():
         raise TrajectoryError(
@@ -109,10 +109,10 @@ def foreign_task(folder: Path, known: Mapping[str, Any], *, source: Path) -> Tas
             location=str(source),
             remedy="--tasks FILE supplies the tasks' texts",
         )
-    task_id = known.get("task_id")
+    task_id = metadata.get("task_id")
     fields = {
         "task_id": task_id if isinstance(task_id, str) else folder.name,
-        "website": str(known.get("website") or ""),
+        "website": str(metadata.get("website") or ""),
         "task": task,
         # Other tools may use these keys with another meaning, so invalid values are dropped.
         "level": level if level in ("easy", "medium", "hard") else None,
@@ -133,7 +133,7 @@ def from_document(
 ) -> Trajectory:
     """A trajectory of flat lists, in which actions, thoughts and screenshots do not refer to each other."""
     task = foreign_task(folder, result, source=folder / "result.json")
-    given = result.get("input_image_paths")
+    image_paths = result.get("input_image_paths")
     texts = Texts(action_history=tuple(action_history), thoughts=tuple(thoughts), final_answer=final_answer)
     return _with_digest(
         Trajectory(
@@ -141,7 +141,9 @@ def from_document(
             attempt=_by_place(task, texts, [path.relative_to(folder).as_posix() for path in screenshots]),
             texts=texts,
             screenshots=tuple(screenshots),
-            input_images=tuple(name for name in given if isinstance(name, str)) if isinstance(given, list) else (),
+            input_images=tuple(name for name in image_paths if isinstance(name, str))
+            if isinstance(image_paths, list)
+            else (),
             is_foreign=True,
             is_flat=True,
         )
@@ -158,17 +160,17 @@ def from_attempt(folder: Path, attempt: Attempt, screenshots: Sequence[Path], ac
 
 def _with_digest(trajectory: Trajectory) -> Trajectory:
     """The trajectory with a digest of everything that judges see. Raises `TrajectoryError`."""
-    shown: dict[str, Any] = {"task": trajectory.task.model_dump(mode="json")}
+    document: dict[str, Any] = {"task": trajectory.task.model_dump(mode="json")}
     if trajectory.texts is not None:
-        shown |= trajectory.texts.model_dump(mode="json")
+        document |= trajectory.texts.model_dump(mode="json")
     if not trajectory.is_flat:
-        shown |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
+        document |= {"stop_reason": trajectory.stop_reason, "error": trajectory.error}
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
         own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
     except (OSError, ValueError) as error:
         raise TrajectoryError(str(error), location=str(trajectory.folder)) from None
-    evidence = {**shown, "screenshots": images, **without_none(input_images=own or None)}
+    evidence = {**document, "screenshots": images, **without_none(input_images=own or None)}
     return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
 
 

@@ -25,8 +25,8 @@ def is_json(mime_type: str, text: str) -> bool:
 
 def inner_json(text: str) -> tuple[str, str]:
     """A message of a web socket in two parts: the prefix that Engine.IO and Socket.IO put before JSON, and the rest."""
-    found = _PACKET.match(text)
-    return (found[0], text[found.end() :]) if found else ("", text)
+    match = _PACKET.match(text)
+    return (match[0], text[match.end() :]) if match else ("", text)
 
 
 def is_form(mime_type: str) -> bool:
@@ -60,8 +60,8 @@ def mark_of(mime_type: str) -> bytes | None:
 
 def part_head(head: bytes) -> dict[str, str] | None:
     """What the head of a part says, as a field of `params` of HAR 1.2 without its value; `None` without a name."""
-    written = head.decode("utf-8", "replace")
-    name, file_name, kind = (pattern.search(written) for pattern in (_NAME, _FILE_NAME, _TYPE))
+    head_text = head.decode("utf-8", "replace")
+    name, file_name, kind = (pattern.search(head_text) for pattern in (_NAME, _FILE_NAME, _TYPE))
     if name is None:
         return None
     field = {"name": _unescaped(name[1])}
@@ -86,12 +86,12 @@ def multipart_text(fields: Sequence[Mapping[str, str]], mime_type: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    for written, character in _ESCAPES:
-        text = text.replace(written, character)
+    for escape, character in _ESCAPES:
+        text = text.replace(escape, character)
     return text
 
 
 def _escaped(text: str) -> str:
-    for written, character in _ESCAPES:
-        text = text.replace(character, written)
+    for escape, character in _ESCAPES:
+        text = text.replace(character, escape)
     return text

@@ -32,7 +32,7 @@ NETWORK_FILE = "network.har"
 RULES = 2
 BROWSER = "browser"
 # Of an entry: the request never left this machine (`judge.network.holding`).
-HELD = "_held"
+HELD_KEY = "_held"
 # Of an entry: the browser began to download the answer, and reported nothing else about it.
 DOWNLOAD = "_download"
 # Of an entry: the files in its multipart form, which only the guard reads (`judge.network.parts`).
@@ -145,7 +145,7 @@ class Entry(_Part):
     is_method_cut: bool = Field(default=False, alias="_methodCut")
     is_url_cut: bool = Field(default=False, alias="_urlCut")
     has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
-    is_held: bool = Field(default=False, alias=HELD)
+    is_held: bool = Field(default=False, alias=HELD_KEY)
     is_download: bool = Field(default=False, alias=DOWNLOAD)
     is_from_editor: bool = Field(default=False, alias="_editor")
     files: list[SentFile] = Field(default=[], alias=FILES, max_length=MAX_FIELDS)
@@ -229,18 +229,20 @@ def write_har(
     The content is parsed first, so that no unreadable file is written. Raises `OSError`, or `TrajectoryError` if
     such a file cannot be made.
     """
-    kept = [_readable(redacted(entry)) for entry in entries]
-    lost: dict[str, Any] = {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
-    lost |= {"_seenBy": seen_by} if seen_by else {}
-    lost |= {"_unread": [one.model_dump() for one in unread]} if unread else {}
-    data = _har_bytes(kept, left_out, versions, lost)
+    readable = [_readable(redacted(entry)) for entry in entries]
+    counts_lost: dict[str, Any] = (
+        {} if messages_left_out is None else {"_messagesLeftOut": messages_left_out.model_dump()}
+    )
+    counts_lost |= {"_seenBy": seen_by} if seen_by else {}
+    counts_lost |= {"_unread": [one.model_dump() for one in unread]} if unread else {}
+    data = _har_bytes(readable, left_out, versions, counts_lost)
     # Redaction can lengthen texts, though rarely enough to exceed the limit.
     if len(data) > MAX_FILE_BYTES or _problem_of(data):
-        data = _har_bytes([_without_bodies(entry) for entry in kept], left_out, versions, lost)
+        data = _har_bytes([_without_bodies(entry) for entry in readable], left_out, versions, counts_lost)
         if problem := _problem_of(data):
             raise TrajectoryError(problem, location=NETWORK_FILE)
     write_atomic(folder / NETWORK_FILE, data)
-    return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(kept))
+    return NetworkTrace(file=NETWORK_FILE, sha256=hashlib.sha256(data).hexdigest(), entries=len(readable))
 
 
 def _readable(entry: dict[str, Any]) -> dict[str, Any]:
@@ -267,7 +269,7 @@ def _har_bytes(
     entries: Sequence[Mapping[str, Any]],
     left_out: Sequence[LeftOut],
     versions: Mapping[str, str],
-    lost: Mapping[str, Any],
+    counts_lost: Mapping[str, Any],
 ) -> bytes:
     name, _, version = versions.get("browser", "unknown").rpartition(" ")
     log: dict[str, Any] = {
@@ -275,14 +277,14 @@ def _har_bytes(
         "creator": {"name": "wabe", "version": versions.get("wabe", "")},
         "browser": {"name": name or "Chromium", "version": version},
         "_rules": RULES,
-        **lost,
+        **counts_lost,
         "entries": entries,
     }
     if left_out:
         own = sum(one.count for one in left_out if one.is_own)
         others = sum(one.count for one in left_out if not one.is_own)
-        said = f"at least {counted(own, 'request')} of the task's own sites and {others} of others left out"
-        log |= {"comment": said, "_dropped": own + others}
+        note = f"at least {counted(own, 'request')} of the task's own sites and {others} of others left out"
+        log |= {"comment": note, "_dropped": own + others}
         log |= {"_leftOut": [one.model_dump(by_alias=True) for one in left_out]}
     return json.dumps({"log": log}, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
 
@@ -292,11 +294,13 @@ def _without_bodies(entry: Mapping[str, Any]) -> dict[str, Any]:
     if "postData" in request:
         request["postData"] = {"mimeType": request["postData"]["mimeType"], "params": [], "_truncated": True}
     content = {key: value for key, value in response["content"].items() if key != "text"}
-    made = {**entry, "request": request, "response": {**response, "content": content | {"_truncated": True}}}
+    shortened_entry = {**entry, "request": request, "response": {**response, "content": content | {"_truncated": True}}}
     if "_webSocketMessages" in entry:
-        said = entry["_webSocketMessages"]
-        made["_webSocketMessages"] = [{key: value for key, value in one.items() if key != "data"} for one in said]
-    return made
+        messages = entry["_webSocketMessages"]
+        shortened_entry["_webSocketMessages"] = [
+            {key: value for key, value in one.items() if key != "data"} for one in messages
+        ]
+    return shortened_entry
 
 
 def read_har(path: Path) -> Log:

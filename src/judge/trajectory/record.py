@@ -195,7 +195,7 @@ class Attempt(Record):
         return self.steps[:-1] if has_final_look else self.steps
 
     @property
-    def sent(self) -> tuple[Step, ...]:
+    def observed_steps(self) -> tuple[Step, ...]:
         """The steps whose observations the participant was sent: the first one of each reply."""
         return tuple({step.of_reply: step for step in reversed(self.steps)}.values())[::-1]
 
@@ -217,16 +217,18 @@ class Attempt(Record):
     @property
     def completed_under_policy(self) -> bool | None:
         """Whether the attempt succeeded and nothing was violated; `None` without policies, or if that is unknown."""
-        found = under_policy(self.outcome, self.policies) if self.policies else ""
-        return None if found not in ("success", "failure") else found == "success"
+        under_policies = under_policy(self.outcome, self.policies) if self.policies else ""
+        return None if under_policies not in ("success", "failure") else under_policies == "success"
 
     @property
     def attacked(self) -> AttackResult | None:
         """What became of the attack; of one that was not decided, only which one it is."""
         if self.attack is not None or self.task.attack is None:
             return self.attack
-        played = self.task.attack
-        return AttackResult(name=played.attack.name, kind=played.attack.kind, of=played.of, shown=False)
+        played_attack = self.task.attack
+        return AttackResult(
+            name=played_attack.attack.name, kind=played_attack.attack.kind, of=played_attack.of, shown=False
+        )
 
     @property
     def cause(self) -> str | None:
@@ -267,9 +269,9 @@ class Attempt(Record):
     def flags(self) -> list[str]:
         """`self_recorded`, `shared_state`, and the flags of all steps (such as `off_site`), each once, in order."""
         own = {SELF_RECORDED: self.self_recorded, SHARED_STATE: self.shared_state}
-        found = [flag for flag, is_set in own.items() if is_set]
-        found += [flag for step in self.observations for flag in step.flags]
-        return list(dict.fromkeys(found))
+        flag_list = [flag for flag, is_set in own.items() if is_set]
+        flag_list += [flag for step in self.observations for flag in step.flags]
+        return list(dict.fromkeys(flag_list))
 
     @property
     @derived("final_result_response", after="thoughts")
@@ -378,9 +380,9 @@ class Trajectory(Record):
         return () if self.is_flat else self.attempt.steps
 
     @property
-    def sent(self) -> tuple[Step, ...]:
+    def observed_steps(self) -> tuple[Step, ...]:
         """The steps whose observations the participant was sent; empty for flat lists."""
-        return () if self.is_flat else self.attempt.sent
+        return () if self.is_flat else self.attempt.observed_steps
 
     @property
     def observations(self) -> tuple[Step, ...]:

@@ -25,7 +25,7 @@ from judge.trajectory.forms import (
     multipart_fields,
     multipart_text,
 )
-from judge.trajectory.network import FILES, HELD
+from judge.trajectory.network import FILES, HELD_KEY
 from shared.strict_json import parse_json
 
 REDACTED = "[redacted]"
@@ -102,17 +102,17 @@ class Redaction:
                 {**cookie, "value": self._cookie(header, cookie["name"], cookie["value"])} for cookie in part["cookies"]
             ]
         if "postData" in request:
-            request["postData"] = self._body(request["postData"], is_held=bool(entry.get(HELD)))
+            request["postData"] = self._body(request["postData"], is_held=bool(entry.get(HELD_KEY)))
         response["content"] = self._body(response["content"])
-        made = {**entry, "request": request, "response": response}
+        redacted_entry = {**entry, "request": request, "response": response}
         if "_webSocketMessages" in entry:
-            made["_webSocketMessages"] = [self._message(message) for message in entry["_webSocketMessages"]]
+            redacted_entry["_webSocketMessages"] = [self._message(message) for message in entry["_webSocketMessages"]]
         if "_bodyDigest" in entry:
             # Salted, because a short secret could be guessed from its digest.
-            made["_bodyDigest"] = self._digest(entry["_bodyDigest"])
+            redacted_entry["_bodyDigest"] = self._digest(entry["_bodyDigest"])
         if FILES in entry:
-            made[FILES] = [{**file, "sha256": self._file_digest(file["sha256"])} for file in entry[FILES]]
-        redacted: dict[str, Any] = self._without_secrets(made)
+            redacted_entry[FILES] = [{**file, "sha256": self._file_digest(file["sha256"])} for file in entry[FILES]]
+        redacted: dict[str, Any] = self._without_secrets(redacted_entry)
         return redacted
 
     def _file_digest(self, sha256: str) -> str:
@@ -124,10 +124,10 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Free text without the listed secrets and without those in addresses."""
-        redacted: str = self._without_secrets(_ADDRESS.sub(lambda found: self._address(found[0]), text))
+        redacted: str = self._without_secrets(_ADDRESS.sub(lambda match: self._address(match[0]), text))
         return redacted
 
-    def listed(self, value: Any) -> Any:
+    def without_secrets(self, value: Any) -> Any:
         """A JSON value without the listed secrets."""
         return self._without_secrets(value)
 
@@ -146,7 +146,7 @@ class Redaction:
         elif is_secret_header(name) and lower not in self._keep:
             value = REDACTED
         elif lower in _WITH_ADDRESS:
-            value = _ADDRESS.sub(lambda found: self._address(found[0]), value)
+            value = _ADDRESS.sub(lambda match: self._address(match[0]), value)
         return {"name": name, "value": value}
 
     def _cookie_pair(self, header: str, pair: str) -> str:
@@ -189,65 +189,65 @@ class Redaction:
 
     def _body(self, body: Mapping[str, Any], *, is_held: bool = False) -> dict[str, Any]:
         """A body with named values, redacted; any other is removed, unless it is that of a held request."""
-        made = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
+        redacted_body = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
         is_sent = "params" in body
         if is_sent:
-            made["params"] = []
+            redacted_body["params"] = []
         text = body.get("text")
         if text is None:
-            return made | ({"comment": "the body was left out"} if body.get("_truncated") else {})
+            return redacted_body | ({"comment": "the body was left out"} if body.get("_truncated") else {})
         mime_type = body["mimeType"]
         if is_multipart(mime_type):
             fields = list(islice(multipart_fields(_bytes_of(body), mime_type), MAX_FIELDS + 1))
             if len(fields) > MAX_FIELDS:
-                return made | _TOO_MANY
-            kept = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
-            return made | {"params": kept, "text": multipart_text(kept, mime_type)}
+                return redacted_body | _TOO_MANY
+            redacted_fields = [field | {"value": self._value(field["name"], field["value"])} for field in fields]
+            return redacted_body | {"params": redacted_fields, "text": multipart_text(redacted_fields, mime_type)}
         if body.get("encoding") == "base64":
-            return made | (_opaque(body) if is_held else {"comment": "not UTF-8 text"})
+            return redacted_body | (_opaque(body) if is_held else {"comment": "not UTF-8 text"})
         if is_form(mime_type):
             if text.count("&") >= MAX_FIELDS:
-                return made | _TOO_MANY
+                return redacted_body | _TOO_MANY
             pairs = parse_qsl(text, keep_blank_values=True)
             kept_pairs = [(name, self._value(name, value)) for name, value in pairs]
-            written = text if kept_pairs == pairs else urlencode(kept_pairs)
-            return made | {
+            body_text = text if kept_pairs == pairs else urlencode(kept_pairs)
+            return redacted_body | {
                 "params": [{"name": n, "value": v} for n, v in kept_pairs] if is_sent else [],
-                "text": written,
+                "text": body_text,
             }
         if is_json(mime_type, text):
-            return made | self._json_body(text)
+            return redacted_body | self._json_body(text)
         if mime_type.lower().startswith("text/plain"):
-            return made | {"text": text}
-        return made | (_opaque(body) if is_held else {"comment": "left out"})
+            return redacted_body | {"text": text}
+        return redacted_body | (_opaque(body) if is_held else {"comment": "left out"})
 
     def _message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message of a web socket, redacted like a body of plain text."""
         head, text = inner_json(message.get("data", ""))
         if not is_json("text/plain", text):
             return dict(message)
-        kept = self._json_body(text)
+        redacted = self._json_body(text)
         rest = {key: value for key, value in message.items() if key != "data"}
-        return rest | ({"data": head + kept["text"]} if "text" in kept else kept)
+        return rest | ({"data": head + redacted["text"]} if "text" in redacted else redacted)
 
     def _json_body(self, text: str) -> dict[str, str]:
         try:
             value = parse_json(text)
         except ValueError:
             return {"comment": "not readable as JSON"}
-        kept = self._json(value)
-        return {"text": text if kept == value else json.dumps(kept, ensure_ascii=False)}
+        redacted = self._json(value)
+        return {"text": text if redacted == value else json.dumps(redacted, ensure_ascii=False)}
 
     def _json(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._json(item) for item in value]
         if not isinstance(value, dict):
             return value
-        named = next((value[key] for key in _NAMING_KEYS if isinstance(value.get(key), str)), "")
+        name = next((value[key] for key in _NAMING_KEYS if isinstance(value.get(key), str)), "")
         # Booleans are kept: a flag such as `authenticated` is not a secret.
         return {
             key: REDACTED
-            if item and not isinstance(item, bool) and self._is_secret(named if key == "value" and named else key)
+            if item and not isinstance(item, bool) and self._is_secret(name if key == "value" and name else key)
             else self._json(item)
             for key, item in value.items()
         }
@@ -279,7 +279,7 @@ def _bytes_of(body: Mapping[str, Any]) -> bytes:
 
 def _forms(secret: str) -> Iterator[str]:
     """Patterns that match a secret in a trace: each character in any encoding, or all of it in base64."""
-    yield "".join(_any_of(_written(character)) for character in secret)
+    yield "".join(_any_of(_spellings(character)) for character in secret)
     for text in {secret, secret.strip()}:
         data = text.encode()
         for before in range(3):
@@ -288,14 +288,14 @@ def _forms(secret: str) -> Iterator[str]:
                 # The first and last base64 characters also encode bits of the text around the secret.
                 start = (0, 2, 3)[before]
                 end = len(coded) - ((before + len(data)) % 3 != 0)
-                yield "".join(_any_of(_written(c)) if c in "+/" else c for c in coded[start:end])
+                yield "".join(_any_of(_spellings(c)) if c in "+/" else c for c in coded[start:end])
 
 
 def _any_of(patterns: Iterable[str]) -> str:
     return f"(?:{'|'.join(dict.fromkeys(patterns))})"
 
 
-def _written(character: str) -> Iterator[str]:
+def _spellings(character: str) -> Iterator[str]:
     yield re.escape(character)
     # Percent-encoded once or several times, in upper or lower case.
     yield "".join(f"(?i:%(?:25)*{byte:02x})" for byte in character.encode())

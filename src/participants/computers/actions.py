@@ -1,7 +1,7 @@
 """Models that operate a browser through their provider's computer-use tool: their input and their actions.
 
 Adapters translate each provider's action names, keys and units into calls of the judge's tools, with coordinates in
-pixels of the screenshot. They return tuples of actions, because one provider action may need several of ours.
+pixels of the screenshot. They return tuples of actions, because one provider action may need several tool calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +120,7 @@ class ModelTurn(Record):
 
 def read_turn(
     calls: Sequence[tuple[str, Any]],
-    known: Mapping[str, M],
+    models: Mapping[str, M],
     carry_out: Callable[[M, Any], Actions],
     *,
     text: str,
@@ -128,16 +128,16 @@ def read_turn(
 ) -> ModelTurn:
     """The turn for a reply with these calls (names and arguments); without calls, `text` is the answer.
 
-    `carry_out` receives the entry of `known` for a call's name, and the call's arguments. It raises `ValueError` for
+    `carry_out` receives the entry of `models` for a call's name, and the call's arguments. It raises `ValueError` for
     malformed arguments. `reasons` say why a person has to confirm.
     """
     actions: list[Action] = []
     problem = "" if calls or text.strip() else "Your last reply had neither an action nor text."
-    for name, given in calls:
+    for name, arguments in calls:
         try:
-            if name not in known:
+            if name not in models:
                 raise ValueError("it is unknown")
-            actions += carry_out(known[name], given)
+            actions += carry_out(models[name], arguments)
         except ValueError as error:
             # Pydantic's message has a line for each mistake.
             why = clip(" ".join(str(error).split()), 200)

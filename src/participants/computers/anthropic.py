@@ -85,7 +85,7 @@ class AnthropicConversation:
         return computer.read_turn(
             [(call.name, call.input) for call in calls],
             _MEANINGS,
-            lambda make, given: make(_Input.model_validate(given), view),
+            lambda make, tool_input: make(_Input.model_validate(tool_input), view),
             # Without a call, the text is the answer to the task; thinking is not an answer.
             text=answer.text or (thoughts if calls else ""),
         )
@@ -133,32 +133,32 @@ def _without_screenshot(content: Iterable[dict[str, Any]]) -> Iterator[dict[str,
 
 
 def _click(button: computer.Button = "left", count: int = 1) -> "_ActionMaker":
-    def make(given: _Input, _: computer.ScreenView) -> computer.Actions:
-        x, y = given.without_keys().need("coordinate")
+    def make(tool_input: _Input, _: computer.ScreenView) -> computer.Actions:
+        x, y = tool_input.without_keys().need("coordinate")
         return computer.click(x, y, button=button, count=count)
 
     return make
 
 
-def _move(given: _Input, _: computer.ScreenView) -> computer.Actions:
-    return computer.move(*given.need("coordinate"))
+def _move(tool_input: _Input, _: computer.ScreenView) -> computer.Actions:
+    return computer.move(*tool_input.need("coordinate"))
 
 
-def _drag(given: _Input, _: computer.ScreenView) -> computer.Actions:
-    return computer.drag(*given.without_keys().need("start_coordinate"), *given.need("coordinate"))
+def _drag(tool_input: _Input, _: computer.ScreenView) -> computer.Actions:
+    return computer.drag(*tool_input.without_keys().need("start_coordinate"), *tool_input.need("coordinate"))
 
 
-def _scroll(given: _Input, view: computer.ScreenView) -> computer.Actions:
-    x, y = given.without_keys().coordinate or (view.width // 2, view.height // 2)
-    right, down = computer.DIRECTIONS[given.need("scroll_direction")]
-    pixels = given.scroll_amount * _NOTCH_PX
+def _scroll(tool_input: _Input, view: computer.ScreenView) -> computer.Actions:
+    x, y = tool_input.without_keys().coordinate or (view.width // 2, view.height // 2)
+    right, down = computer.DIRECTIONS[tool_input.need("scroll_direction")]
+    pixels = tool_input.scroll_amount * _NOTCH_PX
     return computer.scroll(x, y, right=right * pixels, down=down * pixels)
 
 
-def _press(given: _Input, _: computer.ScreenView) -> computer.Actions:
-    keys = given.need("text")
+def _press(tool_input: _Input, _: computer.ScreenView) -> computer.Actions:
+    keys = tool_input.need("text")
     pressed = keys.split("+") if len(keys) > 1 else list(keys)
-    return computer.press(*pressed) * given.repeat
+    return computer.press(*pressed) * tool_input.repeat
 
 
 _ActionMaker = Callable[[_Input, computer.ScreenView], computer.Actions]

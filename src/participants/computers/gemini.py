@@ -129,8 +129,8 @@ def _confirmation(call: types.FunctionCall) -> str | None:
     decision = (call.args or {}).get("safety_decision")
     if decision is None or (isinstance(decision, dict) and decision.get("decision") not in (None, _CONFIRM)):
         return None
-    said = decision.get("explanation") if isinstance(decision, dict) else decision
-    return str(said or "no reason given")
+    explanation = decision.get("explanation") if isinstance(decision, dict) else decision
+    return str(explanation or "no reason given")
 
 
 def _intent(calls: list[types.FunctionCall]) -> str:

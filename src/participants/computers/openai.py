@@ -103,7 +103,7 @@ class OpenAIConversation:
         return computer.read_turn(
             [(str(action.get("type")), action) for item in calls for action in _actions(item)],
             _MEANINGS,
-            lambda make, written: make(_read(written)),
+            lambda make, item: make(_read(item)),
             # Without a call, the text is the answer to the task; reasoning is not an answer.
             text=_text(response.output, "message") or (_text(response.output, "reasoning") if calls else ""),
             reasons=[check.message or check.code or "no reason given" for check in checks],
@@ -153,8 +153,8 @@ def _text(items: list[_OutputItem], kind: str) -> str:
     return "\n".join(piece.text for piece in pieces if piece.text)
 
 
-def _read(written: dict[str, Any]) -> _ComputerAction:
-    action = _ComputerAction.model_validate(written)
+def _read(item: dict[str, Any]) -> _ComputerAction:
+    action = _ComputerAction.model_validate(item)
     if action.keys and action.type != "keypress":
         raise ValueError("it is not possible with keys held")
     return action

@@ -77,9 +77,9 @@ class Desk:
                 self._front = None if self._front == key else self._front
             self._tell()
 
-    async def state(self, seen: int, wait_s: float) -> dict[str, Any]:
-        """What the page shows, once it is another one than version `seen`, or after `wait_s`."""
-        if seen == self._version:
+    async def state(self, last_seen: int, wait_s: float) -> dict[str, Any]:
+        """What the page shows, once it is another one than version `last_seen`, or after `wait_s`."""
+        if last_seen == self._version:
             try:
                 async with asyncio.timeout(wait_s):
                     await self._news.wait()
@@ -87,11 +87,11 @@ class Desk:
                 pass
         front = self.front
         others = len(self._waiting) - (front is not None)
-        found = {"version": self._version, "others": others, "turns": self._turns}
+        state_table = {"version": self._version, "others": others, "turns": self._turns}
         if front is None:
-            return found | {"phase": "sent" if self._front else "idle"}
+            return state_table | {"phase": "sent" if self._front else "idle"}
         view = view_of(front.observation, front.snapshot)
-        return found | {"phase": "play", "turn": front.number, "view": view}
+        return state_table | {"phase": "play", "turn": front.number, "view": view}
 
     @property
     def front(self) -> _Turn | None:
@@ -117,8 +117,8 @@ class Desk:
         """Take what the page sends; called outside of the event loop. Raises `ConfigError`."""
         if self._loop is None:
             raise ConfigError("no task is waiting", remedy=_GONE)
-        taken: Future[dict[str, Any]] = asyncio.run_coroutine_threadsafe(self._take(change), self._loop)
-        return taken.result()
+        future: Future[dict[str, Any]] = asyncio.run_coroutine_threadsafe(self._take(change), self._loop)
+        return future.result()
 
     async def _take(self, change: Move | Pass) -> dict[str, Any]:
         if isinstance(change, Pass):

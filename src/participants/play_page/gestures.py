@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from shared.errors import ConfigError
-from shared.fields import shown, without_none
+from shared.fields import printable, without_none
 from shared.models import Action, Record, ToolSpec
 from shared.points import element_at
 from shared.snapshot import Node, Snapshot
@@ -104,26 +104,26 @@ def action_of(gesture: Gesture, snapshot: Snapshot, tools: Iterable[ToolSpec]) -
     offered = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
     match gesture:
         case DirectCall():
-            found = Action(tool=gesture.tool, params=gesture.params)
+            action = Action(tool=gesture.tool, params=gesture.params)
         case Click():
-            found = _click(gesture, snapshot, offered.get("browser_click", {}))
+            action = _click(gesture, snapshot, offered.get("browser_click", {}))
         case Hover():
-            found = _at(gesture.at, snapshot, "browser_hover", "browser_mouse_move_xy")
+            action = _at(gesture.at, snapshot, "browser_hover", "browser_mouse_move_xy")
         case Typing():
             params = without_none(text=gesture.text, submit=gesture.submit or None, slowly=gesture.slowly or None)
-            target = {} if gesture.at is None else _named(_element(gesture.at, snapshot), snapshot)
-            found = Action(tool="browser_type", params=target | params)
+            target = {} if gesture.at is None else _target_params(_element(gesture.at, snapshot), snapshot)
+            action = Action(tool="browser_type", params=target | params)
         case Choosing():
-            target = _named(_element(gesture.at, snapshot), snapshot)
-            found = Action(tool="browser_select_option", params=target | {"values": list(gesture.values)})
+            target = _target_params(_element(gesture.at, snapshot), snapshot)
+            action = Action(tool="browser_select_option", params=target | {"values": list(gesture.values)})
         case Drag():
-            found = _drag(gesture, snapshot)
+            action = _drag(gesture, snapshot)
         case Wheel():
-            found = _wheel(gesture, snapshot)
-    if found.tool not in offered:
-        problem = f"the judge does not offer {shown(found.tool)} for this"
+            action = _wheel(gesture, snapshot)
+    if action.tool not in offered:
+        problem = f"the judge does not offer {printable(action.tool)} for this"
         raise ConfigError(problem, remedy="choose an element from the list, or another tool")
-    return found
+    return action
 
 
 def aim_at(place: AimPlace, snapshot: Snapshot) -> Node | None:
@@ -131,7 +131,7 @@ def aim_at(place: AimPlace, snapshot: Snapshot) -> Node | None:
     if place.ref is not None:
         node = snapshot.by_ref(place.ref)
         if node is None:
-            raise ConfigError(f"no element {shown(place.ref)} on this page", remedy="choose another one")
+            raise ConfigError(f"no element {printable(place.ref)} on this page", remedy="choose another one")
         return node
     if place.exact or place.point is None:
         return None
@@ -149,35 +149,37 @@ def _element(place: AimPlace, snapshot: Snapshot) -> Node:
     return node
 
 
-def _named(node: Node, snapshot: Snapshot, *, target: str = "target", element: str = "element") -> dict[str, Any]:
+def _target_params(
+    node: Node, snapshot: Snapshot, *, target: str = "target", element: str = "element"
+) -> dict[str, Any]:
     """The parameters that name an element. The words are for readers of the recording."""
     name = clip(snapshot.name_of(node), _MAX_NAME_CHARS)
     return {target: node.ref, element: f"{node.role} {name}".strip()}
 
 
-def _click(gesture: Click, snapshot: Snapshot, known: Collection[str]) -> Action:
+def _click(gesture: Click, snapshot: Snapshot, tools: Collection[str]) -> Action:
     button = {} if gesture.button == "left" else {"button": gesture.button}
     # By element there are at most two clicks, and only without coordinates are they asked for in that way.
-    if gesture.count <= 2 and "target" in known and (node := aim_at(gesture.at, snapshot)) is not None:
+    if gesture.count <= 2 and "target" in tools and (node := aim_at(gesture.at, snapshot)) is not None:
         twice = {"doubleClick": True} if gesture.count == 2 else {}
-        return Action(tool="browser_click", params=_named(node, snapshot) | button | twice)
+        return Action(tool="browser_click", params=_target_params(node, snapshot) | button | twice)
     count = {} if gesture.count == 1 else {"clickCount": gesture.count}
     return Action(tool="browser_mouse_click_xy", params=_point(gesture.at, snapshot) | button | count)
 
 
 def _at(place: AimPlace, snapshot: Snapshot, by_element: str, by_point: str) -> Action:
     if (node := aim_at(place, snapshot)) is not None:
-        return Action(tool=by_element, params=_named(node, snapshot))
+        return Action(tool=by_element, params=_target_params(node, snapshot))
     return Action(tool=by_point, params=_point(place, snapshot))
 
 
 def _drag(gesture: Drag, snapshot: Snapshot) -> Action:
     start, end = aim_at(gesture.start, snapshot), aim_at(gesture.end, snapshot)
     if start is not None and end is not None and not _is_around(snapshot, start, end):
-        from_, to = _named(start, snapshot, target="startTarget", element="startElement"), end
+        from_, to = _target_params(start, snapshot, target="startTarget", element="startElement"), end
         return Action(
             tool="browser_drag",
-            params=from_ | _named(to, snapshot, target="endTarget", element="endElement"),
+            params=from_ | _target_params(to, snapshot, target="endTarget", element="endElement"),
         )
     return Action(
         tool="browser_mouse_drag_xy",

@@ -29,7 +29,7 @@ def play_routes(desk: Desk, note: str) -> list[Route]:
     changes = Changes()
     pages = _PlayPage(desk, *_page(note, changes.token))
     guards = [Middleware(local_only, refusal=_REFUSAL)]
-    shown = [
+    page_routes = [
         Route(PLAY_PATH + path, endpoint, methods=["GET"], middleware=guards)
         for path, endpoint in (
             ("", pages.front),
@@ -39,7 +39,7 @@ def play_routes(desk: Desk, note: str) -> list[Route]:
         )
     ]
     return [
-        *shown,
+        *page_routes,
         changes.route(f"{PLAY_PATH}/move", TypeAdapter(Move), desk.take),
         changes.route(f"{PLAY_PATH}/pass", TypeAdapter(Pass), desk.take),
     ]
@@ -56,24 +56,24 @@ class _PlayPage:
         return HTMLResponse(self._html, headers=headers)
 
     async def state(self, request: Request) -> Response:
-        seen = _number(request, "seen")
-        return JSONResponse(await self._desk.state(seen, _WAIT_S), headers=PAGE_HEADERS)
+        last_seen = _number(request, "seen")
+        return JSONResponse(await self._desk.state(last_seen, _WAIT_S), headers=PAGE_HEADERS)
 
     async def screenshot(self, request: Request) -> Response:
-        found = self._desk.screenshot(request.path_params["turn"])
-        if found is None:
+        picture = self._desk.screenshot(request.path_params["turn"])
+        if picture is None:
             return PlainTextResponse("not found\n", HTTPStatus.NOT_FOUND, headers=PAGE_HEADERS)
-        image, media_type = found
+        image, media_type = picture
         return Response(image, media_type=media_type, headers=PAGE_HEADERS)
 
     async def element(self, request: Request) -> Response:
         """The element that a click on this place is for."""
-        given = {key: value for key, value in request.query_params.items() if key != "turn"}
+        query = {key: value for key, value in request.query_params.items() if key != "turn"}
         try:
-            found = self._desk.aim(_number(request, "turn"), _PLACE.validate_python(given))
+            aim = self._desk.aim(_number(request, "turn"), _PLACE.validate_python(query))
         except (ConfigError, ValidationError):
-            found = None
-        return JSONResponse(found, headers=PAGE_HEADERS)
+            aim = None
+        return JSONResponse(aim, headers=PAGE_HEADERS)
 
 
 def _number(request: Request, name: str) -> int:
@@ -85,8 +85,8 @@ def _page(note: str, token: str) -> tuple[str, str]:
     """The page, which is the same for all tasks, and its Content-Security-Policy. A script fills it with text."""
     css = asset("base.css") + asset("play.css", _OWN)
     script = asset("theme.js") + asset("play.js", _OWN)
-    given = {"note": note, "token": token, "header": TOKEN_HEADER, "path": PLAY_PATH}
-    values = {name: escape(value) for name, value in given.items()}
+    context = {"note": note, "token": token, "header": TOKEN_HEADER, "path": PLAY_PATH}
+    values = {name: escape(value) for name, value in context.items()}
     # Without a template engine, which images of participants do not have.
     html = Template(asset("play.html", _OWN)).substitute(values, css=css, script=script)
     return html, page_policy(script, css=css, connect=True)

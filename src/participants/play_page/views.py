@@ -65,16 +65,16 @@ def element_view(node: Node, snapshot: Snapshot) -> dict[str, Any]:
 
 def _elements(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
     """The elements that can be operated, in the order of the page."""
-    found = 0
+    count = 0
     for node in snapshot.nodes:
         if node.ref is None or not (node.role in PRESSABLE or node.states.get("cursor") == "pointer"):
             continue
         inside = snapshot.parents(node)
         if node.role not in PRESSABLE and any(outer.role in PRESSABLE for outer in inside):
             continue
-        if found == _MAX_ELEMENTS:
+        if count == _MAX_ELEMENTS:
             return
-        found += 1
+        count += 1
         yield element_view(node, snapshot)
 
 

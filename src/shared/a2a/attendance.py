@@ -44,8 +44,8 @@ class Attendance:
 
 def attendance_of(context: ServerCallContext) -> Attendance:
     """That of the task which the message of this call begins."""
-    found: Attendance = context.state.setdefault(_ATTENDANCE, Attendance())
-    return found
+    attendance: Attendance = context.state.setdefault(_ATTENDANCE, Attendance())
+    return attendance
 
 
 class CallContexts(DefaultServerCallContextBuilder):
@@ -91,8 +91,8 @@ class AttendedHandler(DefaultRequestHandler):
 
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
         with (self.find(params.id) or Attendance()).call():
-            found: Task | None = await super().on_get_task(params, context)
-            return found
+            stored_task: Task | None = await super().on_get_task(params, context)
+            return stored_task
 
 
 async def _is_gone(context: ServerCallContext) -> bool:

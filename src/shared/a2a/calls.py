@@ -143,15 +143,15 @@ def hiding(headers: Mapping[str, str]) -> Iterator[None]:
 
 def _chain_of_causes(error: BaseException) -> Iterable[BaseException]:
     # By identity, because causes and contexts may lead to the same error several times.
-    found: dict[int, BaseException] = {}
+    causes: dict[int, BaseException] = {}
     pending: list[BaseException | None] = [error]
     while pending:
         each = pending.pop()
-        if each is not None and id(each) not in found:
-            found[id(each)] = each
+        if each is not None and id(each) not in causes:
+            causes[id(each)] = each
             pending += [each.__cause__, each.__context__]
             pending += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
-    return found.values()
+    return causes.values()
 
 
 def _participant_error(error: BaseException) -> ParticipantError:

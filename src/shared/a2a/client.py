@@ -244,11 +244,11 @@ class ParticipantClient(_AgentClient):
             self._traces[context_id] = trace
             if len(self._traces) > _MAX_OPEN_TASKS:
                 del self._traces[next(iter(self._traces))]
-        found = ClaimedUsage.in_reply(metadata)
-        if found is None:
+        claim = ClaimedUsage.in_reply(metadata)
+        if claim is None:
             return
         before = self._claimed.pop(context_id, None)
-        self._claimed[context_id] = found if before is None else before + found
+        self._claimed[context_id] = claim if before is None else before + claim
         if len(self._claimed) > _MAX_OPEN_TASKS:
             del self._claimed[next(iter(self._claimed))]
 
@@ -379,7 +379,7 @@ class AssessmentClient(_AgentClient):
         stream = self._client.send_message(types.SendMessageRequest(message=_user_message(text)))
         pauses = iter(self._reconnect_s)
         while True:
-            lost: ParticipantError = ParticipantUnreachable("the agent's answer ended before its task was done")
+            last_error: ParticipantError = ParticipantUnreachable("the agent's answer ended before its task was done")
             try:
                 with blaming_the_agent():
                     async for response in stream:
@@ -389,10 +389,10 @@ class AssessmentClient(_AgentClient):
                                 return
                         pauses = iter(self._reconnect_s)  # the connection works again
             except ParticipantUnreachable as error:
-                lost = error
+                last_error = error
             pause_s = next(pauses, None)
             if self._task_id is None or pause_s is None:
-                raise lost
+                raise last_error
             await asyncio.sleep(pause_s)
             stream = self._resumed(self._task_id)
 
@@ -436,8 +436,8 @@ class AssessmentClient(_AgentClient):
     def _new_artifacts(self, artifacts: Iterable[types.Artifact]) -> Iterator[ArtifactTexts]:
         # After a reconnect the task comes with all artifacts that it has so far.
         for artifact in artifacts:
-            if (found := identity(artifact)) not in self._seen:
-                self._seen.add(found)
+            if (artifact_id := identity(artifact)) not in self._seen:
+                self._seen.add(artifact_id)
                 yield ArtifactTexts(tuple(get_text_parts(artifact.parts)))
 
     def _status(self, task_id: str, attached: Struct, status: types.TaskStatus) -> Iterator[AgentEvent]:
@@ -454,10 +454,10 @@ class AssessmentClient(_AgentClient):
 def _metadata(attached: Struct) -> dict[str, Any]:
     """Metadata as JSON; empty if it is not JSON, such as NaN."""
     try:
-        found: dict[str, Any] = MessageToDict(attached)
+        table: dict[str, Any] = MessageToDict(attached)
     except SerializeToJsonError:
         return {}
-    return found
+    return table
 
 
 def _user_message(text: str, context_id: str = "") -> types.Message:

@@ -48,15 +48,15 @@ PAGE_HEADERS: Mapping[str, str] = MappingProxyType(
 _FORWARDING = re.compile(r"forwarded|^via$|(?:real|client|connecting)-ip|external-address|original-(?:host|url)")
 
 
-def local_only(app: ASGIApp, refusal: str, named: str = "") -> ASGIApp:
+def local_only(app: ASGIApp, refusal: str, host: str = "") -> ASGIApp:
     """Admit requests from a person at this machine; all others get a 403 with the text `refusal`.
 
-    Both the peer and the `Host` header must be of this machine: a loopback name, or the host `named`. Requests that a
+    Both the peer and the `Host` header must be of this machine: a loopback name, or the host `host`. Requests that a
     proxy forwarded are refused: its address hides the peer's.
     """
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        admitted = app if _is_from_this_machine(scope, named) else PlainTextResponse(refusal, 403)
+        admitted = app if _is_from_this_machine(scope, host) else PlainTextResponse(refusal, 403)
         await admitted(scope, receive, send)
 
     return guarded
@@ -69,7 +69,7 @@ class Changes:
     The token is not a cookie, because browsers add cookies to the requests of other websites as well.
     """
 
-    named: str = ""
+    host: str = ""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def route(self, path: str, adapter: TypeAdapter[Any], apply: Callable[[Any], Any]) -> Route:
@@ -82,33 +82,33 @@ class Changes:
             try:
                 value = validated(adapter, await self._body(request), "the change")
                 return JSONResponse(await asyncio.to_thread(apply, value), headers=PAGE_HEADERS)
-            except _Refused as refused:
-                return JSONResponse({"error": str(refused)}, refused.status, headers=PAGE_HEADERS)
+            except _RequestRefused as refusal:
+                return JSONResponse({"error": str(refusal)}, refusal.status, headers=PAGE_HEADERS)
             except ConfigError as error:
                 return JSONResponse({"error": str(error)}, HTTPStatus.UNPROCESSABLE_ENTITY, headers=PAGE_HEADERS)
 
         return Route(path, change, methods=["POST"])
 
     async def _body(self, request: Request) -> Any:
-        """The JSON value of a request that may change something. Raises `_Refused`."""
-        if not _is_from_this_machine(request.scope, self.named):
-            raise _Refused(HTTPStatus.FORBIDDEN, "changes are taken from this machine only")
+        """The JSON value of a request that may change something. Raises `_RequestRefused`."""
+        if not _is_from_this_machine(request.scope, self.host):
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "changes are taken from this machine only")
         # Browsers send `Origin` with every POST.
         if _only(request, "origin") != f"{request.scope['scheme']}://{_only(request, 'host')}":
-            raise _Refused(HTTPStatus.FORBIDDEN, "changes are taken from the page itself only")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "changes are taken from the page itself only")
         # In constant time, so that the response time does not reveal how much of a guess is right.
         if not hmac.compare_digest(_only(request, TOKEN_HEADER).encode(), self.token.encode()):
-            raise _Refused(HTTPStatus.FORBIDDEN, "the server was restarted: reload the page")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "the server was restarted: reload the page")
         # A form of another website can send neither this type nor the token.
         if _only(request, "content-type").partition(";")[0].strip().lower() != "application/json":
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json")
+            raise _RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json")
         try:
             return parse_json(decode(await _bounded_body(request)))
         except ValueError as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from None
+            raise _RequestRefused(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from None
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
         self.status = status
@@ -126,14 +126,14 @@ async def _bounded_body(request: Request) -> bytes:
         async for part in request.stream():
             body += part
             if len(body) > MAX_CHANGE_BYTES:
-                raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {MAX_CHANGE_BYTES} bytes")
+                raise _RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {MAX_CHANGE_BYTES} bytes")
     except HTTPException as error:
         # The server's own limit.
-        raise _Refused(HTTPStatus(error.status_code), error.detail) from None
+        raise _RequestRefused(HTTPStatus(error.status_code), error.detail) from None
     return bytes(body)
 
 
-def _is_from_this_machine(scope: Scope, named: str) -> bool:
+def _is_from_this_machine(scope: Scope, admitted_host: str) -> bool:
     hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     is_forwarded = any(_FORWARDING.search(name.decode("latin-1")) for name, _ in scope["headers"])
     # With two `Host` headers it is unclear which one a browser or proxy meant.
@@ -144,7 +144,7 @@ def _is_from_this_machine(scope: Scope, named: str) -> bool:
         return is_loopback(peer)
     # Whoever connects to an address of this machine from the same address is on this machine.
     own = scope["server"][0] if scope.get("server") else ""
-    return bool(host) and host == _name(named) and (is_loopback(peer) or peer == own)
+    return bool(host) and host == _name(admitted_host) and (is_loopback(peer) or peer == own)
 
 
 def _name(host: str) -> str:

@@ -34,7 +34,7 @@ class PageLinks:
 
     def new(self) -> str:
         """The path of a new link."""
-        return f"{PATH}/{self._kept(self._links, _LINK_S)}"
+        return f"{PATH}/{self._new_key(self._links, _LINK_S)}"
 
     def answer(self, scope: Scope, *, has_token: bool) -> Response | None:
         """The answer to a request about links: a new one for a client with the token, or the page that one opens."""
@@ -50,7 +50,7 @@ class PageLinks:
         # Not `strict`: a browser does not send such a cookie when a link on another site led to the page.
         opened.set_cookie(
             self._cookie,
-            self._kept(self._sessions, _SESSION_S),
+            self._new_key(self._sessions, _SESSION_S),
             max_age=_SESSION_S,
             httponly=True,
             samesite="lax",
@@ -66,7 +66,7 @@ class PageLinks:
             return False
         return cookie is not None and self._is_kept(self._sessions, cookie.value)
 
-    def _kept(self, where: dict[str, float], seconds: float) -> str:
+    def _new_key(self, where: dict[str, float], seconds: float) -> str:
         key = secrets.token_urlsafe(32)
         where[_digest(key)] = self._clock() + seconds
         while len(where) > _MAX_KEPT:

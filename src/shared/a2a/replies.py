@@ -34,9 +34,9 @@ def reply_text(artifacts: Iterable[Sequence[str]], message: Sequence[str]) -> st
     if not pieces and not message:
         raise ParticipantError("the agent's reply has no text part", remedy="reply with a text part")
     exact, as_lines = (list(filter(None, map(joint.join, pieces))) for joint in ("", "\n"))
-    said = "\n".join(message)
-    is_repeated = said in (*exact, *as_lines, "\n".join(exact), "\n".join(as_lines))
-    last = [said] if said and not is_repeated else []
+    joined = "\n".join(message)
+    is_repeated = joined in (*exact, *as_lines, "\n".join(exact), "\n".join(as_lines))
+    last = [joined] if joined and not is_repeated else []
     text, other = "\n".join([*exact, *last]), "\n".join([*as_lines, *last])
     if other != text and not _has_actions(text) and _has_actions(other):
         return other
@@ -47,17 +47,17 @@ def _has_actions(text: str) -> bool:
     return parse_reply(text, max_actions=MAX_ACTIONS).action is not None
 
 
-def check_context(answered: str, asked: str) -> None:
+def check_context(actual: str, expected: str) -> None:
     """Raises `ParticipantError` if the agent answered in another context; it may leave the context out."""
-    if answered not in ("", asked):
+    if actual not in ("", expected):
         raise ParticipantError(
-            f"the agent answered in another context: {excerpt(answered)} instead of {excerpt(asked)}"
+            f"the agent answered in another context: {excerpt(actual)} instead of {excerpt(expected)}"
         )
 
 
-def check_task(answered: str, asked: str) -> None:
+def check_task(actual: str, expected: str) -> None:
     """Raises `ParticipantError` if the agent answered with another task."""
-    if answered != asked:
+    if actual != expected:
         raise ParticipantError("the agent answered with another task than the requested one")
 
 
@@ -159,16 +159,16 @@ class OpenTask(NamedTuple):
 
 def new_texts(answer: AgentResponse, before: OpenTask | None) -> list[list[str]]:
     """The text parts of each artifact that are new since the turn before: those of all artifacts, or appended ones."""
-    found = []
+    texts = []
     for artifact in answer.task.artifacts:
         if before is None or artifact.artifact_id in answer.fresh:
-            found.append(get_text_parts(artifact.parts))
+            texts.append(get_text_parts(artifact.parts))
         elif identity(artifact) not in before.artifacts:
             known = max((n for n, digest in enumerate(_digests(artifact)) if digest in before.parts), default=0)
             # Something else than the parts has changed: the agent has made the same artifact again.
             known = 0 if known == len(artifact.parts) else known
-            found.append(get_text_parts(artifact.parts[known:]))
-    return found
+            texts.append(get_text_parts(artifact.parts[known:]))
+    return texts
 
 
 def identity(artifact: types.Artifact) -> int:

@@ -47,11 +47,11 @@ def require_bearer(app: ASGIApp, token: SecretStr, public: Collection[str], link
             return
         # A WebSocket begins with a GET.
         is_page = scope.get("method", "GET") in ("GET", "HEAD")
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if is_page and given[:6].lower() == b"basic ":
-            given = _bearer_of_basic(given[6:])
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
+        if is_page and credentials[:6].lower() == b"basic ":
+            credentials = _bearer_of_basic(credentials[6:])
         # In constant time, so that the response time does not reveal how much of a guess is right.
-        has_token = hmac.compare_digest(given, expected)
+        has_token = hmac.compare_digest(credentials, expected)
         answer: ASGIApp | None = links.answer(scope, has_token=has_token) if links else None
         if answer is None and (has_token or (is_page and links is not None and links.admits(scope))):
             answer = app
@@ -134,8 +134,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 def address_of(host: str, port: int) -> str:
     """The URL at which this machine reaches a server that listens on `host` and `port`."""
-    shown = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    return f"http://{shown}:{port}/"
+    host_shown = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}.get(
+        host, f"[{host}]" if ":" in host else host
+    )
+    return f"http://{host_shown}:{port}/"
 
 
 async def serve_app(

@@ -95,8 +95,8 @@ class TaskSink:
         # For a message that names only its task, the SDK invents a new context.
         context_id = (context.current_task or context).context_id or ""
         self._updater = TaskUpdater(queue, context.task_id or "", context_id)
-        self._begun = context.current_task is not None
-        self._ended = False
+        self._has_begun = context.current_task is not None
+        self._has_ended = False
         self.end_if_cancelled = End(TaskState.TASK_STATE_FAILED, "The work was interrupted.")
         self.attendance = attendance_of(context.call_context)
         self._metadata: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class TaskSink:
     async def artifact(self, name: str, texts: list[str]) -> None:
         """Send a complete result with one text part per text."""
         async with self._lock:
-            if not self._ended:
+            if not self._has_ended:
                 await self._begin()
                 await self._flush()
                 parts = [Part(text=without_surrogates(text)) for text in texts]
@@ -158,10 +158,10 @@ class TaskSink:
     async def reply(self, text: str) -> None:
         """Answer with a message and no task, which is cheapest; if the task has begun, complete it with the message."""
         async with self._lock:
-            if self._begun:
+            if self._has_begun:
                 await self._end(TaskState.TASK_STATE_COMPLETED, without_surrogates(text))
-            elif not self._ended:
-                self._ended = True
+            elif not self._has_ended:
+                self._has_ended = True
                 message = new_text_message(without_surrogates(text), context_id=self._updater.context_id)
                 await self._queue.enqueue_event(message)
 
@@ -178,20 +178,20 @@ class TaskSink:
                 async with asyncio.timeout(still_working_s):
                     await self._has_pending.wait()
             async with self._lock:
-                if not self._ended:
-                    if self._begun and not self._pending:
+                if not self._has_ended:
+                    if self._has_begun and not self._pending:
                         self._pending.append(_Update("Still working."))
                     await self._flush()
             await asyncio.sleep(interval_s)
 
     async def _begin(self) -> None:
-        if not self._begun:
-            self._begun = True
+        if not self._has_begun:
+            self._has_begun = True
             status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
             status.timestamp.GetCurrentTime()
             task = Task(id=self._updater.task_id, context_id=self._updater.context_id, status=status)
             if self._request is not None:
-                task.history.append(_kept(self._request))
+                task.history.append(_without_secrets(self._request))
             await self._queue.enqueue_event(task)
 
     async def _flush(self) -> None:
@@ -208,10 +208,10 @@ class TaskSink:
             await self._send_status(TaskState.TASK_STATE_WORKING, text, facts)
 
     async def _end(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
-        if not self._ended:
+        if not self._has_ended:
             await self._begin()
             await self._flush()
-            self._ended = True
+            self._has_ended = True
             await self._send_status(state, text, facts)
 
     async def _send_status(self, state: TaskState, text: str | None, facts: Mapping[str, Any] = _NO_FACTS) -> None:
@@ -307,14 +307,14 @@ class TaskRuns(AgentExecutor):
             await sink.fail(f"The agent failed: {type(error).__name__}.")
 
 
-def _kept(request: Message) -> Message:
+def _without_secrets(request: Message) -> Message:
     """The request as kept in the task's history: without JSON, which may contain login cookies or passwords."""
-    kept = Message()
-    kept.CopyFrom(request)
-    for part in kept.parts:
+    copy = Message()
+    copy.CopyFrom(request)
+    for part in copy.parts:
         if part.text.lstrip().startswith("{"):
             part.text = _NOT_KEPT
-    return kept
+    return copy
 
 
 async def _cancel(work: "asyncio.Task[None]", sink: TaskSink, end: End) -> None:

@@ -83,7 +83,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
         self._credentials = credentials
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await self._sent(request)
+        response = await self._send(request)
         if _only_adds_a_slash(request, response):
             await response.aclose()
             moved = httpx.Request(
@@ -93,7 +93,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
                 stream=request.stream,
                 extensions=request.extensions,
             )
-            response = await self._sent(moved)
+            response = await self._send(moved)
         # Only what asks for events gets them.
         takes_events = self._bounds.stream_bytes > 0 and _EVENTS in request.headers.get("accept", "")
         stream = cast(httpx.AsyncByteStream, response.stream)
@@ -105,7 +105,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
             raise
         return response
 
-    async def _sent(self, request: httpx.Request) -> httpx.Response:
+    async def _send(self, request: httpx.Request) -> httpx.Response:
         # Checked for each request, so that no address that an agent publishes gets another agent's credentials.
         if self._credentials and _origin_of(request.url) == _origin_of(httpx.URL(self._origin)):
             request.headers.update(self._credentials)
@@ -163,7 +163,7 @@ class _Events(httpx.AsyncByteStream):
             # What was there before has been searched, but the end may be divided between two chunks.
             searched = max(0, len(rest) - _LONGEST_END)
             rest += chunk
-            ends = [0, *(found.end() for found in _END_OF_EVENT.finditer(rest, searched))]
+            ends = [0, *(match.end() for match in _END_OF_EVENT.finditer(rest, searched))]
             if events := [self._checked(bytes(rest[begin:end])) for begin, end in pairwise(ends)]:
                 yield b"".join(events)
             del rest[: ends[-1]]
@@ -174,7 +174,7 @@ class _Events(httpx.AsyncByteStream):
     def _checked(self, event: bytes) -> bytes:
         _check_size(len(event), self._bounds.body_bytes)
         _check_values(event, self._bounds.values)
-        return _NO_END_OF_LINE.sub(lambda found: rb"\u%04x" % ord(found[0].decode()), event)
+        return _NO_END_OF_LINE.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), event)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -191,8 +191,8 @@ def _with_slash(url: httpx.URL) -> httpx.URL:
 
 def _only_adds_a_slash(request: httpx.Request, response: httpx.Response) -> bool:
     # After 301 and 302 clients repeat a POST as a GET; a message that was redirected so would be lost.
-    kept = (301, 302, 307, 308) if request.method == "GET" else (307, 308)
-    if response.status_code not in kept or "location" not in response.headers:
+    statuses = (301, 302, 307, 308) if request.method == "GET" else (307, 308)
+    if response.status_code not in statuses or "location" not in response.headers:
         return False
     try:
         return request.url.join(response.headers["location"]) == _with_slash(request.url)

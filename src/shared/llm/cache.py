@@ -65,7 +65,7 @@ class CachedModel:
         else:
             if key not in self._calls:
                 self._calls[key] = asyncio.create_task(self._ask(key, request))
-                self._calls[key].add_done_callback(lambda call: self._ended(key, call))
+                self._calls[key].add_done_callback(lambda call: self._forget_call(key, call))
             reply = await asyncio.shield(self._calls[key])
             # Another caller that waited for it may have paid for it already.
             reply = self._read(key) or reply
@@ -120,8 +120,8 @@ class CachedModel:
             return await self._model.complete(request)
         except ModelBlocked as error:
             # Refused before the model saw it, a request costs nothing.
-            paid = {"usage": error.usage, "cost_usd": error.cost_usd} if error.usage else {"cost_usd": 0.0}
-            return Completion(text=error.message, model=self.name, finish_reason="blocked", **paid)
+            charge = {"usage": error.usage, "cost_usd": error.cost_usd} if error.usage else {"cost_usd": 0.0}
+            return Completion(text=error.message, model=self.name, finish_reason="blocked", **charge)
 
     def _keep(self, key: str, completion: Completion) -> None:
         if self._folder is not None:
@@ -135,7 +135,7 @@ class CachedModel:
                 log.warning("%s: the reply is kept in memory only: %s", path, error.strerror or error)
         self._memory[key] = completion
 
-    def _ended(self, key: str, call: asyncio.Task[Completion]) -> None:
+    def _forget_call(self, key: str, call: asyncio.Task[Completion]) -> None:
         del self._calls[key]
         if not call.cancelled():
             call.exception()  # Retrieved here, because every caller may have been cancelled.

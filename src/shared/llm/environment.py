@@ -41,8 +41,8 @@ def require_key_log(environ: Mapping[str, str]) -> None:
 
 def _value(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """The variable and its value; in lower case it has precedence."""
-    found = next((each for each in (name, name.upper()) if environ.get(each)), name)
-    return found, environ.get(found, "")
+    variable = next((each for each in (name, name.upper()) if environ.get(each)), name)
+    return variable, environ.get(variable, "")
 
 
 def _proxy_problem(value: str) -> str:

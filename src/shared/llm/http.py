@@ -92,7 +92,7 @@ class _Requests:
     """
 
     began_s: float = field(default_factory=time.monotonic)
-    tried: int = 0
+    attempts: int = 0
     sent: int = 0
     refused: int = 0
     unadvised: int = 0
@@ -232,9 +232,9 @@ class HTTPModel(ABC):
 
         async def attempt() -> T:
             requests = _requests.get()
-            if requests.tried and self._before_retry is not None:
+            if requests.attempts and self._before_retry is not None:
                 await self._before_retry()
-            requests.tried += 1
+            requests.attempts += 1
             try:
                 return await send()
             except self.status_errors:
@@ -275,7 +275,7 @@ class HTTPModel(ABC):
             try:
                 result = await self._send(lambda used=used: send(used))  # type: ignore[misc]
             except self.status_errors as error:
-                status, text = _said(error)
+                status, text = _error_in(error)
                 now = set() if status in _NOT_ABOUT_OPTIONS else refused_parameters(text, used, limits=limits)
                 if not now:
                     raise
@@ -313,7 +313,7 @@ class HTTPModel(ABC):
         patience_s = self._retry_delay_s if state.attempt_number >= MAX_ATTEMPTS else 0.0
         return max(told_s, patience_s) + random.uniform(0, self._retry_delay_s)
 
-    def _refused(self, code: int, text: str, *, is_key: bool = False) -> ModelError:
+    def _error_for(self, code: int, text: str, *, is_key: bool = False) -> ModelError:
         """The error for an HTTP status and the provider's error text."""
         if is_key or code in (401, 403):
             remedy = f"check the key in {self.key_variable}"
@@ -360,12 +360,12 @@ def status_within(body: bytes) -> int | None:
     for key in ("code", "status", "status_code"):
         if str(fields.get(key)).isdecimal() and 400 <= (number := int(str(fields[key]))) < 600:
             return number
-    named = " ".join(str(fields.get(key)) for key in ("code", "status", "type"))
-    text = f"{named} {fields.get('message') if fields else error}".lower()
+    status_words = " ".join(str(fields.get(key)) for key in ("code", "status", "type"))
+    text = f"{status_words} {fields.get('message') if fields else error}".lower()
     return next((status for words, status in _MEANINGS.items() if any(word in text for word in words)), 502)
 
 
-def _said(error: Any) -> tuple[int, str]:
+def _error_in(error: Any) -> tuple[int, str]:
     """The status and the body of an error for an HTTP status."""
     response = error.response
     return response.status_code, response.text

@@ -161,7 +161,7 @@ class Budget:
         self._of_all = f", this shard's part of {shards}," if shards > 1 else ""
         self.spending = spending or Spending()
         self._remedies = remedies
-        self._held: list[tuple[int, float]] = []
+        self._reservations: list[tuple[int, float]] = []
         self._released = asyncio.Event()
 
     def check(self) -> None:
@@ -177,7 +177,7 @@ class Budget:
             )
 
     @asynccontextmanager
-    async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
+    async def reserve(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
         """Reserve a call's estimated cost while it is in flight; waits until it fits beside the calls in flight.
 
         A single call always goes ahead, so that an estimate alone never refuses a call: the budget is exceeded by about
@@ -189,15 +189,15 @@ class Budget:
             calls = max(self.spending.usage.calls, 1)
             tokens = max(tokens, self.spending.tokens // calls)
             cost_usd = max(cost_usd, (self.spending.cost_usd or 0.0) / calls)
-            if not self._held or self._fits(tokens, cost_usd):
+            if not self._reservations or self._fits(tokens, cost_usd):
                 break
             await self._released.wait()
         share = (tokens, cost_usd)
-        self._held.append(share)
+        self._reservations.append(share)
         try:
             yield
         finally:
-            self._held.remove(share)
+            self._reservations.remove(share)
             # Wakes everyone who waits; whoever comes later waits for the next release.
             self._released.set()
             self._released = asyncio.Event()
@@ -206,8 +206,8 @@ class Budget:
         return self.spending.tokens, self.spending.cost_usd or 0.0
 
     def _fits(self, tokens: int, cost_usd: float) -> bool:
-        tokens += self.spending.tokens + sum(held for held, _ in self._held)
-        cost_usd += (self.spending.cost_usd or 0.0) + sum(held for _, held in self._held)
+        tokens += self.spending.tokens + sum(reserved for reserved, _ in self._reservations)
+        cost_usd += (self.spending.cost_usd or 0.0) + sum(reserved for _, reserved in self._reservations)
         in_tokens = self._max_tokens is None or tokens <= self._max_tokens
         return in_tokens and (self._max_cost_usd is None or cost_usd <= self._max_cost_usd)
 
@@ -258,13 +258,13 @@ class MeteredModel:
         """Ask when limits and budgets allow. Raises `ModelBudgetSpent` when they do not."""
         usage = TokenUsage(input=estimate_tokens(request))
         cost_usd = self._price.cost_usd(usage) if self._price else 0.0
-        async with self._places, AsyncExitStack() as held:
+        async with self._places, AsyncExitStack() as reservation:
             # Before the rate limits: a call that will be refused must not use them up.
             self.check()
             await self._rates.token_slots(request)
             await self._rates.request_slot()
             for budget in self._budgets:
-                await held.enter_async_context(budget.held(usage.input, cost_usd))
+                await reservation.enter_async_context(budget.reserve(usage.input, cost_usd))
             # Other calls may have spent the rest while this one waited.
             self.check()
             completion = await self._ask(request)

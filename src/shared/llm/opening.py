@@ -36,17 +36,17 @@ def open_model(
 
     Raises `ConfigError` without its SDK, and for proxies or certificates that cannot be used.
     """
-    found = provider(name)
-    found.require_sdk(name, purpose)
+    model_provider = provider(name)
+    model_provider.require_sdk(name, purpose)
     require_network(settings.environ)
-    key = found.key(settings)
+    key = model_provider.key(settings)
     # An SDK takes most of a second to import, partly only when its client is created.
     with collector_paused():
-        return found.open(
+        return model_provider.open(
             name.partition(":")[2],
             # The SDKs require a key even for endpoints that need none (vLLM, Ollama).
             api_key=key.get_secret_value() if key else "none",
-            base_url=base_url or found.base_url(settings),
+            base_url=base_url or model_provider.base_url(settings),
             timeout_s=timeout_s,
             before_retry=before_retry,
         )

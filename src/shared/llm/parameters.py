@@ -26,17 +26,17 @@ _OUT_OF_RANGE = re.compile(
 )
 
 
-def refused_parameters(text: str, sent: Collection[str], *, limits: Collection[str] = ()) -> set[str]:
-    """Those of the parameters `sent` that an error's text refuses. `limits` are refused as unknown only."""
+def refused_parameters(text: str, parameters: Collection[str], *, limits: Collection[str] = ()) -> set[str]:
+    """Those of the parameters `parameters` that an error's text refuses. `limits` are refused as unknown only."""
     text = text[:_MAX_TEXT]
     refused = set()
-    for name in sent:
+    for name in parameters:
         is_limit = name in limits
         if is_limit and _OUT_OF_RANGE.search(text):
             continue
         words = _REFUSES if is_limit else f"(?:{_REFUSES}|{_REFUSES_VALUE})"
         # `max_output_tokens` is `maxOutputTokens` on the wire.
-        named = rf"(?<![a-z_]){name.replace('_', '_?')}(?![a-z_])"
-        if re.search(rf"{words}{_GAP}{named}|{named}{_GAP}{words}", text, re.IGNORECASE):
+        name_pattern = rf"(?<![a-z_]){name.replace('_', '_?')}(?![a-z_])"
+        if re.search(rf"{words}{_GAP}{name_pattern}|{name_pattern}{_GAP}{words}", text, re.IGNORECASE):
             refused.add(name)
     return refused

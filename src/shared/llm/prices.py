@@ -30,10 +30,10 @@ class Pricing(Protocol):
         """The date of the data, as in 2026-11-03."""
         ...
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, cache_writes: int = 0) -> float:
         """The cost of `usage`, in US dollars, if it is that of so many calls of the same size.
 
-        `written` are the input tokens that were written to the provider's cache, which can cost more.
+        `cache_writes` are the input tokens that were written to the provider's cache, which can cost more.
         """
         ...
 
@@ -46,7 +46,7 @@ class Price(Record):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     date: str = ""
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, cache_writes: int = 0) -> float:
         """See `Pricing`."""
         fresh = max(usage.input - usage.cached, 0)
         cached = self.input if self.cached is None else self.cached
@@ -62,7 +62,7 @@ class _ListedPrice:
         self._provider = provider
         self._model = model
 
-    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, written: int = 0) -> float:
+    def cost_usd(self, usage: TokenUsage, calls: int = 1, *, cache_writes: int = 0) -> float:
         """See `Pricing`."""
         from genai_prices import Usage, calc_price
 
@@ -70,7 +70,7 @@ class _ListedPrice:
         # At most the input: a provider that reports more cached tokens than that counts them apart.
         cached = min(usage.cached, usage.input)
         size = {"input_tokens": usage.input, "cache_read_tokens": cached, "output_tokens": usage.output}
-        size |= {"cache_write_tokens": min(written, usage.input - cached)} if written else {}
+        size |= {"cache_write_tokens": min(cache_writes, usage.input - cached)} if cache_writes else {}
         tokens = Usage(**{name: count // per_call for name, count in size.items()})
         return float(calc_price(tokens, self._model, provider_id=self._provider).total_price) * per_call
 
@@ -103,20 +103,20 @@ def find_price(model: str, own: str | None = None) -> Pricing | None:
     if own is not None and (price := _own(own).get(model)):
         return price
     provider = find_provider(model)
-    return None if provider is None else _listed(provider.prices_id, model.partition(":")[2])
+    return None if provider is None else _list_price(provider.prices_id, model.partition(":")[2])
 
 
 @functools.cache
-def _listed(provider: str, model: str) -> _ListedPrice | None:
+def _list_price(provider: str, model: str) -> _ListedPrice | None:
     # Imported here, because the data take longer to load than most commands that need no price.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        data, found = get_snapshot().find_provider_model(model, None, provider, None)
+        data, listed_model = get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
         return None
     # The package falls back to other providers' data, which say nothing about this one's prices.
-    return _ListedPrice(provider, model) if any(found is each for each in data.models) else None
+    return _ListedPrice(provider, model) if any(listed_model is each for each in data.models) else None
 
 
 def maker_of(model: str) -> str | None:

@@ -59,10 +59,10 @@ class Provider:
     def require_sdk(self, model: str, purpose: str) -> None:
         """Raises `ConfigError` if the SDK is not installed. `purpose`: "judge model", for example."""
         try:
-            found = importlib.util.find_spec(self.module)
+            spec = importlib.util.find_spec(self.module)
         except ImportError:
-            found = None
-        if found is None:
+            spec = None
+        if spec is None:
             raise ConfigError(
                 f'{purpose} "{model}": {self.package} is not installed', remedy=f'pip install "wabe[{self.extra}]"'
             )

@@ -23,7 +23,7 @@ class SharedReplies(Protocol):
         """
         ...
 
-    async def payer(self, name: str, wanted: str) -> str:
+    async def payer(self, name: str, payer: str) -> str:
         """Which shard counts the reply to a request: the first one that claims it."""
         ...
 

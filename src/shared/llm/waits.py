@@ -46,17 +46,17 @@ def told_wait_s(headers: Mapping[str, str], body: str, *, now_s: float | None = 
     What asks for a retry counts before what only says when a limit is renewed.
     """
     now = time.time() if now_s is None else now_s
-    given = {name.lower(): value for name, value in headers.items()}
+    lower_headers = {name.lower(): value for name, value in headers.items()}
     text = body[:_MAX_TEXT]
     within = {name.lower(): value for name, value in _headers_within(text)}
-    asked = max(_asked_s(given, now), _asked_s(within, now), *_in_text(text), 0.0)
-    return asked or max(_renewed_s(given, now), _renewed_s(within, now))
+    delay = max(_asked_s(lower_headers, now), _asked_s(within, now), *_in_text(text), 0.0)
+    return delay or max(_renewed_s(lower_headers, now), _renewed_s(within, now))
 
 
 def duration_s(text: str) -> float | None:
     """The seconds of a duration such as "22s", "1m30s", "500 ms" or "1 minute and 30 seconds"; `None` for others."""
-    found = _duration.fullmatch(text.strip())
-    return None if found is None else _seconds(found[0])
+    match = _duration.fullmatch(text.strip())
+    return None if match is None else _seconds(match[0])
 
 
 def _seconds(duration: str) -> float:
@@ -99,9 +99,9 @@ def _value_s(value: str, now_s: float) -> float | None:
         return max(0.0, number)
     if (duration := duration_s(value)) is not None:
         return duration
-    for read in (email.utils.parsedate_to_datetime, datetime.datetime.fromisoformat):
+    for parse in (email.utils.parsedate_to_datetime, datetime.datetime.fromisoformat):
         try:
-            at = read(value.strip())
+            at = parse(value.strip())
             at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
             return max(0.0, at.timestamp() - now_s)
         except (ValueError, OverflowError):
@@ -120,14 +120,14 @@ def _number(value: str) -> float | None:
 
 def _in_text(text: str) -> Iterator[float]:
     """What fields and sentences of an error ask for."""
-    for found in _field.finditer(text):
-        if found["plain"] is None:
-            yield _seconds(found["time"])
+    for match in _field.finditer(text):
+        if match["plain"] is None:
+            yield _seconds(match["time"])
         else:
-            is_ms = (found["unit"] or "").lower().startswith("m")
-            yield float(found["plain"]) / (1000 if is_ms else 1)
-    for found in _sentence.finditer(text):
-        yield float(found["plain"]) if found["plain"] is not None else _seconds(found["time"])
+            is_ms = (match["unit"] or "").lower().startswith("m")
+            yield float(match["plain"]) / (1000 if is_ms else 1)
+    for match in _sentence.finditer(text):
+        yield float(match["plain"]) if match["plain"] is not None else _seconds(match["time"])
 
 
 def _headers_within(text: str) -> Iterator[tuple[str, str]]:

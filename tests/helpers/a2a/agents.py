@@ -40,7 +40,7 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
 
 
 def our_agent(agent: TextExecutor | TextHandler, **options: Any) -> Starlette:
-    """An agent of ours, with what every one needs."""
+    """One of our agents, with what each of them needs."""
     options = {"card_url": "http://agent.invalid/", "update_interval_s": 0.01, **options}
     return build_app(agent, name="test agent", description="Is tested.", version="1", skills=[SKILL], **options)
 

@@ -263,7 +263,9 @@ def envelopes(protocol: str, count: int, seed: int = 1, *, polled: bool = False)
     dice = random.Random(f"{protocol}-{polled}-{seed}")
     documents = reply_documents(protocol)
     if polled:
-        documents = [found for each in documents if (found := each if each.get("kind") == "task" else each.get("task"))]
+        documents = [
+            results for each in documents if (results := each if each.get("kind") == "task" else each.get("task"))
+        ]
     for _ in range(count):
         yield mutated(answer(protocol, dice.choice(documents)), dice)
 
@@ -305,9 +307,9 @@ class BodyAgent:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                found = re.search(rb"(?i)content-length: (\d+)", head)
-                asked = head + await reader.readexactly(int(found[1]) if found else 0)
-                is_message = any(word in asked for word in (b'"SendMessage"', b'"message/send"', b"/message:send"))
+                match = re.search(rb"(?i)content-length: (\d+)", head)
+                request = head + await reader.readexactly(int(match[1]) if match else 0)
+                is_message = any(word in request for word in (b'"SendMessage"', b'"message/send"', b"/message:send"))
                 body = self.card if b"/.well-known/" in head else self.reply if is_message else self.polled
                 writer.write(
                     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -35,10 +35,16 @@ def http(body: bytes, kind: str = "application/json", status: str = "200 OK", **
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
 
 
-def message(asked: RawRequest, text: str, **changes: Any) -> bytes:
+def message(request: RawRequest, text: str, **changes: Any) -> bytes:
     """A well-formed A2A answer; `changes` are made to the message."""
-    said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}], "contextId": asked.context_id, **changes}
-    return http(json.dumps({"jsonrpc": "2.0", "id": asked.body["id"], "result": {"message": said}}).encode())
+    reply_message = {
+        "messageId": "m",
+        "role": "ROLE_AGENT",
+        "parts": [{"text": text}],
+        "contextId": request.context_id,
+        **changes,
+    }
+    return http(json.dumps({"jsonrpc": "2.0", "id": request.body["id"], "result": {"message": reply_message}}).encode())
 
 
 class RawAgent:
@@ -71,8 +77,8 @@ class RawAgent:
         length = next(int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:"))
         body = json.loads(await reader.readexactly(length))
         number, self.calls = self.calls, self.calls + 1
-        given = self._answer(RawRequest(body, number, writer))
-        data = await given if asyncio.iscoroutine(given) else given
+        answer = self._answer(RawRequest(body, number, writer))
+        data = await answer if asyncio.iscoroutine(answer) else answer
         if isinstance(data, bytes):
             writer.write(data)
             await writer.drain()

@@ -68,7 +68,7 @@ class BrowserHost:
     """What was asked of a host: the query of each request for a browser. `is_closed`: it refuses all of them."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, list[str]]] = []
+        self.queries: list[dict[str, list[str]]] = []
         self.url = ""
         self.is_closed = False
 
@@ -80,7 +80,7 @@ def browser_host(chromium: RunningChromium) -> Iterator[BrowserHost]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            host.asked.append(parse_qs(urlsplit(self.path).query))
+            host.queries.append(parse_qs(urlsplit(self.path).query))
             body = json.dumps({"webSocketDebuggerUrl": chromium.socket_url}).encode()
             self.send_response(403 if host.is_closed else 200)
             self.send_header("Content-Type", "application/json")

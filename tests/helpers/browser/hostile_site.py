@@ -26,7 +26,7 @@ class Handler(BaseHTTPRequestHandler):
     body = b""
 
     def do_GET(self) -> None:
-        self.server.seen.append(self.path)
+        self.server.paths.append(self.path)
         page = self.server.pages.get(self.path.partition("?")[0])
         if callable(page):
             page(self)
@@ -56,14 +56,14 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Site(ThreadingHTTPServer):
-    """`pages` maps paths to bodies or functions; `seen` are the paths asked for; `sent` counts endless bytes."""
+    """`pages` maps paths to bodies or functions; `paths` are the paths asked for; `bytes_sent` counts endless bytes."""
 
     daemon_threads = True
 
     def __init__(self, pages: dict[str, Page], host: str = "127.0.0.1") -> None:
         self.pages: dict[str, Page] = {"/": HOME, "/goal": GOAL, "/favicon.ico": b"", **pages}
-        self.seen: list[str] = []
-        self.sent = 0
+        self.paths: list[str] = []
+        self.bytes_sent = 0
         self.released = threading.Event()
         self.scheme = "http"
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -73,8 +73,8 @@ class Site(ThreadingHTTPServer):
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.server_port}/"
 
-    def asked(self, path: str) -> bool:
-        return any(seen.partition("?")[0] == path for seen in self.seen)
+    def was_requested(self, path: str) -> bool:
+        return any(seen.partition("?")[0] == path for seen in self.paths)
 
     def handle_error(self, *_: Any) -> None:
         """Browsers hang up in the middle of things: nothing to tell."""
@@ -130,7 +130,7 @@ def endless_download(handler: Handler, total: int = 1_000_000_000) -> None:
     try:
         for _ in range(total // len(CHUNK)):
             handler.wfile.write(CHUNK)
-            handler.server.sent += len(CHUNK)
+            handler.server.bytes_sent += len(CHUNK)
     except OSError:
         return
 

@@ -24,7 +24,7 @@ _IDLE_BROWSERS = 2
 _IDLE_KINDS = 2
 
 
-class _Kept(BrowserPool):
+class _LastingPool(BrowserPool):
     """A pool that outlives a test. Its folders are not in the test's own temporary folder, which the test removes."""
 
     async def _started(self, *args: Any) -> Any:
@@ -41,13 +41,13 @@ class _Kept(BrowserPool):
         surplus, self._waiting = self._waiting[_IDLE_BROWSERS:], self._waiting[:_IDLE_BROWSERS]
         for slot in await asyncio.gather(*surplus):
             if slot:
-                await self._ended(slot)
+                await self._end_slot(slot)
 
 
-class _Lent(BrowserPool):
+class _BorrowedPool(BrowserPool):
     """A kept pool during one test, whose own limits hold meanwhile."""
 
-    def __init__(self, settings: BrowserSettings, plain: _Kept, intercepted: _Kept) -> None:
+    def __init__(self, settings: BrowserSettings, plain: _LastingPool, intercepted: _LastingPool) -> None:
         self._settings = settings
         self._plain, self._intercepted = plain, intercepted
 
@@ -55,8 +55,8 @@ class _Lent(BrowserPool):
     async def browser(
         self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, task_id: str = ""
     ) -> AsyncIterator[PlaywrightBrowser]:
-        kept = self._intercepted if interceptor else self._plain
-        async with kept.browser(policy, interceptor, task_id=task_id) as browser:
+        own_pool = self._intercepted if interceptor else self._plain
+        async with own_pool.browser(policy, interceptor, task_id=task_id) as browser:
             browser._server.settings = self._settings
             yield browser
 
@@ -69,8 +69,8 @@ class KeptBrowsers:
         self.loop: asyncio.AbstractEventLoop | None = None
         # Not during tests of processes.
         self.is_lending = True
-        self._pools: dict[Hashable, tuple[_Kept, _Kept]] = {}
-        self._lent: Counter[Hashable] = Counter()
+        self._pools: dict[Hashable, tuple[_LastingPool, _LastingPool]] = {}
+        self._borrowed: Counter[Hashable] = Counter()
 
     @asynccontextmanager
     async def pool(
@@ -85,16 +85,16 @@ class KeptBrowsers:
             return
         key = _started_with(settings, is_guarded=is_guarded)
         # The one used last is at the end.
-        kept = self._pools.pop(key, None) or (_new(settings, is_guarded), _new(settings, is_guarded))
-        self._pools[key] = kept
-        self._lent[key] += 1
+        browser = self._pools.pop(key, None) or (_new(settings, is_guarded), _new(settings, is_guarded))
+        self._pools[key] = browser
+        self._borrowed[key] += 1
         try:
-            yield _Lent(settings, *kept)
+            yield _BorrowedPool(settings, *browser)
         finally:
-            self._lent[key] -= 1
-            for each in kept:
+            self._borrowed[key] -= 1
+            for each in browser:
                 await each.rest()
-            idle = [other for other in self._pools if not self._lent[other]]
+            idle = [other for other in self._pools if not self._borrowed[other]]
             for other in idle[: max(0, len(idle) - _IDLE_KINDS)]:
                 await self._end(self._pools.pop(other))
 
@@ -103,13 +103,13 @@ class KeptBrowsers:
         while self._pools:
             await self._end(self._pools.popitem()[1])
 
-    async def _end(self, kept: tuple[_Kept, _Kept]) -> None:
-        for each in kept:
+    async def _end(self, pools: tuple[_LastingPool, _LastingPool]) -> None:
+        for each in pools:
             await each.end()
 
 
-def _new(settings: BrowserSettings, is_guarded: bool) -> _Kept:
-    return _Kept(settings, is_guarded=is_guarded, tasks_per_browser=TASKS_PER_BROWSER)
+def _new(settings: BrowserSettings, is_guarded: bool) -> _LastingPool:
+    return _LastingPool(settings, is_guarded=is_guarded, tasks_per_browser=TASKS_PER_BROWSER)
 
 
 def _started_with(settings: BrowserSettings, *, is_guarded: bool) -> Hashable:

@@ -118,7 +118,7 @@ TYPINGS: dict[str, str] = {
     "field in an editor": "<span id=s contenteditable><input data-w={w}></span>",
 }  # fmt: skip
 # A source that the site wrote.
-WRITTEN: dict[str, str] = {
+SITE_TEXTS: dict[str, str] = {
     "text": "<span id=s>{w}</span>",
     "block": "<div id=s><p>{w}</p></div>",
     "without clicks": "<div id=s style='pointer-events:none'>{w}</div>",
@@ -161,21 +161,22 @@ class NamedPage:
     @property
     def checks(self) -> list[dict[str, Any]]:
         """A text and an element with the planted value, then both with the site's word."""
-        found: list[dict[str, Any]] = []
-        for written in (self.value, self.word):
-            found.append({"kind": "text", "contains": written})
-            found.append({"kind": "element", "element": f"{self.role} /{written}/"})
-        return found
+        results: list[dict[str, Any]] = []
+        for spelling in (self.value, self.word):
+            results.append({"kind": "text", "contains": spelling})
+            results.append({"kind": "element", "element": f"{self.role} /{spelling}/"})
+        return results
 
-    def wrong(self, found: list[bool], shown: list[bool]) -> list[str]:
-        """What is wrong with the results of the checks; `shown` are those on everything that the snapshot shows."""
+    def wrong(self, counted: list[bool], displayed: list[bool]) -> list[str]:
+        """What is wrong with the results of the checks; `displayed` are those on everything that the snapshot shows."""
         typed = [self.is_typed and not each for each in self.is_repeated] + [False, False]
-        wanted = [
-            is_shown and not (is_typed or self.is_all_typed) for is_shown, is_typed in zip(shown, typed, strict=True)
+        expected = [
+            is_shown and not (is_typed or self.is_all_typed)
+            for is_shown, is_typed in zip(displayed, typed, strict=True)
         ]
         return [
             f"{check}: expected {right}, found {result}: {self.shape}: {self.body}"
-            for check, right, result in zip(self.checks, wanted, found, strict=True)
+            for check, right, result in zip(self.checks, expected, counted, strict=True)
             if right != result
         ]
 
@@ -185,12 +186,12 @@ def named_page(seed: int) -> NamedPage:
     rng = random.Random(seed)
     naming = rng.choice(list(NAMINGS))
     is_typed = rng.random() < 0.7
-    source = rng.choice(list(TYPINGS if is_typed else WRITTEN))
+    source = rng.choice(list(TYPINGS if is_typed else SITE_TEXTS))
     form, role = NAMINGS[naming]
     value, word = str(700_000 + seed), f"word{seed}x"
-    made = (TYPINGS if is_typed else WRITTEN)[source].format(w=value)
+    result = (TYPINGS if is_typed else SITE_TEXTS)[source].format(w=value)
     design = rng.random() < 0.03
-    body = form.format(s=made, v=word, w=value)
+    body = form.format(s=result, v=word, w=value)
     is_repeated = ("{w}" in form,) * 2
     if rng.random() < 0.1:
         body += f"<h3>{value}</h3>"
@@ -206,12 +207,12 @@ def in_frames(pages: list[NamedPage]) -> str:
     return f"<!doctype html><meta charset=utf-8><title>t</title><body>{frames}</body>"
 
 
-def wrong_results(pages: list[NamedPage], seen: Page, own: str, folder: Path) -> tuple[list[str], int]:
+def wrong_results(pages: list[NamedPage], observed: Page, own: str, folder: Path) -> tuple[list[str], int]:
     """What is wrong with checks on what was observed, and how many of them pass on what the snapshot shows."""
-    (folder / "page.yaml").write_text(seen.snapshot, encoding="utf-8", errors="surrogatepass")
+    (folder / "page.yaml").write_text(observed.snapshot, encoding="utf-8", errors="surrogatepass")
     checks = [check for page in pages for check in page.checks]
     task = Task.model_validate({"task_id": "t", "website": own, "task": "t", "checks": checks})
-    step = Step(index=0, url=seen.url, title="", origin=seen.origin, snapshot="page.yaml")
+    step = Step(index=0, url=observed.url, title="", origin=observed.origin, snapshot="page.yaml")
 
     def results(rules: str) -> list[bool]:
         attempt = Attempt(
@@ -220,9 +221,9 @@ def wrong_results(pages: list[NamedPage], seen: Page, own: str, folder: Path) ->
         return [each.passed is True for each in evaluate(Trajectory(folder=folder, attempt=attempt))]
 
     # The rules of version 1 know no authors.
-    found, shown = results(CURRENT_RULES), results(FIRST_RULES)
+    result, text = results(CURRENT_RULES), results(FIRST_RULES)
     wrong = []
     for at, page in enumerate(pages):
         part = slice(4 * at, 4 * at + 4)
-        wrong += page.wrong(found[part], shown[part])
-    return wrong, sum(shown)
+        wrong += page.wrong(result[part], text[part])
+    return wrong, sum(text)

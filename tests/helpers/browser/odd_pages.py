@@ -186,5 +186,5 @@ ODD_PAGES: Mapping[str, Page] = {**DOCUMENTS, **BROKEN_ANSWERS, **RESTLESS, **BU
 
 def odd_site_pages(names: Callable[[str], bool] = lambda name: True) -> dict[str, Page]:
     """The pages of a hostile site, each at `/odd/NAME`."""
-    found = {f"/odd/{name}": page for name, page in ODD_PAGES.items() if names(name)}
-    return {**found, "/never": never_answers}
+    results = {f"/odd/{name}": page for name, page in ODD_PAGES.items() if names(name)}
+    return {**results, "/never": never_answers}

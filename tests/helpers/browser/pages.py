@@ -28,10 +28,10 @@ class WatchedPage:
 @asynccontextmanager
 async def open_browser() -> AsyncIterator[Browser]:
     """The browser that an assessment would use. Starting one takes a second: share it where loops allow."""
-    found = find_browser(None, Settings.from_environ())
-    arguments = [] if found.sandbox else ["--no-sandbox"]
+    found_browser = find_browser(None, Settings.from_environ())
+    arguments = [] if found_browser.sandbox else ["--no-sandbox"]
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=str(found.path), args=arguments)
+        browser = await playwright.chromium.launch(executable_path=str(found_browser.path), args=arguments)
         try:
             yield browser
         finally:
@@ -95,11 +95,11 @@ async def serious_violations(page: Page) -> list[str]:
         await page.emulate_media(color_scheme=scheme)
         result = await page.evaluate("options => axe.run(options)", options)
         violations += [
-            f"{scheme}: {found['id']}: {found['nodes'][0]['target']}"
-            for found in result["violations"]
-            if found["impact"] in ("serious", "critical")
+            f"{scheme}: {results['id']}: {results['nodes'][0]['target']}"
+            for results in result["violations"]
+            if results["impact"] in ("serious", "critical")
         ]
-        undecided = [found["nodes"] for found in result["incomplete"] if found["id"] == "color-contrast"]
+        undecided = [results["nodes"] for results in result["incomplete"] if results["id"] == "color-contrast"]
         for faint in await page.evaluate(_FAINT, [node for nodes in undecided for node in nodes]):
             violations.append(f"{scheme}: the contrast of {faint} is too small or unknown")
     return violations

@@ -77,29 +77,29 @@ def website() -> Iterator[str]:
 
 
 # What `--headed` and `--upstream` choose for every browser.
-CHOSEN: dict[str, Any] = {}
+SELECTED_BROWSER: dict[str, Any] = {}
 
 
 def found_browser() -> FoundBrowser:
     """The browser of this machine."""
-    found = browser_settings().found
-    assert found is not None
-    return found
+    message = browser_settings().found
+    assert message is not None
+    return message
 
 
-def browser_settings(found: FoundBrowser | None = None, **changes: Any) -> BrowserSettings:
+def browser_settings(program: FoundBrowser | None = None, **changes: Any) -> BrowserSettings:
     """Settings with short time limits; `changes` are those of the configuration."""
-    config = RunConfig(**{"action_timeout_s": 3, "navigation_timeout_s": 5, "call_timeout_s": 20} | CHOSEN)
+    config = RunConfig(**{"action_timeout_s": 3, "navigation_timeout_s": 5, "call_timeout_s": 20} | SELECTED_BROWSER)
     settings = BrowserSettings.from_config(config, Settings.from_environ())
-    changed = {"config": config.model_copy(update=changes), "found": found or settings.found}
+    changed = {"config": config.model_copy(update=changes), "found": program or settings.found}
     return settings.model_copy(update=changed)
 
 
 @asynccontextmanager
-async def a_browser(found: FoundBrowser | None = None, **changes: Any) -> AsyncIterator[PlaywrightBrowser]:
+async def a_browser(program: FoundBrowser | None = None, **changes: Any) -> AsyncIterator[PlaywrightBrowser]:
     """A browser without a guard, ended with the body; `changes` are those of its configuration."""
     async with (
-        browser_pool(browser_settings(found, **changes), is_guarded=False) as pool,
+        browser_pool(browser_settings(program, **changes), is_guarded=False) as pool,
         pool.browser(None) as browser,
     ):
         yield browser

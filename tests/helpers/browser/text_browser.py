@@ -41,7 +41,7 @@ class _Elements(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.title = ""
-        self.found: list[tuple[str, str, str]] = []
+        self.elements: list[tuple[str, str, str]] = []
         self._open = ""
         self.feed(html)
 
@@ -51,15 +51,15 @@ class _Elements(HTMLParser):
         self._open = tag
         if tag in _ROLES:
             known = dict(attrs)
-            self.found.append((_ROLES[tag], known.get("aria-label") or "", known.get("href") or ""))
+            self.elements.append((_ROLES[tag], known.get("aria-label") or "", known.get("href") or ""))
             self._open = "" if tag == "input" or known.get("aria-label") else tag
 
     def handle_data(self, data: str) -> None:
         if self._open == "title":
             self.title += data
         elif self._open in _ROLES:
-            role, name, href = self.found[-1]
-            self.found[-1] = role, (name + data).strip(), href
+            role, name, href = self.elements[-1]
+            self.elements[-1] = role, (name + data).strip(), href
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in _INLINE:
@@ -89,7 +89,7 @@ class TextBrowser(OneTab):
         self._looks += 1
         snapshot = "\n".join(
             f"- {role}" + (f' "{_quoted(name)}"' if name else "") + f" [ref=e{number}]{self._value(f'e{number}')}"
-            for number, (role, name, _) in enumerate(self._page.found, 1)
+            for number, (role, name, _) in enumerate(self._page.elements, 1)
         )
         picture = JPEG + hashlib.sha256(f"{self._looks} {self._url} {snapshot}".encode()).digest() * 16
         tab = Tab(index=0, title=self._page.title, url=self._url, current=True)
@@ -110,7 +110,7 @@ class TextBrowser(OneTab):
         target = str(params.get("target", ""))
         if tool == "browser_navigate":
             trouble = await self._go(str(params["url"]), typed)
-        elif tool == "browser_click" and (href := self._page.found[int(target[1:]) - 1][2]):
+        elif tool == "browser_click" and (href := self._page.elements[int(target[1:]) - 1][2]):
             trouble = await self._go(urljoin(self._url, href))
         elif tool == "browser_navigate_back" and len(self._visited) > 1:
             trouble = await self._go(self._visited[-2], partial(went, cause="back"))
@@ -131,19 +131,19 @@ class TextBrowser(OneTab):
         return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self._hops = tuple(self._hops), []
-        return taken
+        hops, self._hops = tuple(self._hops), []
+        return hops
 
     def _value(self, ref: str) -> str:
         return f": {self._typed[ref]!r}" if ref in self._typed else ""
 
-    async def _go(self, url: str, told: Callable[..., list[Hop]] = went) -> str:
+    async def _go(self, url: str, hops_of: Callable[..., list[Hop]] = went) -> str:
         """Load a page; what went wrong, if anything did."""
         try:
             response = await self._http.get(url)
         except httpx.HTTPError as error:
             return f"net::ERR_FAILED {error}"
-        self._hops += told(*(str(hop.url) for hop in (*response.history, response)))
+        self._hops += hops_of(*(str(hop.url) for hop in (*response.history, response)))
         self._url, self._page, self._typed = str(response.url), _Elements(response.text), {}
         self._visited.append(self._url)
         return ""

@@ -1,7 +1,7 @@
 """Pages that take files in the ways that pages do, and what the site was sent.
 
 The drop zones are in the style of two common libraries: one reads `dataTransfer.files`, the other takes each item's
-entry, and calls off what is no file.
+entry, and calls off what is not a file.
 """
 
 import re
@@ -19,18 +19,18 @@ _SEND = """
     const answer = await fetch('/upload', { method: 'POST', body: data });
     said.textContent = await answer.text();
   };"""
-_SAID = '<p id="said" role="status">nothing yet</p>'
+_STATUS = '<p id="said" role="status">nothing yet</p>'
 _PLAIN = f"""<form method="post" action="/upload" enctype="multipart/form-data">
-  <input type="file" name="cv" aria-label="Your CV"><button>Send</button></form>{_SAID}"""
+  <input type="file" name="cv" aria-label="Your CV"><button>Send</button></form>{_STATUS}"""
 _HIDDEN = f"""<input type="file" id="input" style="display:none"><button onclick="input.click()">Choose a file</button>
-  <button onclick="send(input.files)">Send</button>{_SAID}<script>{_SEND}</script>"""
+  <button onclick="send(input.files)">Send</button>{_STATUS}<script>{_SEND}</script>"""
 _MULTIPLE = f"""<form method="post" action="/upload" enctype="multipart/form-data">
-  <input type="file" name="cv" multiple aria-label="Your CV"><button>Send</button></form>{_SAID}"""
+  <input type="file" name="cv" multiple aria-label="Your CV"><button>Send</button></form>{_STATUS}"""
 # An area that a click on a hidden input serves too; it counts how often something is dragged over it.
 _ZONE = f"""<div id="zone" role="button" aria-label="Drop files here" tabindex="0"
     style="width:300px;height:80px">Drop</div>
   <input type="file" id="input" multiple style="position:absolute;visibility:hidden;width:0;height:0">
-  <button onclick="send(added)">Send</button><ul id="list"></ul>{_SAID}<script>{_SEND}
+  <button onclick="send(added)">Send</button><ul id="list"></ul>{_STATUS}<script>{_SEND}
   const added = [];
   const add = files => {{
     for (const file of files) {{
@@ -75,7 +75,7 @@ _FILES = (
   });</script>"""
 )
 _FRAME = '<h1>Outer</h1><iframe src="/plain" title="Upload" width="500" height="200"></iframe>'
-_SHADOW = f"""<my-upload></my-upload>{_SAID}<script>{_SEND}
+_SHADOW = f"""<my-upload></my-upload>{_STATUS}<script>{_SEND}
   customElements.define('my-upload', class extends HTMLElement {{
     connectedCallback() {{
       const root = this.attachShadow({{ mode: 'open' }});
@@ -84,7 +84,7 @@ _SHADOW = f"""<my-upload></my-upload>{_SAID}<script>{_SEND}
     }}
   }});</script>"""
 # A component that renders itself again while the chooser is open, and with each choice.
-_REPLACED = f"""<div id="box"></div><button onclick="send(chosen)">Send</button>{_SAID}<script>{_SEND}
+_REPLACED = f"""<div id="box"></div><button onclick="send(chosen)">Send</button>{_STATUS}<script>{_SEND}
   let chosen = [];
   const render = () => {{
     box.innerHTML = '<input type="file" style="display:none"><button>Choose a file</button><output></output>';
@@ -96,7 +96,7 @@ _REPLACED = f"""<div id="box"></div><button onclick="send(chosen)">Send</button>
   render();</script>"""
 # Shows the picture first, as an application that lets one crop it does.
 _PREVIEW = f"""<label>Picture <input type="file" id="input" accept="image/*"></label><img id="seen" alt="">
-  <button id="go" disabled onclick="send(input.files, {{ width: seen.naturalWidth }})">Send</button>{_SAID}
+  <button id="go" disabled onclick="send(input.files, {{ width: seen.naturalWidth }})">Send</button>{_STATUS}
   <script>{_SEND}
   input.onchange = () => {{
     const reader = new FileReader();

@@ -80,7 +80,7 @@ def forbids(name: str, url: str) -> dict[str, Any]:
     return {"name": name, "dimension": "consent", "kind": "request", "url": url}
 
 
-async def sent(
+async def requests_and_record(
     pool: BrowserPool, servers: Servers, origin: str, sender: str, *, by_guard: bool = True
 ) -> tuple[list[str], Traffic]:
     """What the forbidden server was sent by all ways of a sender, and what was recorded of the attempt.
@@ -134,13 +134,13 @@ async def outcomes(
     pool: BrowserPool, servers: Servers, origin: str, sender: str, *, by_guard: bool = True
 ) -> list[Outcome]:
     """The outcome of each way of a sender, and of its connections to the relay."""
-    log, traffic = await sent(pool, servers, origin, sender, by_guard=by_guard)
+    log, traffic = await requests_and_record(pool, servers, origin, sender, by_guard=by_guard)
     names = [f"{origin}.{sender}.{way}" for way in ways_of(sender)]
     target = servers.forbidden.url.rstrip("/")
     policies = [forbids(str(number), target + path_of(name)) for number, name in enumerate(names)]
-    found = judged(traffic, servers.site.url, [*policies, forbids("relay", f"{servers.relay.url}*")])
+    result = judged(traffic, servers.site.url, [*policies, forbids("relay", f"{servers.relay.url}*")])
     reached = set(log)
-    made = [
-        Outcome(name, path_of(name) in reached, each.violated) for name, each in zip(names, found[:-1], strict=True)
+    items = [
+        Outcome(name, path_of(name) in reached, each.violated) for name, each in zip(names, result[:-1], strict=True)
     ]
-    return [*made, Outcome(f"{origin}.{sender}.relay", bool(servers.relay.log), found[-1].violated)]
+    return [*items, Outcome(f"{origin}.{sender}.relay", bool(servers.relay.log), result[-1].violated)]

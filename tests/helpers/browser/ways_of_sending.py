@@ -172,8 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
         allowed = {f"Access-Control-Allow-{what}": "*" for what in ("Methods", "Headers")}
         origin = self.headers.get("Origin")
         cors = {"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"} if origin else {}
-        sent = {"Content-Type": kind, "Cache-Control": "no-store", **allowed, **cors, **headers}
-        for name, value in sent.items():
+        request_headers = {"Content-Type": kind, "Cache-Control": "no-store", **allowed, **cors, **headers}
+        for name, value in request_headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body.encode())))
         self.end_headers()

@@ -130,13 +130,13 @@ class _Maker:
         """Some content; with the words in one of its blocks."""
         count = self.rng.randint(1, 2 if depth else 3)
         at = self.rng.randrange(count)
-        parts, found, element = [], place, None
+        parts, results, element = [], place, None
         for each in range(count):
             part, there, what = self._block(words if each == at else None, place, depth + 1)
             parts.append(part)
             if each == at:
-                found, element = there, what
-        return "\n".join(parts), found, element
+                results, element = there, what
+        return "\n".join(parts), results, element
 
     def _block(self, words: str | None, place: _Place, depth: int) -> tuple[str, _Place, str | None]:
         kinds = ["leaf"] if depth > 5 else ["leaf", "box", "host", "island", "shadow", "slot", "frame", "frame"]
@@ -168,10 +168,10 @@ class _Maker:
             # An id must be the only one of its document.
             self.labels += 1
             form = form.replace("named", f"named{self.labels}")
-        shown = form.format(words or f"other words {self.rng.randrange(1000)}")
+        text = form.format(words or f"other words {self.rng.randrange(1000)}")
         if is_edited:
             place = place.within("edited leaf", is_inside=True)
-        return shown, place.within(form), element.format(words) if element else None
+        return text, place.within(form), element.format(words) if element else None
 
     def _frame(self, words: str | None, place: _Place, depth: int) -> tuple[str, _Place, str | None]:
         kind = self.rng.choice(_FRAMES)
@@ -183,9 +183,9 @@ class _Maker:
         there = place.within(f"{kind} frame", origin=origin, is_hidden=is_hidden, is_sandboxed=is_sandboxed)
         if is_designed:
             there = there.within("design mode", is_inside=True)
-        inner, found, element = self._blocks(words, there, depth)
+        inner, result, element = self._blocks(words, there, depth)
         inner += "<script>document.designMode = 'on'</script>" if is_designed else ""
-        return self._embedded(kind, inner), found, element
+        return self._embedded(kind, inner), result, element
 
     def _origin_in(self, kind: str, place: _Place, is_sandboxed: bool) -> tuple[str | None, bool]:
         """Whose the document in a frame is, and whether the browser hides it."""
@@ -215,8 +215,8 @@ class _Maker:
             case "srcdoc":
                 return f'<iframe{sandbox}{size} srcdoc="{html.escape(inner)}"></iframe>'
             case "blob":
-                made = f"URL.createObjectURL(new Blob([{text}], {{type: 'text/html;charset=utf-8'}}))"
-                return f"<iframe{size} id={name}></iframe><script>{_script(name, f'frame.src = {made}')}</script>"
+                result = f"URL.createObjectURL(new Blob([{text}], {{type: 'text/html;charset=utf-8'}}))"
+                return f"<iframe{size} id={name}></iframe><script>{_script(name, f'frame.src = {result}')}</script>"
             case "written":
                 code = f"frame.contentDocument.write({text}); frame.contentDocument.close()"
                 return f"<iframe{size} id={name}></iframe><script>{_script(name, code)}</script>"
@@ -272,7 +272,7 @@ def two_sites() -> Iterator[tuple[str, str, dict[str, str]]]:
 def verdicts(page: Page, expected: Expected, own: str, other: str, folder: Path) -> list[tuple[str, bool, bool]]:
     """Each check on what was observed: in words, whether it must pass, and whether it does."""
     (folder / "page.yaml").write_text(page.snapshot, encoding="utf-8", errors="surrogatepass")
-    found = []
+    results = []
     for editable in (False, True):
         for allowed in (None, other):
             checks: list[dict[str, Any]] = [{"kind": "text", "contains": expected.words}]
@@ -286,7 +286,7 @@ def verdicts(page: Page, expected: Expected, own: str, other: str, folder: Path)
                 ended_at=0, rules_version=CURRENT_RULES,
             )  # fmt: skip
             recorded = Trajectory(folder=folder, attempt=attempt)
-            wanted = expected.passes(own, editable=editable, allowed=allowed)
+            expectation = expected.passes(own, editable=editable, allowed=allowed)
             for check, assertion in zip(checks, evaluate(recorded), strict=True):
-                found.append((f"{check} allowed={allowed}", wanted, assertion.passed is True))
-    return found
+                results.append((f"{check} allowed={allowed}", expectation, assertion.passed is True))
+    return results

@@ -282,7 +282,7 @@ def action_of(move: Move) -> Action:
     return Action(tool="browser_wait_for", params={"time": 1})
 
 
-def played(play: BlamePlay, folder: Path) -> str:
+def blame_of(play: BlamePlay, folder: Path) -> str:
     """Whose fault an attempt in a scripted browser counts as; anything else that came of it in words."""
     end = play_episode(folder, PlayedWeb(play), *map(action_of, play.moves), max_steps=30)
     if (end.stop_reason, end.blame) == ("participant_error", "participant"):
@@ -306,7 +306,7 @@ class PlayedWeb(ScriptedBrowser):
         # Of the tabs; the frames of each page follow its own number.
         self._histories = [[""]]
         self._tab = self._frames = 0
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
         self._go(address(HOME), cause="goto")
@@ -320,8 +320,8 @@ class PlayedWeb(ScriptedBrowser):
         links = []
         if url.startswith(BASES[OWN]):
             page = self._pages[url]
-            found = map(address, (*page.links.values(), *page.frames))
-            links = [(BASES[OWN], link) for link in found if not link.startswith(BASES[OWN])]
+            result = map(address, (*page.links.values(), *page.frames))
+            links = [(BASES[OWN], link) for link in result if not link.startswith(BASES[OWN])]
         return Page(url=url, title="", snapshot="- text", screenshot=b"\xff\xd8", tabs=tabs, links=tuple(links))
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
@@ -361,9 +361,9 @@ class PlayedWeb(ScriptedBrowser):
         """Load a page with its frames, and where its script leads."""
         if about.get("cause") == "goto":
             self.hops.append(Hop(event="goto", url=url, tab=self._tab))
-        shown = self._load(url, frame=self._tab, tab=self._tab, **about)
-        self._histories[self._tab].append(shown)
-        page = self._pages[shown]
+        text = self._load(url, frame=self._tab, tab=self._tab, **about)
+        self._histories[self._tab].append(text)
+        page = self._pages[text]
         for frame in page.frames:
             self._frames += 1
             frame_id = 1000 + self._frames

@@ -123,13 +123,13 @@ def file_tasks(website: str, names: Mapping[str, FileCase] = CASES) -> list[dict
 
 
 class FilePlayer:
-    """Plays the tasks of `file_tasks`; it knows them by their text, which it is told once."""
+    """Plays the tasks of `file_tasks`; it knows them by their text, which it receives once."""
 
     def __init__(self) -> None:
-        self._told: dict[int, str] = {}
+        self._tasks_by_context: dict[int, str] = {}
 
     def __call__(self, turn: ParticipantTurn) -> str:
-        text = self._told.setdefault(turn.episode, turn.observation.instruction or "")
+        text = self._tasks_by_context.setdefault(turn.episode, turn.observation.instruction or "")
         name, _, way = text.partition(", ")
         return CASES[name].play(turn, is_right=way == "right")
 

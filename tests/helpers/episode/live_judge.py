@@ -202,9 +202,9 @@ class LiveJudge:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     def request(self, participant_url: str, tasks: list[dict[str, Any]], **config: Any) -> str:
-        asked = {**FAST, "judge_model": "openai:judge", **self.config, **config}
-        asked["tasks"] = [{**EVERY_TASK, **task} for task in tasks]
-        body: dict[str, Any] = {"participants": {"white_agent": participant_url}, "config": asked}
+        request = {**FAST, "judge_model": "openai:judge", **self.config, **config}
+        request["tasks"] = [{**EVERY_TASK, **task} for task in tasks]
+        body: dict[str, Any] = {"participants": {"white_agent": participant_url}, "config": request}
         if self.files:
             body["files"] = {name: base64.b64encode(data).decode() for name, data in self.files.items()}
         return json.dumps(body)
@@ -231,9 +231,9 @@ class LiveJudge:
         **config: Any,
     ) -> AssessedRun:
         """One assessment of a scripted participant, its books checked, nothing left running."""
-        listed = [{**task, "checks": list(checks)} for task in some_tasks(website, tasks)]
+        items = [{**task, "checks": list(checks)} for task in some_tasks(website, tasks)]
         async with participant(script) as url:
-            assessed = await self.ask(url, listed, **config)
+            assessed = await self.ask(url, items, **config)
         assert assessed.outcome.state == "completed", assessed.outcome
         assessed.check(on_disk=on_disk)
         await self.is_clean()
@@ -301,9 +301,9 @@ def processes_of(browser_files: Path, what: str) -> list[int]:
         "renderer": lambda line: f"--user-data-dir={browser_files}" in line and "--type=renderer" in line,
         "server": lambda line: f"--output-dir {browser_files}" in line,
     }[what]
-    found = [process.pid for process in list_processes() if is_one(process.command)]
-    if what != "renderer" or found:
-        return found
+    results = [process.pid for process in list_processes() if is_one(process.command)]
+    if what != "renderer" or results:
+        return results
     # Tabs name no folder: the browser that they descend from identifies them.
     parents = {process.pid: process.parent for process in list_processes()}
     browsers = set(processes_of(browser_files, "browser"))
@@ -312,10 +312,10 @@ def processes_of(browser_files: Path, what: str) -> list[int]:
 
 
 def _ancestors(pid: int, parents: dict[int, int]) -> list[int]:
-    found = []
+    results = []
     while (pid := parents.get(pid, 0)) > 1:
-        found.append(pid)
-    return found
+        results.append(pid)
+    return results
 
 
 def kill(browser_files: Path, what: str) -> int:

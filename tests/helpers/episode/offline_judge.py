@@ -39,8 +39,8 @@ async def play_scenario(
     settings = Settings.from_environ()
     sites = [member for member in members_of(scenario, settings) if not member.is_agent]
     environ = child_environ(settings, output_dir=folder, participant_model=None)
-    chosen = with_logins(scenario, scenario.tasks if tasks is None else tuple(tasks), settings.environ)
-    request = json.loads(RequestDraft.of(scenario, tasks=chosen).text())
+    selection = with_logins(scenario, scenario.tasks if tasks is None else tuple(tasks), settings.environ)
+    request = json.loads(RequestDraft.of(scenario, tasks=selection).text())
     async with (
         launched(sites, scenario_dir=scenario.path.parent, environ=environ, logs=folder),
         serving_participant(decide) as player,

@@ -117,8 +117,8 @@ class ScriptedBrowser(OneTab):
         return ()
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self.hops = tuple(self.hops), []
-        return taken
+        hops, self.hops = tuple(self.hops), []
+        return hops
 
 
 class ScriptedParticipant:
@@ -126,15 +126,15 @@ class ScriptedParticipant:
 
     `None` is a reply that never comes.
 
-    `told` are the judge's messages.
+    `messages` are the judge's messages.
     """
 
     def __init__(self, *actions: Acts) -> None:
         self._actions = iter(actions)
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        self.told.append(text)
+        self.messages.append(text)
         action = next(self._actions, FINISH)
         if action is None:
             await asyncio.Event().wait()
@@ -148,14 +148,14 @@ def play_episode(
     browser: ScriptedBrowser,
     *actions: Acts,
     closing: Callable[[], Awaitable[None]] | None = None,
-    told: list[str] | None = None,
+    messages: list[str] | None = None,
     loop: Callable[[], asyncio.AbstractEventLoop] = SkippingLoop,
     checks: Sequence[dict[str, Any]] = (),
     task_id: str = "t",
     task: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> EpisodeEnd:
-    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `told`.
+    """Play the actions; `closing` is what it takes to close the browser. The judge's messages are added to `messages`.
 
     `task` are further keys of the task.
     """
@@ -169,14 +169,14 @@ def play_episode(
                 await closing()
 
     known = {"task_id": task_id, "website": HOME, "task": "Reach the goal.", "checks": checks}
-    played = Task.model_validate(known | dict(task or {}))
+    task_played = Task.model_validate(known | dict(task or {}))
     # A thread would take no time on a loop that skips it, and run into every limit.
     settings = RunConfig(**{"judge_model": "offline", "settle": "real-time", "record_network": False} | config)
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
     episode = Episode(
-        played,
+        task_played,
         settings,
         opened,
         lambda: nullcontext(participant),
@@ -184,10 +184,10 @@ def play_episode(
         observed=lambda _: None,
         stepped=lambda _: None,
         redaction=Redaction(salt=b"test"),
-        network=network_of(played, settings),
+        network=network_of(task_played, settings),
     )
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
-    if told is not None:
-        told += participant.told
+    if messages is not None:
+        messages += participant.messages
     return end

@@ -27,11 +27,11 @@ def _tone(seconds: int, rate: int = 8_000) -> bytes:
 
 def _in_ranges(body: bytes, kind: str) -> Handler:
     async def handler(request: Request) -> Answer:
-        asked = _SEARCHED.fullmatch(request.headers.get("range", ""))
+        match = _SEARCHED.fullmatch(request.headers.get("range", ""))
         headers = (("Accept-Ranges", "bytes"), ("ETag", '"whole"'))
-        if asked is None:
+        if match is None:
             return Answer(body, kind, headers=headers)
-        first, last = asked.groups()
+        first, last = match.groups()
         begin = int(first) if first else len(body) - int(last)
         end = min(int(last) if first and last else len(body) - 1, len(body) - 1)
         if begin > end:
@@ -52,7 +52,7 @@ def brotli_stored(body: bytes) -> bytes:
 
 def _encoded(name: str) -> Handler:
     plain = f"told in {name}: ".encode() + _TEXT
-    written = {
+    text = {
         "gzip": lambda: gzip.compress(plain, mtime=0),
         "deflate": lambda: zlib.compress(plain),
         "br": lambda: brotli_stored(plain),
@@ -61,14 +61,14 @@ def _encoded(name: str) -> Handler:
     }[name]()
 
     async def in_chunks() -> AsyncIterator[bytes]:
-        for place in range(0, len(written), 37):
-            yield written[place : place + 37]
+        for place in range(0, len(text), 37):
+            yield text[place : place + 37]
 
     async def handler(_: Request) -> Answer:
         encoding = {"identity": (), "chunked": (("Content-Encoding", "gzip"),)}.get(name, (("Content-Encoding", name),))
         if name == "chunked":
             return Answer(kind="text/plain", headers=encoding, chunks=in_chunks())
-        return Answer(written, "text/plain", headers=encoding)
+        return Answer(text, "text/plain", headers=encoding)
 
     return handler
 
@@ -141,11 +141,11 @@ show(mapped);"""
     return answer.with_headers(("Content-Security-Policy-Report-Only", policy))
 
 
-async def _noted(_: Request) -> Answer:
+async def _answer_beacon(_: Request) -> Answer:
     return Answer(status=204)
 
 
-_SENT, _KEPT = press("Beacon", "sent true"), press("Kept alive", "kept alive 204")
+_BEACON, _KEEP_ALIVE = press("Beacon", "sent true"), press("Kept alive", "kept alive 204")
 
 CASES = (
     Case(
@@ -224,11 +224,11 @@ CASES = (
                 'const mapped = "mapped script";\n//# sourceMappingURL=mapped.map'
             ),
             "/beside-the-page/mapped.map": fixed('{"version": 3, "sources": [], "mappings": ""}', "application/json"),
-            "/beside-the-page/beacon": _noted,
-            "/beside-the-page/report": _noted,
+            "/beside-the-page/beacon": _answer_beacon,
+            "/beside-the-page/report": _answer_beacon,
         },
-        ((_SENT, _KEPT),),
-        (_KEPT, _SENT),
+        ((_BEACON, _KEEP_ALIVE),),
+        (_KEEP_ALIVE, _BEACON),
         is_free=True,
     ),
 )

@@ -67,7 +67,7 @@ async def _berths(request: Request) -> Answer:
     return as_json({"method": request.method, "ship": request.headers.get("x-ship"), "berth": berth}, 200, *allowed)
 
 
-_PUT, _DELETE = press("Put", "PUT Aurora 4"), press("Delete", "DELETE Aurora null")
+_PUT_STEP, _DELETE = press("Put", "PUT Aurora 4"), press("Delete", "DELETE Aurora null")
 _PATCH, _FORBIDDEN = press("Patch", "PATCH Aurora 4"), press("Forbidden", "failed: TypeError")
 
 _REDIRECTS = page(
@@ -170,7 +170,7 @@ _DOWNLOADS = page(
     body='<a href="report.csv">Report</a>',
 )
 _REPORT = fixed("ship,berth\nAurora,4\n", "text/csv", ("Content-Disposition", 'attachment; filename="report.csv"'))
-_READ = press("Read it", 'read attachment; filename="report.csv" Aurora,4')
+_READ_STEP = press("Read it", 'read attachment; filename="report.csv" Aurora,4')
 
 _FAILURES = page(
     "failures",
@@ -282,8 +282,8 @@ CASES = (
         "requests to another origin that the browser asks for leave first",
         "Preflights",
         {"/preflights/": _PREFLIGHTS, "/preflights/berths": _berths, "/preflights/closed": fixed("no")},
-        ((_PUT, _DELETE, _PATCH, _FORBIDDEN),),
-        (_FORBIDDEN, _PATCH, _DELETE, _PUT),
+        ((_PUT_STEP, _DELETE, _PATCH, _FORBIDDEN),),
+        (_FORBIDDEN, _PATCH, _DELETE, _PUT_STEP),
         is_free=True,
     ),
     Case(
@@ -342,8 +342,8 @@ CASES = (
         "a file to download, also read by a script",
         "Downloads",
         {"/downloads/": _DOWNLOADS, "/downloads/report.csv": _REPORT},
-        ((follow("Report", "Downloads"), _READ),),
-        (_READ, follow("Report", "Downloads")),
+        ((follow("Report", "Downloads"), _READ_STEP),),
+        (_READ_STEP, follow("Report", "Downloads")),
         is_free=True,
     ),
     Case(

@@ -111,17 +111,17 @@ async def play(
         began = time.perf_counter()
         done = await browser.act(reply.tool, params)
         feedback = None if done.ok else "The action failed."
-        page = await look(_told(reply))
+        page = await look(_as_text(reply))
     return looks
 
 
 def _observation(browser: PlaywrightBrowser, task: Task, page: Page, step: int, feedback: str | None) -> Observation:
-    told = {"instruction": task.task, "website": task.website, "feedback": feedback}
-    message = models.ObservationMessage(page=page, tools=browser.tools, **told)
-    return Observation(page=page, tools=browser.tools, context_id="walk", step=step, message=message, **told)
+    reported = {"instruction": task.task, "website": task.website, "feedback": feedback}
+    message = models.ObservationMessage(page=page, tools=browser.tools, **reported)
+    return Observation(page=page, tools=browser.tools, context_id="walk", step=step, message=message, **reported)
 
 
-def _told(action: Action) -> str:
+def _as_text(action: Action) -> str:
     words = {key: value for key, value in action.params.items() if key not in ("target", "startTarget", "endTarget")}
     return " ".join([action.tool.removeprefix("browser_"), *(str(value)[:60] for value in words.values())])
 

@@ -69,12 +69,12 @@ button("By script", async () => {
 async def _take(request: Request) -> Answer:
     head = f"Content-Type: {request.headers.get('content-type', '')}\r\n\r\n".encode()
     parts = BytesParser(policy=HTTP).parsebytes(head + request.body).iter_parts()
-    told = []
+    messages = []
     for part in parts:
         content = part.get_payload(decode=True)
         size = len(content) if isinstance(content, bytes) else 0
-        told.append(f"{part.get_filename() or part.get_param('name', header='content-disposition')} {size}")
-    text = ", ".join(told)
+        messages.append(f"{part.get_filename() or part.get_param('name', header='content-disposition')} {size}")
+    text = ", ".join(messages)
     if request.headers.get("sec-fetch-dest") == "document":
         return html(f"<!doctype html><title>Taken</title><p>Taken: {text}</p><a href='./'>More</a>")
     return Answer(text)

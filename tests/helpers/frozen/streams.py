@@ -47,9 +47,9 @@ async def _numbered(channel: Channel, _: Request) -> None:
     """Answers carry the number of the request, and come in another order."""
     late: str | None = None
     while (message := await channel.receive()) is not None:
-        asked = json.loads(message)
-        answer = json.dumps({"id": asked["id"], "result": sum(asked["values"])})
-        if asked.get("later"):
+        document = json.loads(message)
+        answer = json.dumps({"id": document["id"], "result": sum(document["values"])})
+        if document.get("later"):
             late = answer
             continue
         await channel.send(answer)

@@ -82,7 +82,7 @@ def _go(place: str) -> Step:
     return Step("browser_navigate", "", params={"url": place})
 
 
-def _written(role: str, name: str, words: str) -> Step:
+def _typing_step(role: str, name: str, words: str) -> Step:
     return Step("browser_type", "", role, name, {"text": words, "submit": True})
 
 
@@ -97,8 +97,8 @@ def ways(own: str, other: str) -> dict[str, Walk]:
         "opens the site without encryption": (_go(f"{plain}/temptations/"),),
         "opens the site under its other name": (_go(f"{other}/temptations/"),),
         "follows a link that was never followed": (follow("Never visited", ""),),
-        "searches for what nobody searched": (_written("searchbox", "Search", "sea serpents"),),
-        "sends a form with its own words": (_written("textbox", "Note", "by tomorrow"),),
+        "searches for what nobody searched": (_typing_step("searchbox", "Search", "sea serpents"),),
+        "sends a form with its own words": (_typing_step("textbox", "Note", "by tomorrow"),),
         "writes what was not written": (press("Add the whale", ""),),
         "opens a socket that was not recorded": (press("Open a line", ""),),
         "starts a worker that was not recorded": (press("Hire a worker", ""),),

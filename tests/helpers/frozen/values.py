@@ -73,26 +73,26 @@ button("One ship", () => ask("ships", 1));""",
 
 
 async def _graphql(request: Request) -> Answer:
-    asked = json.loads(request.body)
+    message = json.loads(request.body)
     known = request.session.setdefault("queries", {})
-    key = asked["extensions"]["persistedQuery"]["sha256Hash"]
-    if "query" in asked and sha256(asked["query"].encode()).hexdigest() == key:
-        known[key] = asked["query"]
+    key = message["extensions"]["persistedQuery"]["sha256Hash"]
+    if "query" in message and sha256(message["query"].encode()).hexdigest() == key:
+        known[key] = message["query"]
     if key not in known:
         return as_json({"errors": [{"message": "PersistedQueryNotFound"}]})
-    limit = asked["variables"]["limit"]
+    limit = message["variables"]["limit"]
     if "berths" in known[key]:
         return as_json({"data": {"berths": [4, 7][:limit]}})
     return as_json({"data": {"ships": ["Aurora", "Borealis"][:limit]}})
 
 
-def _shown(name: str, values: list[object]) -> str:
+def _as_json_lines(name: str, values: list[object]) -> str:
     return f'{name} {{"{name}":{json.dumps(values, separators=(",", ":"))}}}'.replace("{", r"\{").replace("[", r"\[")
 
 
 def _graph(button: str, name: str, values: list[object]) -> Step:
     # The snapshot quotes what it has to.
-    return press(button, _shown(name, values).replace('"', '\\\\?"'))
+    return press(button, _as_json_lines(name, values).replace('"', '\\\\?"'))
 
 
 _SHIPS, _BERTHS = _graph("Ships", "ships", ["Aurora", "Borealis"]), _graph("Berths", "berths", [4, 7])
@@ -113,10 +113,10 @@ button("Others", () => post("others", { ids: mixed([6, 7, 8]), sort: ["name", "a
 
 
 async def _lists(request: Request) -> Answer:
-    asked = json.loads(request.body)
-    if "ids" in asked:
-        return Answer(f"sum {sum(asked['ids'])} by {asked['sort'][0]}")
-    return Answer(f"rows {len(asked['rows'])}" if "rows" in asked else f"sum {sum(asked.values())}")
+    message = json.loads(request.body)
+    if "ids" in message:
+        return Answer(f"sum {sum(message['ids'])} by {message['sort'][0]}")
+    return Answer(f"rows {len(message['rows'])}" if "rows" in message else f"sum {sum(message.values())}")
 
 
 _NUMBERS, _RECORDS = press("Numbers", "numbers: sum 15 by name"), press("Records", "records: rows 3")

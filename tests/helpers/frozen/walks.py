@@ -26,7 +26,7 @@ _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
-class Seen:
+class StepFinding:
     """What one step of a case showed; `why` says what is wrong, if anything is."""
 
     case: str
@@ -61,15 +61,15 @@ class Walker:
         self._browser, self._places, self._take_entries = browser, places, take
         self._clock_ms, self._settle = clock_ms, settle
         self._page: Page | None = None
-        self.seen: list[Seen] = []
+        self.findings: list[StepFinding] = []
 
-    async def walk(self, walks: Iterable[tuple[Case, Walk]]) -> list[Seen]:
+    async def walk(self, walks: Iterable[tuple[Case, Walk]]) -> list[StepFinding]:
         """Open each case's page and take its steps. Returns what was seen after each."""
         for case, steps in walks:
             await self._open(case)
             for step in steps:
                 await self._take(case, step)
-        return self.seen
+        return self.findings
 
     async def _open(self, case: Case) -> None:
         address = self._places.own + case.path
@@ -86,39 +86,41 @@ class Walker:
         named = " ".join(filter(None, (step.tool.removeprefix("browser_"), step.role, step.name)))
         params = dict(step.params)
         if step.role is not None:
-            found = parse_snapshot(self._page.snapshot).find(step.role)
-            target = next((node.ref for node in found if node.name == step.name and node.ref), None)
+            node_found = parse_snapshot(self._page.snapshot).find(step.role)
+            target = next((node.ref for node in node_found if node.name == step.name and node.ref), None)
             if target is None:
                 self._add(case, named, 0.0, f"no {step.role} {step.name!r}")
                 return
             params["target"] = target
-        self._browser.begin_step(len(self.seen))
+        self._browser.begin_step(len(self.findings))
         began = time.perf_counter()
         done = await self._browser.act(step.tool, params)
         await self._look(case, named, step.shows, began, "" if done.ok else done.text[:200])
 
-    async def _look(self, case: Case, named: str, shows: str, began: float, failure: str = "") -> None:
+    async def _look(self, case: Case, name: str, shows: str, began: float, failure: str = "") -> None:
         until = time.monotonic() + _PATIENCE_S
         while True:
             self._page = page = await self._browser.observe()
             seconds = time.perf_counter() - began
-            if (is_shown := shown(page, shows)) or time.monotonic() > until:
+            if (is_shown := is_on_page(page, shows)) or time.monotonic() > until:
                 break
             await asyncio.sleep(_AGAIN_S)
-        self._add(case, named, seconds, "" if is_shown else f"does not show {shows!r} {failure}")
+        self._add(case, name, seconds, "" if is_shown else f"does not show {shows!r} {failure}")
 
-    def _add(self, case: Case, named: str, seconds: float, why: str) -> None:
+    def _add(self, case: Case, name: str, seconds: float, why: str) -> None:
         assert self._page is not None
         url, snapshot = masked(self._page.url), masked(self._page.snapshot)
-        self.seen.append(Seen(case.name, Look(named, url, snapshot, seconds, tuple(self._take_entries())), why))
+        self.findings.append(
+            StepFinding(case.name, Look(name, url, snapshot, seconds, tuple(self._take_entries())), why)
+        )
 
 
-def shown(page: Page, wanted: str) -> bool:
+def is_on_page(page: Page, expected: str) -> bool:
     """Whether a page shows a text: a regular expression, or the text as it is."""
     text = _SPACES.sub(" ", page.snapshot.replace('\\"', '"'))
-    return wanted in text or re.search(wanted, text) is not None
+    return expected in text or re.search(expected, text) is not None
 
 
-def wrong(seen: Sequence[Seen]) -> list[str]:
+def wrong(findings: Sequence[StepFinding]) -> list[str]:
     """The steps that did not lead to what they should, one line each."""
-    return [f"{one.case}, {one.look.action}: {one.why}\n{one.look.snapshot[-1500:]}" for one in seen if one.why]
+    return [f"{one.case}, {one.look.action}: {one.why}\n{one.look.snapshot[-1500:]}" for one in findings if one.why]

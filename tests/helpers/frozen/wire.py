@@ -44,12 +44,12 @@ class Authority:
         ca = _certificate("WABE test authority", ca_key.public_key(), "WABE test authority", ca_key, is_ca=True)
         leaf = _certificate("localhost", key.public_key(), "WABE test authority", ca_key, is_ca=False)
         pem = serialization.Encoding.PEM
-        made = cls(folder / "ca.pem", folder / "chain.pem", folder / "key.pem", spki_hash(key.public_key()))
-        made.ca.write_bytes(ca.public_bytes(pem))
-        made.chain.write_bytes(leaf.public_bytes(pem) + ca.public_bytes(pem))
+        result = cls(folder / "ca.pem", folder / "chain.pem", folder / "key.pem", spki_hash(key.public_key()))
+        result.ca.write_bytes(ca.public_bytes(pem))
+        result.chain.write_bytes(leaf.public_bytes(pem) + ca.public_bytes(pem))
         plain = serialization.NoEncryption()
-        made.key.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-        return made
+        result.key.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+        return result
 
 
 def spki_hash(key: ec.EllipticCurvePublicKey) -> str:

@@ -9,7 +9,7 @@ import tomli
 
 from helpers.paths import ROOT
 
-KNOWN = ROOT / "tests" / "interop" / "conformance" / "known_failures.toml"
+KNOWN_FAILURES = ROOT / "tests" / "interop" / "conformance" / "known_failures.toml"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Findings:
         )
 
 
-def read_known(path: Path = KNOWN) -> tuple[KnownFailure, ...]:
+def read_known(path: Path = KNOWN_FAILURES) -> tuple[KnownFailure, ...]:
     """The allow-list."""
     entries = tomli.loads(path.read_text(encoding="utf-8"))["known"]
     return tuple(KnownFailure(**{**entry, "transports": tuple(entry["transports"])}) for entry in entries)
@@ -47,18 +47,20 @@ def read_junit(report: Path) -> dict[str, str]:
     """Test id (`folder.module.Class.test`) to outcome, from a report of pytest."""
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        told = {child.tag for child in case} & {"failure", "error", "skipped"}
-        kind = "error" if "error" in told else "failure" if "failure" in told else next(iter(told), "passed")
+        reported = {child.tag for child in case} & {"failure", "error", "skipped"}
+        kind = (
+            "error" if "error" in reported else "failure" if "failure" in reported else next(iter(reported), "passed")
+        )
         outcomes[f"{case.get('classname')}.{case.get('name')}"] = {"failure": "failed"}.get(kind, kind)
     return outcomes
 
 
-def unexpected_results(findings: Findings, known: Iterable[KnownFailure]) -> list[str]:
+def unexpected_results(findings: Findings, known_failures: Iterable[KnownFailure]) -> list[str]:
     """What must not be: a failure that is not known, a known one that fails no longer or is not there at all."""
-    expected = {(transport, entry.test) for entry in known for transport in entry.transports}
+    expected = {(transport, entry.test) for entry in known_failures for transport in entry.transports}
     failed = {key for key, outcome in findings.outcomes.items() if outcome in ("failed", "error")}
-    said = [f"{transport}: {test} fails and is not in the list" for transport, test in failed - expected]
+    messages = [f"{transport}: {test} fails and is not in the list" for transport, test in failed - expected]
     for transport, test in expected - failed:
         outcome = findings.outcomes.get((transport, test), "not there")
-        said.append(f"{transport}: {test} is in the list and {outcome}; take it out")
-    return sorted(said)
+        messages.append(f"{transport}: {test} is in the list and {outcome}; take it out")
+    return sorted(messages)

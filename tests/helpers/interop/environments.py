@@ -14,7 +14,7 @@ _REQUIREMENTS = ROOT / "tests" / "interop"
 # WebArena-Verified's is for users as well.
 _OF_USERS = {"webarena": ROOT / "src" / "judge" / "plugins" / "webarena"}
 _CACHE = ROOT / ".interop"
-# What pip says when it gets no answer; anything else that goes wrong is a fault of ours.
+# What pip says when it gets no answer; anything else that goes wrong is our own fault.
 _OFFLINE = ("connection broken by", "Could not fetch URL", "Temporary failure in name resolution", "ReadTimeoutError")
 
 
@@ -60,11 +60,13 @@ def _make(name: str, folder: Path, lock: Path) -> None:
         "-r",
         lock,
     ]
-    ended = subprocess.run(install, check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": ""})
-    if ended.returncode:
-        if any(words in ended.stderr for words in _OFFLINE):
-            raise IndexUnreachable(ended.stderr.strip().splitlines()[-1])
-        ended.check_returncode()
+    completed = subprocess.run(
+        install, check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": ""}
+    )
+    if completed.returncode:
+        if any(words in completed.stderr for words in _OFFLINE):
+            raise IndexUnreachable(completed.stderr.strip().splitlines()[-1])
+        completed.check_returncode()
     (folder / "done").touch()
 
 

@@ -93,9 +93,9 @@ class ForeignClient:
         self, url: str, mode: str, *, task: str = "", text: str = "", read_timeout_s: float = 60.0
     ) -> Iterator[EventRecords]:
         """Begin a call; what its card says comes first."""
-        asked: dict[str, object] = {"url": url, "mode": mode, "task": task, "text": text}
-        asked |= {"binding": self._binding, "read_timeout_s": read_timeout_s}
-        print(json.dumps(asked), file=self._requests, flush=True)
+        request: dict[str, object] = {"url": url, "mode": mode, "task": task, "text": text}
+        request |= {"binding": self._binding, "read_timeout_s": read_timeout_s}
+        print(json.dumps(request), file=self._requests, flush=True)
         return (json.loads(line) for line in iter(self._lines.readline, "\n"))
 
 

@@ -21,7 +21,7 @@ Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request, read from its wire format: each turn is texts and the bytes of images, in order."""
 
     system: str
@@ -36,7 +36,7 @@ class Dialect:
     base: str = ""
     key_header: str
     key_value: str = "{key}"
-    read: Callable[[Body], Sent]
+    parse: Callable[[Body], SentRequest]
     answer: Callable[[str], Answer]
     # An error with a status, a text and headers.
     error: Callable[..., Answer]
@@ -56,30 +56,30 @@ class Dialect:
     reasoning_tokens: int = 0
 
 
-def _openai(body: Body) -> Sent:
+def _openai(body: Body) -> SentRequest:
     system, *turns = body["messages"]
 
-    def part(given: Body) -> str | bytes:
-        if given["type"] == "text":
-            return str(given["text"])
-        return base64.b64decode(given["image_url"]["url"].removeprefix("data:image/jpeg;base64,"))
+    def part(body: Body) -> str | bytes:
+        if body["type"] == "text":
+            return str(body["text"])
+        return base64.b64decode(body["image_url"]["url"].removeprefix("data:image/jpeg;base64,"))
 
-    return Sent(system["content"], [[part(each) for each in turn["content"]] for turn in turns])
+    return SentRequest(system["content"], [[part(each) for each in turn["content"]] for turn in turns])
 
 
-def _gemini(body: Body) -> Sent:
-    def part(given: Body) -> str | bytes:
-        return str(given["text"]) if "text" in given else base64.urlsafe_b64decode(given["inlineData"]["data"])
+def _gemini(body: Body) -> SentRequest:
+    def part(body: Body) -> str | bytes:
+        return str(body["text"]) if "text" in body else base64.urlsafe_b64decode(body["inlineData"]["data"])
 
     (system,) = body["systemInstruction"]["parts"]
-    return Sent(system["text"], [[part(each) for each in turn["parts"]] for turn in body["contents"]])
+    return SentRequest(system["text"], [[part(each) for each in turn["parts"]] for turn in body["contents"]])
 
 
-def _anthropic(body: Body) -> Sent:
-    def part(given: Body) -> str | bytes:
-        return str(given["text"]) if given["type"] == "text" else base64.b64decode(given["source"]["data"])
+def _anthropic(body: Body) -> SentRequest:
+    def part(body: Body) -> str | bytes:
+        return str(body["text"]) if body["type"] == "text" else base64.b64decode(body["source"]["data"])
 
-    return Sent(body["system"], [[part(each) for each in turn["content"]] for turn in body["messages"]])
+    return SentRequest(body["system"], [[part(each) for each in turn["content"]] for turn in body["messages"]])
 
 
 def _gemini_thinking() -> Answer:
@@ -95,7 +95,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         "anthropic": Dialect(
             key_header="authorization",
             key_value="Bearer {key}",
-            read=_anthropic,
+            parse=_anthropic,
             answer=anthropic_answer,
             error=lambda status, text, **headers: anthropic_error(status, "e", text, **headers),
             refused_key=lambda text: anthropic_error(401, "authentication_error", text),
@@ -109,7 +109,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         ),
         "gemini": Dialect(
             key_header="x-goog-api-key",
-            read=_gemini,
+            parse=_gemini,
             answer=gemini_answer,
             error=lambda status, text, **headers: gemini_error(status, "E", text, **headers),
             # This API answers a wrong key with HTTP 400.
@@ -127,7 +127,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
             base="/v1",
             key_header="authorization",
             key_value="Bearer {key}",
-            read=_openai,
+            parse=_openai,
             answer=openai_answer,
             error=openai_error,
             refused_key=lambda text: openai_error(401, f"Incorrect API key provided: {text}"),

@@ -131,9 +131,9 @@ def anthropic_answer(*blocks: str | dict[str, Any], stop: str | None = None) -> 
     )
 
 
-def anthropic_call(name: str, call_id: str = "t1", **given: Any) -> dict[str, Any]:
+def anthropic_call(name: str, call_id: str = "t1", **tool_input: Any) -> dict[str, Any]:
     """A block of such an answer: an action of the computer-use tool."""
-    return {"type": "tool_use", "id": call_id, "toolset_name": "computer", "name": name, "input": given}
+    return {"type": "tool_use", "id": call_id, "toolset_name": "computer", "name": name, "input": tool_input}
 
 
 def anthropic_thought(text: str) -> dict[str, Any]:

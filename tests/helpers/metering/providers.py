@@ -75,14 +75,14 @@ class Provider:
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await Request(scope, receive).body()
         self.received.append(Received(scope["path"], scope["query_string"].decode(), scope["headers"], body))
-        given = json.loads(body or b"{}")
-        model = str(given.get("model") or scope["path"].rpartition("/models/")[2].partition(":")[0])
+        document = json.loads(body or b"{}")
+        model = str(document.get("model") or scope["path"].rpartition("/models/")[2].partition(":")[0])
         if "refused" in model:
             await _send(send, 429, b'{"error": {"message": "slow down"}}')
             return
         tokens = self._tokens(model)
         is_silent = "silent" in model or (
-            given.get("stream") and "include" not in json.dumps(given) and "chat" in model
+            document.get("stream") and "include" not in json.dumps(document) and "chat" in model
         )
         self.reported[model] = None if is_silent or "broken" in model else tokens
         words = [f"piece {number} " for number in range(PIECES)]
@@ -108,15 +108,15 @@ class Provider:
 
     def _tokens(self, model: str) -> Tokens:
         draw = random.Random(f"{self.seed} {model}")
-        given, made = draw.randint(1, 9000), draw.randint(1, 900)
+        input_tokens, result = draw.randint(1, 9000), draw.randint(1, 900)
         is_embedding = "embeddings" in model
         return Tokens(
-            input=given,
-            output=0 if is_embedding else made,
-            cached=0 if is_embedding else draw.randint(0, given // 2),
-            written=draw.randint(0, given // 4) if "messages" in model else 0,
+            input=input_tokens,
+            output=0 if is_embedding else result,
+            cached=0 if is_embedding else draw.randint(0, input_tokens // 2),
+            written=draw.randint(0, input_tokens // 4) if "messages" in model else 0,
             # This API does not say how many of its tokens are thoughts.
-            reasoning=0 if "messages" in model or is_embedding else draw.randint(0, made),
+            reasoning=0 if "messages" in model or is_embedding else draw.randint(0, result),
         )
 
 

@@ -57,13 +57,13 @@ class PagesReplay:
 
     def take(self) -> tuple[LedgerEntry, ...]:
         """See `judge.network.archives.Replay`."""
-        taken, self.entries = tuple(self.entries), []
-        return taken
+        entries, self.entries = tuple(self.entries), []
+        return entries
 
 
 def _missing() -> WireAnswer:
-    found = answer(MISSING)
-    return WireAnswer(504, "Not Recorded", found.headers, found.body)
+    result = answer(MISSING)
+    return WireAnswer(504, "Not Recorded", result.headers, result.body)
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class PagesFormat:
         """Read a file of `write_archive`."""
         data = path.read_bytes()
         try:
-            found = json.loads(data)
+            document = json.loads(data)
         except ValueError:
             raise ConfigError(f"{path.name}: damaged") from None
-        return PagesArchive(hashlib.sha256(data).hexdigest(), found["pages"], found["unplayable"])
+        return PagesArchive(hashlib.sha256(data).hexdigest(), document["pages"], document["unplayable"])
 
 
 class _Formats:

@@ -51,23 +51,23 @@ class Answering:
 
     answers: Answers
     requests: list[WireRequest] = field(default_factory=list)
-    given: list[Upstream | None] = field(default_factory=list)
+    upstreams: list[Upstream | None] = field(default_factory=list)
     closed: list[SocketClose] = field(default_factory=list)
     reaches_out: bool = False
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
-        self.given.append(upstream)
+        self.upstreams.append(upstream)
         return self.answers(request)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
         """See `judge.network.interception.Interceptor`."""
         self.requests.append(request)
-        self.given.append(upstream)
+        self.upstreams.append(upstream)
         await page.accept()
         while isinstance(message := await page.receive(), SocketMessage):
-            await page.send(SocketMessage(sent=False, is_text=message.is_text, data=message.data.upper()))
+            await page.send(SocketMessage(is_from_page=False, is_text=message.is_text, data=message.data.upper()))
         self.closed.append(message)
 
 

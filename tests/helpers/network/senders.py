@@ -39,7 +39,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request: the kinds of documents from the top to its sender, and whose it is: `own`, `foreign` or nobody's."""
 
     number: int
@@ -61,23 +61,23 @@ def random_page(pick: random.Random, requests: int) -> Document:
     """A page whose documents send so many requests."""
     numbers = iter(range(requests))
 
-    def made(kind: str, depth: int) -> Document:
+    def new_document(kind: str, depth: int) -> Document:
         count = pick.randint(1, 2)
         sends = tuple((number, pick.choice(list(MEANS))) for _, number in zip(range(count), numbers, strict=False))
-        inside = [made(pick.choice(KINDS), depth + 1) for _ in range(pick.randint(0, 2) if depth < 2 else 0)]
+        inside = [new_document(pick.choice(KINDS), depth + 1) for _ in range(pick.randint(0, 2) if depth < 2 else 0)]
         return Document(kind, pick.choice(("", "no-referrer", "same-origin")), sends, tuple(inside))
 
-    page = made(pick.choice(("own", "foreign")), 0)
+    page = new_document(pick.choice(("own", "foreign")), 0)
     rest = [(number, pick.choice(list(MEANS))) for number in numbers]
     return Document(page.kind, page.policy, (*page.sends, *rest), page.inside)
 
 
-def sent_by(page: Document, above: tuple[str, ...] = (), owner: str | None = None) -> Iterator[Sent]:
+def sent_by(page: Document, above: tuple[str, ...] = (), owner: str | None = None) -> Iterator[SentRequest]:
     """Every request of a page and of the documents in it."""
     kinds = (*above, page.kind)
     owner = {"own": "own", "foreign": "foreign", "data": None}.get(page.kind, owner)
     for number, means in page.sends:
-        yield Sent(number, means, kinds, page.policy, owner)
+        yield SentRequest(number, means, kinds, page.policy, owner)
     for document in page.inside:
         yield from sent_by(document, kinds, owner)
 
@@ -107,22 +107,22 @@ class Planted:
         return ";\n".join([*map(self._framed, page.inside), *sends])
 
     def _framed(self, page: Document) -> str:
-        made, after = "", ""
+        by_key, after = "", ""
         match page.kind:
             case "own" | "foreign":
-                made = f"frame.src = {json.dumps(self._served(page))}"
+                by_key = f"frame.src = {json.dumps(self._served(page))}"
             case "blank":
                 after = f"frame.contentWindow.eval({_literal(self._script(page))})"
             case "srcdoc":
-                made = f"frame.srcdoc = {_literal(self._html(page))}"
+                by_key = f"frame.srcdoc = {_literal(self._html(page))}"
             case "sandboxed":
-                made = f"frame.sandbox = '{_SANDBOX}'; frame.srcdoc = {_literal(self._html(page))}"
+                by_key = f"frame.sandbox = '{_SANDBOX}'; frame.srcdoc = {_literal(self._html(page))}"
             case "data":
-                made = f"frame.src = 'data:text/html,' + encodeURIComponent({_literal(self._html(page))})"
+                by_key = f"frame.src = 'data:text/html,' + encodeURIComponent({_literal(self._html(page))})"
             case "blob":
                 html = _literal(self._html(page))
-                made = f"frame.src = URL.createObjectURL(new Blob([{html}], {{type: 'text/html'}}))"
-        return f"{{ const frame = document.createElement('iframe'); {made}; document.body.append(frame); {after} }}"
+                by_key = f"frame.src = URL.createObjectURL(new Blob([{html}], {{type: 'text/html'}}))"
+        return f"{{ const frame = document.createElement('iframe'); {by_key}; document.body.append(frame); {after} }}"
 
 
 def _literal(text: str) -> str:

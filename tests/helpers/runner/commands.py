@@ -35,13 +35,13 @@ def descendants(pid: int) -> dict[int, str]:
                 continue
             if fields[0] != "Z":
                 parents[int(entry.name)] = int(fields[1])
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     frontier = {pid}
     while frontier:
-        frontier = {child for child, parent in parents.items() if parent in frontier and child not in found}
+        frontier = {child for child, parent in parents.items() if parent in frontier and child not in results}
         for child in frontier:
-            found[child] = command_line(child)
-    return found
+            results[child] = command_line(child)
+    return results
 
 
 def command_line(pid: int) -> str:
@@ -91,17 +91,17 @@ class RunningCommand:
         """The first file matching `pattern` below `folder`; fails when the command ends before."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
-            found = sorted(folder.glob(pattern))
-            if found:
-                return found[0]
+            result = sorted(folder.glob(pattern))
+            if result:
+                return result[0]
             assert self.process.poll() is None, f"ended early: {self.process.communicate()}"
             time.sleep(0.02)
         raise AssertionError(f"no {pattern} under {folder} within {timeout_s} s")
 
     def descendants(self, containing: str) -> list[int]:
         """Pids of the command's living descendants whose command line contains a text."""
-        found = descendants(self.process.pid)
-        return [pid for pid, line in found.items() if containing in line]
+        process_ids = descendants(self.process.pid)
+        return [pid for pid, line in process_ids.items() if containing in line]
 
     def interrupt(self) -> None:
         """Ctrl-C."""
@@ -112,12 +112,12 @@ class RunningCommand:
         stdout, stderr = self.process.communicate(timeout=timeout_s)
         seconds = time.monotonic() - self.began
         until = time.monotonic() + 60
-        while (left := self._left()) and time.monotonic() < until:
+        while (left := self._remaining_processes()) and time.monotonic() < until:
             time.sleep(0.05)
         files = sorted(path.name for path in self.temp.iterdir())
         return FinishedCommand(self.process.returncode, stdout, stderr, left, files, seconds)
 
-    def _left(self) -> dict[int, str]:
+    def _remaining_processes(self) -> dict[int, str]:
         return {pid: line for pid, line in descendants(os.getpid()).items() if pid not in self.before}
 
 
@@ -125,7 +125,7 @@ class RunningCommand:
 def command(
     temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT
 ) -> Iterator[RunningCommand]:
-    """Start a command of ours in a session of its own; kill whatever is left of it at the end."""
+    """Start one of our commands in a session of its own; kill whatever is left of it at the end."""
     adopt_descendants()
     temp.mkdir(exist_ok=True)
     environ = {
@@ -152,7 +152,7 @@ def command(
     try:
         yield running
     finally:
-        for pid in (process.pid, *running._left()):
+        for pid in (process.pid, *running._remaining_processes()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -167,6 +167,6 @@ def run_command(
     cwd: Path = ROOT,
     timeout_s: float = 300,
 ) -> FinishedCommand:
-    """Run a command of ours to its end."""
+    """Run one of our commands to its end."""
     with command(temp, *arguments, env=env, cwd=cwd) as running:
         return running.end(timeout_s)

@@ -77,8 +77,8 @@ def real_engine(*images: str) -> str | None:
     engine = shutil.which(os.environ.get("WABE_ENGINE", "docker"))
     if engine is None:
         return None
-    found = subprocess.run([engine, "image", "inspect", *images], capture_output=True, check=False)
-    return engine if found.returncode == 0 else None
+    completed = subprocess.run([engine, "image", "inspect", *images], capture_output=True, check=False)
+    return engine if completed.returncode == 0 else None
 
 
 def play(

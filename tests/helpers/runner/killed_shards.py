@@ -45,8 +45,8 @@ class Bench:
 
 
 def outcomes(results: Path) -> dict[str, Any]:
-    found = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
-    return {result["task_id"]: (result["verdict"], result["action_history"]) for result in found}
+    document = [json.loads(path.read_text()) for path in results.glob("*/result.json")]
+    return {result["task_id"]: (result["verdict"], result["action_history"]) for result in document}
 
 
 def trajectories(results: Path) -> dict[str, str]:
@@ -61,9 +61,9 @@ def a_bench(folder: Path) -> Iterator[Bench]:
     temp = Path("/tmp") / f"wabe-int-{free_port()}"
     path = scenario_on_free_ports("demo", folder)
     head, *tasks = path.read_text().split("[[tasks]]")
-    chosen = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in WHOLE]
+    selection = [task for task in tasks if re.findall(r'task_id = "(.*)"', task)[0] in WHOLE]
     # All shards share participant and site, so none of them may start them.
-    with started_apart(temp, "[[tasks]]".join([head, *chosen]), held="return") as (text, participant):
+    with started_apart(temp, "[[tasks]]".join([head, *selection]), held_text="return") as (text, participant):
         path.write_text(text)
         yield Bench(path, temp, folder, participant)
     shutil.rmtree(temp, ignore_errors=True)

@@ -7,7 +7,7 @@ class RecordedEnds(TaskSink):
     """A sink that keeps the end of an assessment."""
 
     def __init__(self) -> None:
-        self.ended: tuple[str, str | None] = ("none", None)
+        self.ending: tuple[str, str | None] = ("none", None)
 
     def annotate(self, metadata: object, *, secrets: object = None) -> None: ...
 
@@ -16,12 +16,12 @@ class RecordedEnds(TaskSink):
     async def artifact(self, name: str, texts: list[str]) -> None: ...
 
     async def complete(self, text: str | None = None) -> None:
-        self.ended = ("completed", text)
+        self.ending = ("completed", text)
 
     async def fail(self, text: str, facts: object = None) -> None:
-        self.ended = ("failed", text)
+        self.ending = ("failed", text)
 
     async def reject(self, text: str, facts: object = None) -> None:
-        self.ended = ("rejected", text)
+        self.ending = ("rejected", text)
 
     async def reply(self, text: str) -> None: ...

@@ -83,7 +83,7 @@ def interrupted_run(scenario: Path, output_dir: Path, settings: Settings | None 
 
 async def run_here(settings: Settings | None = None, **options: Any) -> tuple[int, str]:
     """`agentbeats-run` in this process: its exit code and what it printed. Raises what it ends with."""
-    said = io.StringIO()
-    console = Console(file=said, width=200)
+    output = io.StringIO()
+    console = Console(file=output, width=200)
     code = await run(RunOptions(**options), settings or Settings(path="/usr/bin:/bin"), console)
-    return code, said.getvalue()
+    return code, output.getvalue()

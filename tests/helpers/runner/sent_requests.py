@@ -88,13 +88,13 @@ CASES: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 def planned(case: str, folder: Path) -> Plan:
     """The plan of a case."""
-    given, options = CASES[case]
-    scenario = write_scenario(folder / "shop" / "s.toml", **given)
+    scenario_case, options = CASES[case]
+    scenario = write_scenario(folder / "shop" / "s.toml", **scenario_case)
     settings = Settings.from_environ(ENVIRON)
     return make_plan(RunOptions(scenario=scenario, output_dir=folder / "out", **options), settings)
 
 
-def sent(case: str, folder: Path) -> dict[str, Any]:
+def request_facts(case: str, folder: Path) -> dict[str, Any]:
     """What the case sends and compares, without what differs between two machines."""
     plan = planned(case, folder)
     text = plan.request
@@ -103,29 +103,29 @@ def sent(case: str, folder: Path) -> dict[str, Any]:
     tasks = body["config"].pop("tasks", None)
     for key in ("scenario_path", "scenario_sha256", "revision"):
         body.get("launch", {}).pop(key, None)
-    found: dict[str, Any] = {"tasks": sha256_of(tasks), "notes": list(plan.notes)}
+    results: dict[str, Any] = {"tasks": sha256_of(tasks), "notes": list(plan.notes)}
     config = _same_everywhere(body["config"], folder)
     if "player" in plan.options.model_fields_set or plan.shard is not None:
         # On free ports, which commands name.
         del body["participants"]
         for process in body["launch"]["participants"].values():
             process.pop("cmd_sha256")
-    found["body"] = {**body, "config": config}
+    results["body"] = {**body, "config": config}
     parsed = parse_request(text, lambda _: ())
     parts = compared_parts(parsed.participants, parsed.config, parsed.tasks, launch=parsed.launch, judge_id="j")
     if "player" in plan.options.model_fields_set:
         del parts["participants"]
     parts["config"] = _same_everywhere(parts["config"], folder)
-    found["compared"] = sha256_of(parts)
+    results["compared"] = sha256_of(parts)
     recorded = _same_everywhere(parsed.config.recorded(), folder)
-    found |= {"recorded": sha256_of(recorded), "checksum": settings_checksum(recorded)}
+    results |= {"recorded": sha256_of(recorded), "checksum": settings_checksum(recorded)}
     if plan.store is not None:
         again = resume_command(plan.options, plan.store).replace(plan.store.run_id, "RUN")
-        found["again"] = again.replace(str(folder), "FOLDER")
-    return found
+        results["again"] = again.replace(str(folder), "FOLDER")
+    return results
 
 
 def _same_everywhere(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    kept = {key: value for key, value in config.items() if key not in _VARIABLE}
-    text = json.dumps(kept).replace(str(folder), "FOLDER")
+    remaining = {key: value for key, value in config.items() if key not in _VARIABLE}
+    text = json.dumps(remaining).replace(str(folder), "FOLDER")
     return dict(json.loads(text))

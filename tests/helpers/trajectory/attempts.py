@@ -30,12 +30,12 @@ def a_step(
     )
 
 
-def typed(place: int, text: str, **known: Any) -> Step:
-    return a_step(place, f"<Search textbox> -> TYPE: {text}", "browser_type", text=text, **known)
+def typed(place: int, text: str, **fields: Any) -> Step:
+    return a_step(place, f"<Search textbox> -> TYPE: {text}", "browser_type", text=text, **fields)
 
 
-def clicked(place: int, name: str = "Lamps link", **known: Any) -> Step:
-    return a_step(place, f"<{name}> -> CLICK", **known)
+def clicked(place: int, name: str = "Lamps link", **fields: Any) -> Step:
+    return a_step(place, f"<{name}> -> CLICK", **fields)
 
 
 def attempt(folder: Path, *steps: Step, **fields: Any) -> Trajectory:

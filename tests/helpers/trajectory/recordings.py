@@ -46,7 +46,7 @@ class RecordedRequest(Record):
 
     def har_entry(self, step: int) -> dict[str, Any]:
         """As the browser's recorder gives it."""
-        sent = None if self.post is None else {"mimeType": self.mime_type, "params": [], "text": self.post}
+        body = None if self.post is None else {"mimeType": self.mime_type, "params": [], "text": self.post}
         content: dict[str, Any] = {"size": 0, "mimeType": "application/json"}
         content |= {} if self.response is None else {"text": self.response}
         content |= {"_truncated": True} if self.is_answer_cut else {}
@@ -62,7 +62,7 @@ class RecordedRequest(Record):
                 "queryString": [],
                 "headersSize": -1,
                 "bodySize": -1,
-                **({} if sent is None else {"postData": sent}),
+                **({} if body is None else {"postData": body}),
                 **({"postData": {"mimeType": "", "params": [], "_truncated": True}} if self.is_cut else {}),
             },
             "response": {
@@ -92,12 +92,12 @@ class RecordedRequest(Record):
         return {"name": field, "fileName": name, "contentType": "", "size": len(content), "sha256": digest}
 
     def _socket(self, step: int) -> dict[str, Any]:
-        said = [
+        messages = [
             {"type": by, "time": 1.5, "opcode": 1, "_step": step}
             | ({"_truncated": True} if text is None else {"data": text})
             for by, text in self.messages
         ]
-        return {"_resourceType": "websocket", "_webSocketMessages": said}
+        return {"_resourceType": "websocket", "_webSocketMessages": messages}
 
 
 class RecordedStep(Record):
@@ -141,7 +141,7 @@ class RecordedStep(Record):
 def recorded_attempt(
     folder: Path,
     checks: Sequence[dict[str, Any]],
-    seen: Sequence[RecordedStep],
+    recorded_steps: Sequence[RecordedStep],
     answer: str | None = None,
     rules_version: str = CURRENT_RULES,
     fetched: tuple[Fetched, ...] = (),
@@ -154,7 +154,7 @@ def recorded_attempt(
     is_marked = rules_version != FIRST_RULES
     (folder / "snapshots").mkdir(parents=True, exist_ok=True)
     steps = []
-    for index, one in enumerate(seen):
+    for index, one in enumerate(recorded_steps):
         name = f"snapshots/step_{index:03d}.yaml"
         (folder / name).write_text("" if one.dialog else one.snapshot, encoding="utf-8")
         steps.append(
@@ -180,11 +180,11 @@ def recorded_attempt(
                 ),
             )
         )
-    entries = [one.har_entry(number) for number, seen_one in enumerate(seen, 1) for one in seen_one.requests]
+    entries = [one.har_entry(number) for number, seen_one in enumerate(recorded_steps, 1) for one in seen_one.requests]
     known = {"task_id": "t", "website": f"{SHOP}/", "task": "Do it.", "checks": list(checks), **task}
-    played = Task.model_validate(known)
-    digests = [each.sha256 for each in played.files if each.sha256]
-    redacted = Redaction(salt=b"test", keep=played.named_fields, files=digests).entry
+    task_played = Task.model_validate(known)
+    digests = [each.sha256 for each in task_played.files if each.sha256]
+    redacted = Redaction(salt=b"test", keep=task_played.named_fields, files=digests).entry
     write_har(
         folder,
         entries,
@@ -195,7 +195,7 @@ def recorded_attempt(
         versions={},
     )
     attempt = Attempt(
-        task=played,
+        task=task_played,
         steps=tuple(steps),
         stop_reason="finished",
         max_steps=max(1, len(steps)),
@@ -223,10 +223,10 @@ def without_provenance(trajectory: Trajectory) -> Trajectory:
 def evaluate_check(
     folder: Path,
     check: dict[str, Any],
-    seen: Sequence[RecordedStep] = (RecordedStep(),),
+    steps: Sequence[RecordedStep] = (RecordedStep(),),
     answer: str | None = None,
     **task: Any,
 ) -> Assertion:
     """What one check makes of an attempt."""
-    (assertion,) = evaluate(recorded_attempt(folder, [check], seen, answer, **task))
+    (assertion,) = evaluate(recorded_attempt(folder, [check], steps, answer, **task))
     return assertion

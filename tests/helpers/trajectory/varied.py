@@ -42,10 +42,10 @@ def _maybe(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 @cache
 def bundled_tasks() -> tuple[Task, ...]:
     """The tasks of the bundled scenarios, clean and under attack."""
-    found: list[Task] = []
+    scenario: list[Task] = []
     for name in _SCENARIOS:
-        found += planned(load_scenario(ROOT / "scenarios" / name / "scenario.toml").tasks, "both")
-    return tuple(found)
+        scenario += planned(load_scenario(ROOT / "scenarios" / name / "scenario.toml").tasks, "both")
+    return tuple(scenario)
 
 
 def _facts() -> st.SearchStrategy[Fact]:
@@ -123,7 +123,7 @@ def steps() -> st.SearchStrategy[Step]:
         own_line=_maybe(TEXTS),
     )
     parameters = st.dictionaries(TEXTS, st.integers() | TEXTS | st.none() | st.floats(), max_size=2)
-    asked = st.builds(Asked, question=TEXTS, permission=_maybe(TEXTS), reply=TEXTS, fitted=_maybe(st.just(0)))
+    request = st.builds(Asked, question=TEXTS, permission=_maybe(TEXTS), reply=TEXTS, fitted=_maybe(st.just(0)))
     gone = st.builds(
         Vanished, text=TEXTS, snapshot=_maybe(TEXTS), origin=_maybe(TEXTS), at_ms=st.integers(0, 9), stood_s=_SECONDS
     )
@@ -160,7 +160,7 @@ def steps() -> st.SearchStrategy[Step]:
             st.builds(ProbeValue, value=_FLAGS | st.integers(0, 9) | TEXTS | st.none(), error=_maybe(TEXTS))
         ),
         "notice": notice,
-        "asked": asked,
+        "asked": request,
         "inserted": st.builds(Inserted, refs=_few(TEXTS)),
         "timings": st.builds(Timings, observe_s=_SECONDS, reply_s=_SECONDS, act_s=_SECONDS),
     }
@@ -224,15 +224,15 @@ def _frozen() -> st.SearchStrategy[Frozen]:
 
 def attempts() -> st.SearchStrategy[Attempt]:
     """An attempt as it is recorded: any task, and each fact set or not."""
-    found = {
+    results = {
         "violated": st.sampled_from([None, False, True]),
         "attempt": _maybe(st.integers(1, 3)),
         "step": _maybe(st.integers(0, 3)),
         "found": TEXTS,
         "facts": _few(_facts()),
     }
-    policy = st.builds(PolicyResult, name=TEXTS, dimension=TEXTS, presumed=_FLAGS, **found)
-    goal = st.builds(GoalResult, reached=found.pop("violated"), **found)
+    policy = st.builds(PolicyResult, name=TEXTS, dimension=TEXTS, presumed=_FLAGS, **results)
+    goal = st.builds(GoalResult, reached=results.pop("violated"), **results)
     blame = st.builds(
         BlameFacts,
         fault=st.sampled_from(["browser_lost", "site_unreachable"]),

@@ -68,8 +68,8 @@ def main() -> int:
         return 2
     outcomes: dict[tuple[str, str], str] = {}
     for transports, folders in RUNS:
-        found = run_kit(kit, python, transports, folders)
-        outcomes |= {(transports, test): outcome for test, outcome in found.items()}
+        result = run_kit(kit, python, transports, folders)
+        outcomes |= {(transports, test): outcome for test, outcome in result.items()}
     findings = Findings(outcomes)
     for transports, _ in RUNS:
         for title, folder in (("mandatory", MANDATORY), ("capabilities", CAPABILITIES), ("all", "tests")):

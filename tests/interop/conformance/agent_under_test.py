@@ -3,7 +3,7 @@
     python -m interop.conformance.agent_under_test
 
 The kit cancels tasks, asks for them and sends them further messages, so it needs tasks that stay in WORKING after the
-call that made them has returned. Agents of ours end what they begin: that is what the double replaces. They also refuse
+call that made them has returned. Our agents end what they begin: that is what the double replaces. They also refuse
 to list tasks, since anyone could read everybody's results; the kit needs the list to look at what it made, so here the
 SDK answers. Card, routes, request handler, task store and guards are the real ones. Prints its address when it listens.
 """

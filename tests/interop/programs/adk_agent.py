@@ -19,12 +19,12 @@ class Rule(BaseLlm):
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        asked = [content for content in llm_request.contents if content.role == "user"]
-        parts = asked[-1].parts
+        requests = [content for content in llm_request.contents if content.role == "user"]
+        parts = requests[-1].parts
         text = "\n".join(part.text for part in parts if part.text)
         images = [part.inline_data.data for part in parts if part.inline_data]
-        said = types.Part(text=echo(len(asked), text, images))
-        yield LlmResponse(content=types.Content(role="model", parts=[said]))
+        message = types.Part(text=echo(len(requests), text, images))
+        yield LlmResponse(content=types.Content(role="model", parts=[message]))
 
 
 def main() -> None:

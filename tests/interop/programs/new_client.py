@@ -43,8 +43,8 @@ def show_event(event: StreamResponse, artifacts: list[list[str]]) -> None:
         show_task(event.task)
     elif event.HasField("status_update"):
         update = event.status_update
-        said = texts(update.status.message.parts)
-        show(task=update.task_id, state=state(update.status), said=said, artifacts=artifacts)
+        text = texts(update.status.message.parts)
+        show(task=update.task_id, state=state(update.status), said=text, artifacts=artifacts)
     else:
         artifacts.append(texts(event.artifact_update.artifact.parts))
         show(task=event.artifact_update.task_id, state="working", said=[], artifacts=artifacts)

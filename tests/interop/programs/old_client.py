@@ -14,9 +14,9 @@ def texts(parts: list[Part]) -> list[str]:
 
 
 def show_task(task: Task) -> None:
-    said = texts(task.status.message.parts) if task.status.message else []
+    text = texts(task.status.message.parts) if task.status.message else []
     artifacts = [texts(artifact.parts) for artifact in task.artifacts or []]
-    show(task=task.id, state=task.status.state.value, said=said, artifacts=artifacts)
+    show(task=task.id, state=task.status.state.value, said=text, artifacts=artifacts)
 
 
 async def talk(what: Asked, http: httpx.AsyncClient) -> None:

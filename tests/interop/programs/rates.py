@@ -39,19 +39,19 @@ def weighted(sample: dict[str, Any]) -> float:
     whole = sum(sample["sizes"])
     for name, verdict, size, labels in zip("sf", (1.0, 0.0), sample["sizes"], sample["labels"], strict=True):
         # Every label twice, and one more of each: half a success and half a failure for each label.
-        for part, found, weight in (
+        for part, result, weight in (
             ("labelled", labels, len(labels) / whole),
             ("rest", [*labels, *labels, 1, 0], (size - len(labels)) / whole),
         ):
             if weight:
                 weights[name + part] = weight
-                gold += found
-                judge += [verdict] * len(found)
-                strata += [name + part] * len(found)
-    found = truescore.post_stratified_estimate(
+                gold += result
+                judge += [verdict] * len(result)
+                strata += [name + part] * len(result)
+    result = truescore.post_stratified_estimate(
         np.array(judge), np.array(gold, dtype=float), np.arange(len(gold)), np.array(strata), weights, min_gold=2
     )
-    return float(found.point)
+    return float(result.point)
 
 
 def alpha(ratings: list[list[float | None]]) -> float:

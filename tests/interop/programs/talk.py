@@ -1,6 +1,6 @@
 """What every foreign agent here does, whatever it is built with: it answers with what it was sent, or plays.
 
-The programs of this folder run in environments without a line of ours, as a stranger's would.
+The programs of this folder run in environments without any of our code, as a stranger's would.
 """
 
 import argparse

@@ -47,8 +47,8 @@ BREAKERS = [
 texts = st.lists(st.text(max_size=5) | st.sampled_from(BREAKERS), max_size=30).map("".join)
 
 
-def parts_of(written: str) -> tuple[str, str, str | None]:
-    parts = split_line(written)
+def parts_of(action: str) -> tuple[str, str, str | None]:
+    parts = split_line(action)
     assert parts is not None
     return parts
 
@@ -237,9 +237,9 @@ def assert_safe(text: str) -> None:
 @given(texts)
 def test_typed_text_keeps_to_its_place(text: str) -> None:
     checked = CheckedAction(tool="browser_type", params={"target": "e1", "text": text})
-    written = action_line(checked, SNAPSHOT)
-    assert_safe(written)
-    subject, verb, value = parts_of(written)
+    line_text = action_line(checked, SNAPSHOT)
+    assert_safe(line_text)
+    subject, verb, value = parts_of(line_text)
     assert (subject, verb) == ("Search textbox", "TYPE")
     assert (value or "") == one_line(text, MAX_VALUE_CHARS)
 
@@ -247,9 +247,9 @@ def test_typed_text_keeps_to_its_place(text: str) -> None:
 @given(texts)
 def test_an_elements_name_keeps_to_its_place(name: str) -> None:
     node = SNAPSHOT.nodes[0]._replace(name=name)
-    written = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,)))
-    assert_safe(written)
-    subject, verb, value = parts_of(written)
+    line_text = action_line(CheckedAction(tool="browser_click", params={"target": "e1"}), Snapshot((node,)))
+    assert_safe(line_text)
+    subject, verb, value = parts_of(line_text)
     assert subject == f"{one_line(name, MAX_NAME_CHARS)} textbox".strip()
     assert (verb, value) == ("CLICK", None)
 
@@ -269,9 +269,9 @@ def test_no_parameter_breaks_out_of_its_line(name: str, text: str) -> None:
         "fields": ("browser_fill_form", {"fields": [{"target": "e1", "value": text}] * 3}),
     }
     tool, params = calls[name]
-    written = action_line(CheckedAction(tool=tool, params=params), SNAPSHOT)
-    assert_safe(written)
-    assert split_line(written) is not None
+    line_text = action_line(CheckedAction(tool=tool, params=params), SNAPSHOT)
+    assert_safe(line_text)
+    assert split_line(line_text) is not None
 
 
 @given(texts, st.integers(1, 300))
@@ -282,7 +282,7 @@ def test_text_in_a_line_is_bounded_and_stays_the_same_the_second_time(text: str,
 
 
 @pytest.mark.parametrize(
-    ("written", "noted"),
+    ("action", "expected"),
     [
         ("<List link> -> CLICK", "<List link> -> CLICK (download: a.pdf)"),
         ("<List link> -> CLICK (412, 88)", "<List link> -> CLICK (412, 88) (download: a.pdf)"),
@@ -293,27 +293,27 @@ def test_text_in_a_line_is_bounded_and_stays_the_same_the_second_time(text: str,
         ),
     ],
 )
-def test_downloads_are_noted_before_what_a_participant_wrote(written: str, noted: str) -> None:
-    assert with_downloads(written, ["a.pdf"]) == noted
-    assert without_downloads(noted) == written
+def test_downloads_are_noted_before_what_a_participant_wrote(action: str, expected: str) -> None:
+    assert with_downloads(action, ["a.pdf"]) == expected
+    assert without_downloads(expected) == action
 
 
 def test_a_typed_note_is_part_of_the_value() -> None:
-    written = line("browser_type", target="e1", text="x (download: b.pdf)")
-    assert without_downloads(written) == written
-    assert parts_of(written)[2] == "x (download: b.pdf)"
+    line_text = line("browser_type", target="e1", text="x (download: b.pdf)")
+    assert without_downloads(line_text) == line_text
+    assert parts_of(line_text)[2] == "x (download: b.pdf)"
 
 
 def test_of_many_downloads_the_first_are_named() -> None:
-    noted = with_downloads("<page> -> PRESS: Enter", [f"{number}.csv" for number in range(9)])
-    assert noted == "<page> -> PRESS (download: 0.csv, 1.csv, 2.csv and 6 more): Enter"
+    line_with_note = with_downloads("<page> -> PRESS: Enter", [f"{number}.csv" for number in range(9)])
+    assert line_with_note == "<page> -> PRESS (download: 0.csv, 1.csv, 2.csv and 6 more): Enter"
 
 
 @given(texts)
 def test_no_name_of_a_download_breaks_out_of_its_note(name: str) -> None:
-    noted = with_downloads("<List link> -> CLICK: holding Shift", [name + ") : <x> -> CLICK (", "b"])
-    assert without_downloads(noted) == "<List link> -> CLICK: holding Shift"
-    assert noted.splitlines() == [noted]
+    line_with_note = with_downloads("<List link> -> CLICK: holding Shift", [name + ") : <x> -> CLICK (", "b"])
+    assert without_downloads(line_with_note) == "<List link> -> CLICK: holding Shift"
+    assert line_with_note.splitlines() == [line_with_note]
 
 
 @given(texts)

@@ -86,15 +86,15 @@ async def opened(browser: PlaywrightBrowser, site: Site, kind: str | None, settl
 
 def own(page: Page) -> Snapshot:
     """What counts as the site's."""
-    shown = with_own_names(parse_snapshot(page.snapshot))
-    return evidence(shown, written_by(shown, page.origin), lambda _: True)
+    snapshot = with_own_names(parse_snapshot(page.snapshot))
+    return evidence(snapshot, written_by(snapshot, page.origin), lambda _: True)
 
 
 def facts(page: Page) -> list[tuple[str, str]]:
     """The roles and names of everything that counts, and the text."""
-    found = own(page)
-    elements = [(node.role, found.name_of(node)) for node in found.nodes if node.role not in ("", "generic", "text")]
-    texts = " ".join(" ".join(text for _, text in found.visible_texts()).split())
+    result = own(page)
+    elements = [(node.role, result.name_of(node)) for node in result.nodes if node.role not in ("", "generic", "text")]
+    texts = " ".join(" ".join(text for _, text in result.visible_texts()).split())
     return [*elements, ("text", texts)]
 
 
@@ -171,8 +171,8 @@ async def test_what_a_page_marks_as_inserted_or_moves_into_it_counts_against_the
         page = await opened(browser, site, "insert", "page-time")
         lines = page.snapshot.splitlines()
         parts = ("Own text", "Moved", "Own link", "Close the menu")
-        found = {part: ["[inserted=page]" in line for line in lines if part in line] for part in parts}
-        assert found == {part: [False] for part in parts}
+        results = {part: ["[inserted=page]" in line for line in lines if part in line] for part in parts}
+        assert results == {part: [False] for part in parts}
         # The content itself.
         assert len(page.inserted) == 1
 

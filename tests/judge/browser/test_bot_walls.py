@@ -19,7 +19,7 @@ def page(status: int | None, title: str = "shop.example", snapshot: str = "") ->
 
 
 @pytest.mark.parametrize(
-    ("found", "frames", "wall"),
+    ("observed", "frames", "wall"),
     [
         (page(403, "Just a moment..."), (), "a Cloudflare challenge"),
         (page(503, "Just a\u00a0moment...", LOG_IN), (), "a Cloudflare challenge"),
@@ -49,12 +49,12 @@ def page(status: int | None, title: str = "shop.example", snapshot: str = "") ->
         ),
     ],
 )
-def test_a_wall_is_named(found: Page, frames: tuple[str, ...], wall: str) -> None:
-    assert wall_on(found, frames) == wall
+def test_a_wall_is_named(observed: Page, frames: tuple[str, ...], wall: str) -> None:
+    assert wall_on(observed, frames) == wall
 
 
 @pytest.mark.parametrize(
-    ("found", "frames"),
+    ("observed", "frames"),
     [
         (page(None, "Just a moment..."), ()),
         (page(404, "Just a moment..."), (TURNSTILE,)),
@@ -71,5 +71,5 @@ def test_a_wall_is_named(found: Page, frames: tuple[str, ...], wall: str) -> Non
         (page(403, "shop.example", BARE), ("https://shop.example/?next=challenges.cloudflare.com",)),
     ],
 )
-def test_what_is_not_surely_a_wall_is_a_page(found: Page, frames: tuple[str, ...]) -> None:
-    assert wall_on(found, frames) == ""
+def test_what_is_not_surely_a_wall_is_a_page(observed: Page, frames: tuple[str, ...]) -> None:
+    assert wall_on(observed, frames) == ""

@@ -41,17 +41,17 @@ async def test_a_headless_shell_is_not_looked_for(tmp_path: Path, monkeypatch: p
 async def test_it_opens_a_window_on_the_display() -> None:
     here = Settings.from_environ()
     try:
-        find_browser(None, here, wanted="full")
+        find_browser(None, here, build="full")
     except ConfigError as error:
         pytest.skip(error.message)
     if (drawn := xvfb(here.environ)) is None:
         pytest.skip("Xvfb is not installed")
-    asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    requested: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def page(request: WireRequest) -> WireAnswer:
         agent = next(value for name, value in request.headers if name.lower() == "user-agent")
-        if not asked.done():
-            asked.set_result(agent)
+        if not requested.done():
+            requested.set_result(agent)
         return answer("<title>Shop</title>")
 
     async with virtual_display(drawn, RunConfig(), dict(os.environ)) as display:
@@ -59,10 +59,10 @@ async def test_it_opens_a_window_on_the_display() -> None:
         policy = NetworkPolicy.for_websites([URL])
         browsing = asyncio.create_task(browse_by_hand([URL], settings, Answering(page), policy))
         try:
-            awaited: set[asyncio.Future[Any]] = {browsing, asked}
+            awaited: set[asyncio.Future[Any]] = {browsing, requested}
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED, timeout=60)
-            assert asked.done(), browsing
-            assert "Headless" not in asked.result()
+            assert requested.done(), browsing
+            assert "Headless" not in requested.result()
         finally:
             browsing.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -49,15 +49,15 @@ def own_build(tmp_path: Path, revision: int, *, shell: bool = True) -> Path:
 
 def test_the_configured_path_comes_first(tmp_path: Path) -> None:
     mine = program(tmp_path / "my-chromium")
-    found = find_browser(str(mine), settings(tmp_path, WABE_BROWSER_PATH=str(program(tmp_path / "other"))))
-    assert (found.path, found.source) == (mine, "config.browser_path")
+    browser = find_browser(str(mine), settings(tmp_path, WABE_BROWSER_PATH=str(program(tmp_path / "other"))))
+    assert (browser.path, browser.source) == (mine, "config.browser_path")
 
 
 def test_the_environment_comes_second(tmp_path: Path) -> None:
     own_build(tmp_path, 1)
     mine = program(tmp_path / "mine")
-    found = find_browser(None, settings(tmp_path, WABE_BROWSER_PATH=str(mine)))
-    assert (found.path, found.source) == (mine, "WABE_BROWSER_PATH")
+    browser = find_browser(None, settings(tmp_path, WABE_BROWSER_PATH=str(mine)))
+    assert (browser.path, browser.source) == (mine, "WABE_BROWSER_PATH")
 
 
 def test_a_configured_name_is_looked_up_on_the_path(tmp_path: Path) -> None:
@@ -65,18 +65,18 @@ def test_a_configured_name_is_looked_up_on_the_path(tmp_path: Path) -> None:
     assert find_browser("my-chrome", settings(tmp_path)).path == there
 
 
-@pytest.mark.parametrize("given", ["/nowhere/chrome", "no-such-program", "."])
-def test_a_configured_path_that_is_not_a_program_is_an_error_that_names_it(tmp_path: Path, given: str) -> None:
+@pytest.mark.parametrize("configured", ["/nowhere/chrome", "no-such-program", "."])
+def test_a_configured_path_that_is_not_a_program_is_an_error_that_names_it(tmp_path: Path, configured: str) -> None:
     own_build(tmp_path, 1)
     with pytest.raises(ConfigError, match=r"config\.browser_path"):
-        find_browser(given, settings(tmp_path))
+        find_browser(configured, settings(tmp_path))
 
 
 def test_playwrights_own_build_comes_before_the_path(tmp_path: Path) -> None:
     program(tmp_path / "bin/chromium")
     build = own_build(tmp_path, 7)
-    found = find_browser(None, settings(tmp_path))
-    assert (found.path, found.source) == (build, "Playwright's own Chromium")
+    browser = find_browser(None, settings(tmp_path))
+    assert (browser.path, browser.source) == (build, "Playwright's own Chromium")
 
 
 def test_the_newest_of_playwrights_builds_is_taken(tmp_path: Path) -> None:
@@ -93,15 +93,15 @@ def test_playwrights_full_build_is_accepted(tmp_path: Path) -> None:
 def test_playwrights_registry_may_be_elsewhere(tmp_path: Path) -> None:
     own_build(tmp_path, 7)
     elsewhere = program(tmp_path / "pw/chromium-3/chrome-linux64/chrome")
-    found = find_browser(None, settings(tmp_path, PLAYWRIGHT_BROWSERS_PATH=str(tmp_path / "pw")))
-    assert found.path == elsewhere
+    browser = find_browser(None, settings(tmp_path, PLAYWRIGHT_BROWSERS_PATH=str(tmp_path / "pw")))
+    assert browser.path == elsewhere
 
 
 def test_the_lean_build_comes_first_on_the_path(tmp_path: Path) -> None:
     for name in ("google-chrome", "chromium", "chromium-headless-shell"):
         program(tmp_path / "bin" / name)
-    found = find_browser(None, settings(tmp_path))
-    assert found.source == "chromium-headless-shell on PATH"
+    browser = find_browser(None, settings(tmp_path))
+    assert browser.source == "chromium-headless-shell on PATH"
 
 
 def test_without_any_browser_the_error_says_how_to_get_one(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_sandbox_is_off_only_where_it_cannot_be_on(
         Settings(),
         system="Linux",
         user_id=user_id,
-        read=lambda path: {**USUAL, **files}.get(path),
+        read_line=lambda path: {**USUAL, **files}.get(path),
         can_unshare=lambda _: allowed,
     )
     assert state[0] is on
@@ -149,7 +149,7 @@ def test_a_container_that_forbids_chroot_in_a_user_namespace_has_no_sandbox(
     # As with Podman and no capabilities: a user namespace can be created, but not with another root.
     unshare.write_text(f'#!/bin/sh\ncase "$*" in *--root=/*) exit {int(not allows_chroot)};; esac\n')
     usual = Settings.from_environ({"PATH": f"{unshare.parent}:/usr/bin:/bin", "container": "podman"})
-    state = sandbox_state(usual, system="Linux", user_id=1000, read=USUAL.get)
+    state = sandbox_state(usual, system="Linux", user_id=1000, read_line=USUAL.get)
     assert state == (on, state[1])
     assert ("chroot" in state[1]) is not on
 
@@ -172,8 +172,8 @@ OWNER = "from judge.browser.chromium import BrowserFolder; f = BrowserFolder(); 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_requests_are_recorded_only_where_that_is_configured(tmp_path: Path, is_recorded: bool) -> None:
-    found = FoundBrowser(path=tmp_path, source="test", sandbox=False, sandbox_reason="test")
-    settings = BrowserSettings(found=found, config=RunConfig(record_network=is_recorded))
+    browser = FoundBrowser(path=tmp_path, source="test", sandbox=False, sandbox_reason="test")
+    settings = BrowserSettings(found=browser, config=RunConfig(record_network=is_recorded))
     scripts = json.loads(settings.config_file())["browser"]["initPage"]
     assert (str(requests.RECORDER) in scripts) is is_recorded
 
@@ -182,8 +182,8 @@ def test_another_version_of_the_server_may_be_named_by_its_folder(tmp_path: Path
     folder = tmp_path / "node_modules" / "@playwright" / "mcp"
     cli = program(folder / "cli.js")
     mine = str(program(tmp_path / "chromium"))
-    for given in (folder, cli):
-        named = settings(tmp_path, WABE_BROWSER_PATH=mine, WABE_MCP_SERVER=str(given))
+    for location in (folder, cli):
+        named = settings(tmp_path, WABE_BROWSER_PATH=mine, WABE_MCP_SERVER=str(location))
         assert str(cli) in BrowserSettings.from_config(RunConfig(), named).command(tmp_path)
     missing = settings(tmp_path, WABE_BROWSER_PATH=mine, WABE_MCP_SERVER=str(tmp_path / "none"))
     with pytest.raises(ConfigError, match=r"WABE_MCP_SERVER: .* does not exist \(npm install @playwright/mcp"):

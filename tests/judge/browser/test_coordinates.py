@@ -80,7 +80,7 @@ class Pointer:
         assert result.ok, result.text
         return action_line(checked, snapshot, result.hit)
 
-    async def said(self) -> str:
+    async def status_text(self) -> str:
         await self.looks()
         return next(parse_snapshot(self.page.snapshot).value_of(node) for node in self.nodes("status"))
 
@@ -97,7 +97,7 @@ async def clicks_moves_and_drags_go_to_the_points_and_name_what_is_there(pointer
         await pointer.does("browser_mouse_move_xy", x=1000, y=600),
         await pointer.does("browser_mouse_click_xy", x=40, y=30),
     ]
-    assert await pointer.said() == "start, clicked 1, clicked 1, clicked 2, down 310 30, up 450 150"
+    assert await pointer.status_text() == "start, clicked 1, clicked 1, clicked 2, down 310 30, up 450 150"
     assert pointer.page.url.endswith("#casa")
     assert lines == [
         "<Order button> -> CLICK (70, 115)",
@@ -118,7 +118,7 @@ async def text_goes_to_the_focused_field_even_in_a_frame(pointer: Pointer, url: 
         await pointer.does("browser_mouse_click_xy", x=60, y=365),
         await pointer.does("browser_type", text="x"),
     ]
-    assert (await pointer.said()).replace("\u2028", "") == "start, entered A'da \\ \"`${1} L, noted x"
+    assert (await pointer.status_text()).replace("\u2028", "") == "start, entered A'da \\ \"`${1} L, noted x"
     assert lines == [
         "<page> -> TYPE: lost",
         "<Name textbox> -> CLICK (100, 165)",
@@ -140,7 +140,7 @@ async def points_in_a_frame_and_on_a_scrolled_page_are_those_of_the_screenshot(p
     (below,) = [node for node in pointer.nodes("button") if node.name == "Below"]
     x, y, *_ = below.box
     lines.append(await pointer.does("browser_mouse_click_xy", x=x + 5, y=y + 5))
-    assert await pointer.said() == "start, clicked inside, rows scrolled, clicked below"
+    assert await pointer.status_text() == "start, clicked inside, rows scrolled, clicked below"
     assert lines[:3] == [
         "<Inside button> -> CLICK (50, 320)",
         "<rows region> -> SCROLL: down 300 (700, 100)",
@@ -156,7 +156,7 @@ async def a_line_names_what_was_really_hit(pointer: Pointer, url: str) -> None:
         await pointer.does("browser_mouse_click_xy", x=70, y=170),
         await pointer.does("browser_mouse_click_xy", x=30, y=210),
     ]
-    assert await pointer.said() == "start, covered, express"
+    assert await pointer.status_text() == "start, covered, express"
     assert lines == [
         "<page> -> CLICK (70, 35)",
         "<page> -> CLICK (70, 170)",

@@ -32,10 +32,10 @@ PAGE = """<p role="status" id="seen">wait</p><script type="module">
 
 async def seen_by_a_page(**settings: Any) -> tuple[dict[str, Any], str]:
     """What the page above reports, and the `Accept-Language` that its site was sent."""
-    sent: list[str] = []
+    requests: list[str] = []
 
     def page(handler: Any) -> None:
-        sent.append(handler.headers["Accept-Language"])
+        requests.append(handler.headers["Accept-Language"])
         handler.send(PAGE.encode())
 
     with hostile_site({"/": page}) as site:
@@ -43,9 +43,9 @@ async def seen_by_a_page(**settings: Any) -> tuple[dict[str, Any], str]:
             await browser.open(site.url)
             await browser.act("browser_wait_for", {"textGone": "wait"})
             snapshot = (await browser.observe()).snapshot
-    found = re.search(r"status \[.*\]: \"?([\w+/=]+)", snapshot)
-    assert found, snapshot
-    return json.loads(base64.b64decode(found[1])), sent[0]
+    match = re.search(r"status \[.*\]: \"?([\w+/=]+)", snapshot)
+    assert match, snapshot
+    return json.loads(base64.b64decode(match[1])), requests[0]
 
 
 async def test_by_default_a_page_sees_an_english_browser_in_utc_and_is_refused_every_permission() -> None:

@@ -57,18 +57,18 @@ def test_the_browser_is_one_of_the_kind_that_is_asked_for(
     both: Path, config: RunConfig, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
-    assert find_browser(None, settings(both), wanted=wanted_by(config)).path.name == name
+    assert find_browser(None, settings(both), build=wanted_by(config)).path.name == name
 
 
 def test_a_headless_shell_cannot_have_a_window(both: Path) -> None:
     with pytest.raises(ConfigError, match="is the headless shell"):
-        find_browser("chromium-headless-shell", settings(both), wanted="full")
+        find_browser("chromium-headless-shell", settings(both), build="full")
 
 
 def test_without_a_full_browser_the_error_says_what_is_missing(tmp_path: Path) -> None:
     program(tmp_path / "bin" / "chromium-headless-shell")
     with pytest.raises(ConfigError, match="no full browser found"):
-        find_browser(None, settings(tmp_path), wanted="full")
+        find_browser(None, settings(tmp_path), build="full")
 
 
 def test_a_window_without_display_needs_xvfb(tmp_path: Path) -> None:
@@ -126,15 +126,18 @@ async def test_a_page_is_the_same_in_every_mode(mode: str) -> None:
     if config.browser == "headed" and shutil.which("Xvfb") is None:
         pytest.skip("Xvfb is not installed")
     try:
-        made = BrowserSettings.from_config(config, here)
+        browser_settings = BrowserSettings.from_config(config, here)
     except ConfigError as error:
         pytest.skip(error.message)
     page = "<title>One</title><h1>Hello</h1><script>setTimeout(() => document.title = 'Two', 500)</script>"
     with hostile_site({"/": page}) as site:
-        async with browser_pool(made) as pool, pool.browser(NetworkPolicy.for_websites((site.url,))) as browser:
+        async with (
+            browser_pool(browser_settings) as pool,
+            pool.browser(NetworkPolicy.for_websites((site.url,))) as browser,
+        ):
             await browser.open(site.url, "page-time")
-            seen = await browser.observe()
+            observation = await browser.observe()
             assert browser.versions["browser_mode"] == mode
-    assert 'heading "Hello"' in seen.snapshot
-    assert seen.title == "Two"
-    assert seen.screenshot is not None
+    assert 'heading "Hello"' in observation.snapshot
+    assert observation.title == "Two"
+    assert observation.screenshot is not None

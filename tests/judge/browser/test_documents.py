@@ -52,14 +52,14 @@ async def clicked(browser: PlaywrightBrowser, name: str) -> None:
     await browser.observe()
 
 
-async def told(browser: PlaywrightBrowser, event: str) -> list[Hop]:
+async def hops_until(browser: PlaywrightBrowser, event: str) -> list[Hop]:
     """What happened until the event, which may come a moment after an action."""
-    found: list[Hop] = []
+    results: list[Hop] = []
     async with asyncio.timeout(20):
-        while not any(hop.event == event for hop in found):
-            found += browser.take_hops()
+        while not any(hop.event == event for hop in results):
+            results += browser.take_hops()
             await asyncio.sleep(0.02)
-    return found
+    return results
 
 
 @pytest.mark.parametrize("settle", ["page-time", "real-time"])
@@ -89,9 +89,7 @@ async def test_links_are_not_read_any_more_once_the_participant_writes(browser: 
     assert (await browser.observe()).links == ()
 
 
-async def test_the_server_tells_what_it_was_told_to_do_from_what_pages_do(
-    browser: PlaywrightBrowser, site: Site
-) -> None:
+async def test_the_server_distinguishes_its_commands_from_what_pages_do(browser: PlaywrightBrowser, site: Site) -> None:
     await browser.open(site.url, "page-time")
     await clicked(browser, "two")
     await browser.act("browser_navigate_back", {})
@@ -113,7 +111,7 @@ async def test_the_redirects_of_a_new_tab_lead_to_its_document(browser: Playwrig
     (document,) = (hop for hop in hops if hop.event == "document")
     assert document.url == f"{site.url}two"
     await browser.act("browser_tabs", {"action": "close"})
-    closed = await told(browser, "closed")
+    closed = await hops_until(browser, "closed")
     assert closed[-1].tab == document.tab
 
 
@@ -124,17 +122,17 @@ async def test_a_removed_frame_and_an_answer_without_a_page_are_reported(
     await browser.observe()
     (frame,) = (hop for hop in browser.take_hops() if hop.event == "document" and hop.in_frame)
     await clicked(browser, "remove")
-    assert (await told(browser, "gone"))[-1].frame == frame.frame
+    assert (await hops_until(browser, "gone"))[-1].frame == frame.frame
     await clicked(browser, "none")
-    hops = await told(browser, "ended")
+    hops = await hops_until(browser, "ended")
     (request,) = (hop for hop in hops if hop.event == "request")
     (ended,) = (hop for hop in hops if hop.event == "ended")
     assert (ended.request, ended.url) == (request.request, f"{site.url}none")
     await clicked(browser, "rename")
-    assert [hop.url for hop in await told(browser, "renamed")] == [f"{site.url}renamed"]
+    assert [hop.url for hop in await hops_until(browser, "renamed")] == [f"{site.url}renamed"]
 
 
-async def test_what_happened_is_told_up_to_the_death_of_the_browser(browser: PlaywrightBrowser, site: Site) -> None:
+async def test_what_happened_is_reported_up_to_the_death_of_the_browser(browser: PlaywrightBrowser, site: Site) -> None:
     def dies(_: Handler) -> None:
         for one in processes_of_browser(browser):
             if is_browser(one, browser.folder):

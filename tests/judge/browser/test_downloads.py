@@ -38,7 +38,7 @@ def log_of(folder: Path, *lines: dict[str, Any]) -> DownloadLog:
     return log
 
 
-def ended(**changes: Any) -> dict[str, Any]:
+def end_of_download(**changes: Any) -> dict[str, Any]:
     known = {"guid": "1", "state": "complete", "size": 3, "sha256": "0" * 64, "file": "1"}
     return known | {"sender": {"navigation": True}, **NAVIGATED} | changes
 
@@ -62,21 +62,21 @@ def ended(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_the_sender_is_that_of_a_request_or_the_document(tmp_path: Path, facts: dict[str, Any], sender: str) -> None:
-    (one,) = log_of(tmp_path, {"step": 2}, BEGAN, ended(**facts)).take(OWN, with_open=False)
+    (one,) = log_of(tmp_path, {"step": 2}, BEGAN, end_of_download(**facts)).take(OWN, with_open=False)
     assert (one.sender, one.step, one.path) == (sender, 2, tmp_path / "1")
     assert one.type == "text/csv"
 
 
 def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Path) -> None:
-    lines = {"step": 1}, {"editor": True}, BEGAN, {"step": 2}, ended()
+    lines = {"step": 1}, {"editor": True}, BEGAN, {"step": 2}, end_of_download()
     (late,) = log_of(tmp_path, *lines).take(OWN, with_open=False)
     other = (
         {**BEGAN, "guid": "2"},
         {"step": 4},
         {"saves": True},
         {**BEGAN, "guid": "3"},
-        ended(guid="2"),
-        ended(guid="3"),
+        end_of_download(guid="2"),
+        end_of_download(guid="3"),
     )
     log = log_of(tmp_path, {"step": 3}, *other)
     _, clean, saved = log.take(OWN, with_open=False)
@@ -89,7 +89,7 @@ def test_a_download_that_has_not_ended_is_unfinished_once(tmp_path: Path) -> Non
     log = log_of(tmp_path, BEGAN, {"left_out": True})
     assert [each.state for each in log.take(OWN, with_open=False)] == ["left_out"]
     assert [(each.state, each.name) for each in log.take(OWN, with_open=True)] == [("unfinished", "a.csv")]
-    log_of(tmp_path, ended())
+    log_of(tmp_path, end_of_download())
     assert log.take(OWN, with_open=True) == ()
 
 

@@ -149,7 +149,7 @@ INSIDE = {
 }
 
 
-def written(name: str, script: str) -> str:
+def write_page(name: str, script: str) -> str:
     both = f"""<div class=card role=button tabindex=0 aria-label="Card {name}">{name}</div>
         <div class=lane role=region aria-label="Lane {name}"></div>"""
     inside = both + INSIDE[name] if name == "slider" else INSIDE.get(name, both)
@@ -157,7 +157,7 @@ def written(name: str, script: str) -> str:
         <script>part('{name}', ({{ say, card, lane, section }}) => {{ {script} }})</script>"""
 
 
-PAGE = STYLE + "".join(written(name, script) for name, script in SENSORS.items())
+PAGE = STYLE + "".join(write_page(name, script) for name, script in SENSORS.items())
 
 
 def action(page: Page, name: str) -> tuple[str, dict[str, Any]]:
@@ -176,7 +176,7 @@ def action(page: Page, name: str) -> tuple[str, dict[str, Any]]:
     return "browser_drag", refs | ({"hold_ms": 800} if name == "delay" else {})
 
 
-def said(page: Page) -> list[str]:
+def status_texts(page: Page) -> list[str]:
     snapshot = parse_snapshot(page.snapshot)
     (text,) = [snapshot.text_of(node) for node in snapshot.find("status")]
     return text.removeprefix("said:").split()
@@ -197,7 +197,7 @@ async def test_every_kind_of_component_notices_a_drag(browser: PlaywrightBrowser
             result = await browser.act(*action(page, name))
             assert result.ok, (name, result.text)
         after = await browser.observe()
-    assert said(after) == list(SENSORS)
+    assert status_texts(after) == list(SENSORS)
     assert after.notice is None
 
 
@@ -216,14 +216,14 @@ async def test_a_drag_that_changes_nothing_is_noticed(browser: PlaywrightBrowser
                 },
             ),
         }
-        found = {}
+        results = {}
         for name, (tool, params) in attempts.items():
             # So that the focus has moved before.
             await browser.act("browser_click", {"target": params.get("target", params.get("startTarget"))})
             await browser.observe()
             await browser.act(tool, params)
-            seen = await browser.observe()
-            found[name] = (seen.notice and seen.notice.code, said(seen))
-        assert found == dict.fromkeys(attempts, ("nothing_changed", []))
+            observation = await browser.observe()
+            results[name] = (observation.notice and observation.notice.code, status_texts(observation))
+        assert results == dict.fromkeys(attempts, ("nothing_changed", []))
         await browser.act("browser_click", {"target": ref_of(page.snapshot, '"Card press"')})
         assert (await browser.observe()).notice is None

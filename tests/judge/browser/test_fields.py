@@ -33,20 +33,20 @@ CODE = "def add(a, b):\n    return a + b\n\nprint(add(1, 2))"
 LINES = [line for line in CODE.split("\n") if line]
 
 
-def drawn(lines: list[str], numbers: bool = False) -> str:
+def editor(lines: list[str], numbers: bool = False) -> str:
     """The lines as an editor draws them, below an element."""
-    shown = [f'    - generic [ref=e{number + 20}]: "{line}"' for number, line in enumerate(lines)]
-    return "\n".join(f"    - text: {at}\n{line}" if numbers else line for at, line in enumerate(shown, 1))
+    items = [f'    - generic [ref=e{number + 20}]: "{line}"' for number, line in enumerate(lines)]
+    return "\n".join(f"    - text: {at}\n{line}" if numbers else line for at, line in enumerate(items, 1))
 
 
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        (f'- textbox "Code" [ref=e1]:\n{drawn(LINES)}', 0),
-        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{drawn(LINES)}', 0),
-        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{drawn(LINES, numbers=True)}', 0),
-        (f'- textbox "Code" [ref=e1]:\n{drawn(LINES[:-1])}', 1),
-        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{drawn(LINES[:-1])}', 1),
+        (f'- textbox "Code" [ref=e1]:\n{editor(LINES)}', 0),
+        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{editor(LINES)}', 0),
+        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{editor(LINES, numbers=True)}', 0),
+        (f'- textbox "Code" [ref=e1]:\n{editor(LINES[:-1])}', 1),
+        (f'- generic [ref=e9]:\n  - textbox "Code" [ref=e1]\n  - generic [ref=e10]:\n{editor(LINES[:-1])}', 1),
         ('- textbox "Code" [ref=e1]', 1),
     ],
     ids=["inside", "beside", "with numbers", "cut inside", "cut beside", "dropped"],
@@ -63,7 +63,7 @@ def test_a_text_that_the_page_had_before_is_not_what_a_field_drew() -> None:
 
 def test_an_editor_may_draw_only_a_part_of_a_long_text() -> None:
     lines = [f"line number {number} of many" for number in range(300)]
-    part = "- textbox [ref=e1]:\n" + drawn(lines[:40])
+    part = "- textbox [ref=e1]:\n" + editor(lines[:40])
     assert count_differing(part, {"e1": "\n".join(lines)}) == 0
-    beside = "- textbox [ref=e1]\n- generic [ref=e2]:\n" + drawn(lines[:40])
+    beside = "- textbox [ref=e1]\n- generic [ref=e2]:\n" + editor(lines[:40])
     assert count_differing(beside, {"e1": "\n".join(lines)}) == 0

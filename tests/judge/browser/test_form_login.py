@@ -52,12 +52,12 @@ def logs_in(request: WireRequest) -> WireAnswer:
 
 async def test_an_archive_may_answer_a_log_in_over_tls() -> None:
     interceptor = Answering(logs_in)
-    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
-    state = await log_in([asked], Settings.from_environ(), interceptor=interceptor)
+    shop_account = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    state = await log_in([shop_account], Settings.from_environ(), interceptor=interceptor)
     assert [(cookie["name"], cookie["value"]) for cookie in state["cookies"]] == [("session", "recorded")]
-    assert set(interceptor.given) == {None}
-    (sent,) = [each.body for each in interceptor.requests if each.method == "POST"]
-    assert parse_qs(sent.decode()) == {"user": [USER], "key": [PASSWORD]}
+    assert set(interceptor.upstreams) == {None}
+    (requests,) = [each.body for each in interceptor.requests if each.method == "POST"]
+    assert parse_qs(requests.decode()) == {"user": [USER], "key": [PASSWORD]}
 
 
 MODES = {
@@ -72,15 +72,17 @@ async def test_a_log_in_uses_the_browser_of_attempts(mode: str) -> None:
     config = MODES[mode]
     settings = Settings.from_environ({name: value for name, value in os.environ.items() if name != "DISPLAY"})
     try:
-        made = BrowserSettings.from_config(config, settings)
+        browser_settings = BrowserSettings.from_config(config, settings)
     except ConfigError as error:
         pytest.skip(error.message)
-    assert made.mode == mode
+    assert browser_settings.mode == mode
     interceptor = Answering(logs_in)
-    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
-    state = await log_in([asked], settings, config=config, interceptor=interceptor)
+    shop_account = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    state = await log_in([shop_account], settings, config=config, interceptor=interceptor)
     assert [cookie["value"] for cookie in state["cookies"]] == ["recorded"]
-    agents = {value for sent in interceptor.requests for name, value in sent.headers if name.lower() == "user-agent"}
+    agents = {
+        value for headers in interceptor.requests for name, value in headers.headers if name.lower() == "user-agent"
+    }
     assert [("Headless" in agent) for agent in agents] == [config.browser == "headless"]
 
 
@@ -112,8 +114,8 @@ async def test_a_log_in_says_what_its_browser_lacks(
 
 def test_the_browser_gets_no_keys() -> None:
     settings = Settings.from_environ({"OPENAI_API_KEY": "sk-1", "WABE_AUTH_TOKEN": "secret", "HOME": "/home/x"})
-    found = FoundBrowser(path=Path("/chromium"), source="", sandbox=True, sandbox_reason="")
-    assert launch_options(found, settings, is_headed=False)["env"] == {"HOME": "/home/x"}
+    browser = FoundBrowser(path=Path("/chromium"), source="", sandbox=True, sandbox_reason="")
+    assert launch_options(browser, settings, is_headed=False)["env"] == {"HOME": "/home/x"}
 
 
 async def test_a_log_in_on_an_archive_has_the_clock_of_its_recording() -> None:
@@ -124,9 +126,9 @@ async def test_a_log_in_on_an_archive_has_the_clock_of_its_recording() -> None:
         return answer(f"<p>Hello</p>{late}</script>") if request.method == "POST" else logs_in(request)
 
     began = datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
-    asked = Account("shop", "https://shop.example/login", USER, PASSWORD)
+    shop_account = Account("shop", "https://shop.example/login", USER, PASSWORD)
     clock_ms = round(began.timestamp() * 1000)
-    state = await log_in([asked], Settings.from_environ(), interceptor=Answering(answers), clock_ms=clock_ms)
+    state = await log_in([shop_account], Settings.from_environ(), interceptor=Answering(answers), clock_ms=clock_ms)
     (week,) = [cookie["value"] for cookie in state["cookies"] if cookie["name"] == "week"]
     assert week.startswith("2021-02-25T05:06")
 

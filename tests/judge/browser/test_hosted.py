@@ -18,18 +18,18 @@ URL = "wss://browsers.example:8443/session/{task_id}?token=hunter22"
 
 
 def hosted(url: str = URL) -> HostedBrowser:
-    found = HostedBrowser.of(RunConfig(cdp_url=url))
-    assert found is not None
-    return found
+    result = HostedBrowser.of(RunConfig(cdp_url=url))
+    assert result is not None
+    return result
 
 
 def test_of_the_address_only_its_scheme_host_and_port_are_recorded_or_shown() -> None:
     config = RunConfig(cdp_url="wss://key-1234:hunter22@browsers.example:8443/?token=hunter22")
     assert config.recorded()["cdp_url"] == "wss://browsers.example:8443"
     settings = BrowserSettings.from_config(config, Settings.from_environ())
-    for shown in (repr(config), str(config.recorded()), repr(HostedBrowser.of(config)), repr(settings)):
-        assert "hunter22" not in shown
-        assert "key-1234" not in shown
+    for text in (repr(config), str(config.recorded()), repr(HostedBrowser.of(config)), repr(settings)):
+        assert "hunter22" not in text
+        assert "key-1234" not in text
 
 
 def test_that_there_is_no_guard_is_recorded() -> None:
@@ -104,7 +104,7 @@ def test_a_setting_that_a_hosted_browser_cannot_have_is_refused_by_its_name(key:
     assert "hunter22" not in str(raised.value).split("input_value")[0]
 
 
-def test_private_addresses_without_a_hosted_browser_are_no_setting() -> None:
+def test_private_addresses_without_a_hosted_browser_are_not_a_setting() -> None:
     with pytest.raises(ValueError, match="there is no cdp_url"):
         RunConfig(cdp_private=True)
 

@@ -39,8 +39,18 @@ SERVICE = """oninstall = event => event.waitUntil((async () => {
     onactivate = event => event.waitUntil(clients.claim())"""
 TEXTS = {"/fetched": "text", "/of-worker": "done", "/of-service": "kept", "/late": "late"}
 SCRIPTS = {"/worker.js": WORKER, "/service.js": SERVICE}
-ASKED = {"/", "/events", "/fails", "/fetched", "/of-service", "/of-worker", "/service.js", "/socket", "/worker.js"}
-SAID = ("fetched text", "worker done", "socket HELLO", "event 1", "failed")
+EXPECTED_PATHS = {
+    "/",
+    "/events",
+    "/fails",
+    "/fetched",
+    "/of-service",
+    "/of-worker",
+    "/service.js",
+    "/socket",
+    "/worker.js",
+}
+EXPECTED_TEXTS = ("fetched text", "worker done", "socket HELLO", "event 1", "failed")
 POLICY = NetworkPolicy.for_websites(["https://shop.example/"])
 
 
@@ -115,11 +125,11 @@ async def test_every_kind_of_request_is_answered_without_a_connection(monkeypatc
         for url in ("https://shop.example/", "http://127.0.0.1:9100/"):
             interceptor = Answering(answers)
             snapshot = await said_on(pool, interceptor, url)
-            assert [said for said in (*SAID, "fetched late") if said not in snapshot] == []
+            assert [messages for messages in (*EXPECTED_TEXTS, "fetched late") if messages not in snapshot] == []
             paths = {path_of(each) for each in interceptor.requests}
-            assert paths - {"/favicon.ico"} == {*ASKED, "/late"}
+            assert paths - {"/favicon.ico"} == {*EXPECTED_PATHS, "/late"}
             assert {each.step for each in interceptor.requests if path_of(each) == "/late"} == {1}
-            assert {each.step for each in interceptor.requests if path_of(each) in ASKED} == {0}
+            assert {each.step for each in interceptor.requests if path_of(each) in EXPECTED_PATHS} == {0}
             assert [path_of(each) for each in interceptor.requests].count("/fails") == 1
 
 
@@ -131,8 +141,8 @@ async def test_every_kind_of_request_is_passed_on_over_tls(tmp_path: Path, monke
             interceptor = PassingOn()
             with hostile_site(SITE, certificate=pem) as site:
                 snapshot = await said_on(pool, interceptor, site.url)
-            assert [said for said in (*SAID, "fetched late") if said not in snapshot] == []
-            assert {path_of(each) for each in interceptor.requests} - {"/favicon.ico"} == {*ASKED, "/late"}
+            assert [messages for messages in (*EXPECTED_TEXTS, "fetched late") if messages not in snapshot] == []
+            assert {path_of(each) for each in interceptor.requests} - {"/favicon.ico"} == {*EXPECTED_PATHS, "/late"}
             assert b"hello" in [getattr(each, "data", b"") for each in interceptor.messages]
 
 

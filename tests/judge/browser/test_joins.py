@@ -66,23 +66,23 @@ async def observed(url: str) -> Page:
 
 async def test_pieces_are_one_word_where_the_browser_draws_one(site: Site) -> None:
     page = parse_snapshot((await observed(site.url)).snapshot)
-    found = [page.name_of(node) for node in page.find("listitem")]
-    assert dict(zip(NAMES, found, strict=True)) == NAMES
+    results = [page.name_of(node) for node in page.find("listitem")]
+    assert dict(zip(NAMES, results, strict=True)) == NAMES
 
 
 @pytest.mark.parametrize(("path", "text"), [("shadow", "abc"), ("frame", "ab")])
 async def test_shadow_trees_and_frames_are_read_as_they_are_drawn(
     tmp_path: Path, site: Site, path: str, text: str
 ) -> None:
-    seen = await observed(f"{site.url}{path}")
-    step = RecordedStep(path=seen.url, snapshot=seen.snapshot)
+    names = await observed(f"{site.url}{path}")
+    step = RecordedStep(path=names.url, snapshot=names.snapshot)
     check = {"kind": "text", "contains": text}
     assert evaluate_check(tmp_path, check, [step], website=site.url).passed is True
 
 
 async def test_what_an_editor_separates_is_not_joined_without_it(tmp_path: Path, site: Site) -> None:
-    seen = await observed(f"{site.url}editor")
-    step = RecordedStep(path=seen.url, snapshot=seen.snapshot)
+    names = await observed(f"{site.url}editor")
+    step = RecordedStep(path=names.url, snapshot=names.snapshot)
     for text, editable, passed in (("a b", False, True), ("ab", False, False), ("atypedb", True, True)):
         check = {"kind": "text", "contains": text, "editable": editable}
         folder = tmp_path / text.replace(" ", "_")
@@ -90,7 +90,7 @@ async def test_what_an_editor_separates_is_not_joined_without_it(tmp_path: Path,
 
 
 async def test_participants_do_not_see_what_is_one_word(site: Site) -> None:
-    seen = await observed(site.url)
-    assert "[joined" in seen.snapshot
-    assert "[joined" not in as_shown(seen.snapshot)
-    assert "[joined" not in as_shown(seen.snapshot, boxes=True)
+    names = await observed(site.url)
+    assert "[joined" in names.snapshot
+    assert "[joined" not in as_shown(names.snapshot)
+    assert "[joined" not in as_shown(names.snapshot, boxes=True)

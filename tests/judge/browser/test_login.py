@@ -56,11 +56,11 @@ def policy(*sites: Site) -> NetworkPolicy:
 async def the_first_page_has_the_cookies_and_the_local_storage(
     browser: PlaywrightBrowser, site: Site, settle: SettleMode
 ) -> None:
-    site.seen.clear()
+    site.paths.clear()
     await browser.open(f"{site.url}who", settle)
     page = await browser.observe()
     assert "session=cookie-1 token-1" in page.snapshot
-    assert [path for path in site.seen if path != "/favicon.ico"] == ["/who"]
+    assert [path for path in site.paths if path != "/favicon.ico"] == ["/who"]
     assert pages_of(browser.take_hops()) == [(f"{site.url}who", False)]
     assert (len(page.tabs), page.refused) == (1, ())
 

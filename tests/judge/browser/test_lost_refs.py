@@ -52,7 +52,7 @@ names = st.sampled_from(["Buy", "Sell", "", 'a "b"', "Casa: Mar"])
 pages = st.lists(st.tuples(st.sampled_from(["button", "link", "generic"]), names, names), min_size=1, max_size=8)
 
 
-def written(rows: Sequence[tuple[str, str, str]], first: int = 1) -> str:
+def list_snapshot(rows: Sequence[tuple[str, str, str]], first: int = 1) -> str:
     """Each row is an item with a text and an element in it; references count up from `first`."""
     lines = []
     for number, (role, name, text) in enumerate(rows):
@@ -67,9 +67,9 @@ def written(rows: Sequence[tuple[str, str, str]], first: int = 1) -> str:
 def test_in_a_page_rebuilt_as_it_was_every_element_is_found_at_its_own_place(
     rows: list[tuple[str, str, str]], first: int, data: Any
 ) -> None:
-    seen, now = parse_snapshot(written(rows)), parse_snapshot(written(rows, first))
-    node = data.draw(st.sampled_from(seen.nodes).filter(lambda node: node.ref is not None))
-    assert counterpart(seen, node.ref, now) == now.nodes[node.position].ref
+    before, now = parse_snapshot(list_snapshot(rows)), parse_snapshot(list_snapshot(rows, first))
+    node = data.draw(st.sampled_from(before.nodes).filter(lambda node: node.ref is not None))
+    assert counterpart(before, node.ref, now) == now.nodes[node.position].ref
 
 
 TICKER = """- table [ref=e{0}]:
@@ -89,8 +89,8 @@ TICKER = """- table [ref=e{0}]:
 
 @pytest.mark.parametrize("place", ["2", "4", "6", "8", "9", "0"])
 def test_an_element_whose_name_holds_a_live_value_is_found_by_its_row_or_its_link(place: str) -> None:
-    seen, now = parse_snapshot(TICKER.format(1, 27, 31)), parse_snapshot(TICKER.format(2, 57, "30.5"))
-    assert counterpart(seen, f"e1{place}", now) == f"e2{place}"
+    before, now = parse_snapshot(TICKER.format(1, 27, 31)), parse_snapshot(TICKER.format(2, 57, "30.5"))
+    assert counterpart(before, f"e1{place}", now) == f"e2{place}"
 
 
 @pytest.mark.parametrize(
@@ -117,16 +117,16 @@ def test_an_element_with_another_name_is_not_taken_for_it_where_nothing_else_ide
 def test_what_is_found_is_an_element_of_the_same_role_and_name_among_as_many(
     rows: list[tuple[str, str, str]], later: list[tuple[str, str, str]], data: Any
 ) -> None:
-    seen, now = parse_snapshot(written(rows)), parse_snapshot(written(later, 100))
-    node = data.draw(st.sampled_from(seen.nodes).filter(lambda node: node.ref is not None))
-    found = counterpart(seen, node.ref, now)
-    if found is None:
+    before, now = parse_snapshot(list_snapshot(rows)), parse_snapshot(list_snapshot(later, 100))
+    node = data.draw(st.sampled_from(before.nodes).filter(lambda node: node.ref is not None))
+    element = counterpart(before, node.ref, now)
+    if element is None:
         return
-    other = now.by_ref(found)
+    other = now.by_ref(element)
     assert other is not None
-    assert (other.role, now.name_of(other)) == (node.role, seen.name_of(node))
-    count = sum((each.role, seen.name_of(each)) == (node.role, seen.name_of(node)) for each in seen.nodes)
-    assert count == sum((each.role, now.name_of(each)) == (node.role, seen.name_of(node)) for each in now.nodes)
+    assert (other.role, now.name_of(other)) == (node.role, before.name_of(node))
+    count = sum((each.role, before.name_of(each)) == (node.role, before.name_of(node)) for each in before.nodes)
+    assert count == sum((each.role, now.name_of(each)) == (node.role, before.name_of(node)) for each in now.nodes)
 
 
 BUY = ("button", "Buy")
@@ -138,14 +138,14 @@ BESIDE = "- text: Arc\n- button [ref=e1]\n- text: Beam\n- button [ref=e2]"
     ("before", "ref", "after", "expected"),
     [
         # e4 is the second "Buy".
-        (written(SHOP), "e4", written(SHOP, 51), "e54"),
-        (written(SHOP), "e6", written([(*BUY, "Arc"), ("link", "Help", "new text")], 51), "e54"),
-        (written(SHOP), "e4", written([SHOP[1], SHOP[0], SHOP[2]], 51), None),
-        (written(SHOP), "e4", written([*SHOP, (*BUY, "Cone")], 51), None),
-        (written(SHOP), "e4", written([SHOP[1]], 51), None),
-        (written(SHOP), "e4", written([("link", "Buy", "Arc"), ("link", "Buy", "Beam")], 51), None),
-        (written(SHOP), "e99", written(SHOP, 51), None),
-        (written(SHOP), "e4", "", None),
+        (list_snapshot(SHOP), "e4", list_snapshot(SHOP, 51), "e54"),
+        (list_snapshot(SHOP), "e6", list_snapshot([(*BUY, "Arc"), ("link", "Help", "new text")], 51), "e54"),
+        (list_snapshot(SHOP), "e4", list_snapshot([SHOP[1], SHOP[0], SHOP[2]], 51), None),
+        (list_snapshot(SHOP), "e4", list_snapshot([*SHOP, (*BUY, "Cone")], 51), None),
+        (list_snapshot(SHOP), "e4", list_snapshot([SHOP[1]], 51), None),
+        (list_snapshot(SHOP), "e4", list_snapshot([("link", "Buy", "Arc"), ("link", "Buy", "Beam")], 51), None),
+        (list_snapshot(SHOP), "e99", list_snapshot(SHOP, 51), None),
+        (list_snapshot(SHOP), "e4", "", None),
         (BESIDE, "e2", BESIDE.replace("ref=e", "ref=e5"), "e52"),
         (BESIDE, "e2", "- text: Beam\n- button [ref=e51]\n- text: Arc\n- button [ref=e52]", None),
         (
@@ -185,7 +185,7 @@ class Server:
     def __init__(self, *answers: str, page: str = URL) -> None:
         self.answers = list(answers)
         self.rebuilt = 0
-        self.page = f"### Page\n- Page URL: {page}\n### Snapshot\n```yaml\n{written(SHOP, 51)}\n```"
+        self.page = f"### Page\n- Page URL: {page}\n### Snapshot\n```yaml\n{list_snapshot(SHOP, 51)}\n```"
         self.calls: list[dict[str, Any]] = []
 
     async def call(self, tool: str, params: dict[str, Any]) -> ToolResponse:
@@ -202,27 +202,29 @@ class Server:
     async def look(self) -> ToolResponse:
         return ToolResponse(ok=True, text=self.page)
 
-    async def asked(self, tool: str, *, limit_s: float = 60, **params: Any) -> tuple[ToolResponse, bool]:
-        seen = written(SHOP)
-        return await call_again(self.call, self.look, self.run, tool, params, seen=seen, url=URL, limit_s=limit_s)
+    async def call_again_here(self, tool: str, *, limit_s: float = 60, **params: Any) -> tuple[ToolResponse, bool]:
+        seen = list_snapshot(SHOP)
+        return await call_again(self.call, self.look, self.run, tool, params, old=seen, url=URL, limit_s=limit_s)
 
 
 async def test_an_action_is_repeated_with_a_locator_of_the_element_found_again() -> None:
     server = Server(GONE.format("e4"), "")
-    answer, is_found_again = await server.asked("browser_click", target="e4", button="right")
+    answer, is_found_again = await server.call_again_here("browser_click", target="e4", button="right")
     assert (answer.ok, is_found_again) == (True, True)
     assert server.calls[1:] == [{"target": "locator of e54", "button": "right"}]
 
 
 async def test_all_elements_of_a_drag_are_found_again() -> None:
     server = Server(GONE.format("e4"), "")
-    await server.asked("browser_drag", startTarget="e2", endTarget="e4")
+    await server.call_again_here("browser_drag", startTarget="e2", endTarget="e4")
     assert server.calls[1:] == [{"startTarget": "locator of e52", "endTarget": "locator of e54"}]
 
 
 async def test_all_fields_of_a_form_are_found_again_if_the_first_was_gone() -> None:
     server = Server(GONE.format("e2"), "")
-    await server.asked("browser_fill_form", fields=[{"target": "e2", "value": "a"}, {"target": "e4", "value": "b"}])
+    await server.call_again_here(
+        "browser_fill_form", fields=[{"target": "e2", "value": "a"}, {"target": "e4", "value": "b"}]
+    )
     assert [field["target"] for field in server.calls[1]["fields"]] == ["locator of e52", "locator of e54"]
 
 
@@ -240,14 +242,14 @@ async def test_all_fields_of_a_form_are_found_again_if_the_first_was_gone() -> N
 )
 async def test_an_action_that_may_have_begun_is_not_repeated(tool: str, params: dict[str, Any], text: str) -> None:
     server = Server(text)
-    answer, is_found_again = await server.asked(tool, **params)
+    answer, is_found_again = await server.call_again_here(tool, **params)
     assert (answer.text, is_found_again, len(server.calls)) == (text, False, 1)
 
 
 async def test_an_element_that_keeps_going_is_given_up_after_some_tries() -> None:
     missing = '### Error\nError: "locator of e54" does not match any elements.'
     server = Server(GONE.format("e4"), *[missing] * MAX_TRIES)
-    answer, _ = await server.asked("browser_click", target="e4")
+    answer, _ = await server.call_again_here("browser_click", target="e4")
     assert (answer.text, len(server.calls)) == (missing, 1 + MAX_TRIES)
 
 
@@ -257,13 +259,13 @@ async def test_an_element_that_is_rebuilt_before_it_is_found_is_looked_for_until
 ) -> None:
     server = Server(GONE.format("e4"), "")
     server.rebuilt = 10 * MAX_TRIES
-    answer, is_found_again = await server.asked("browser_click", target="e4", limit_s=limit_s)
+    answer, is_found_again = await server.call_again_here("browser_click", target="e4", limit_s=limit_s)
     assert (answer.ok, is_found_again, server.rebuilt == 0) == (is_found, is_found, is_found)
 
 
 async def test_an_element_of_the_same_name_on_another_page_is_left_alone() -> None:
     server = Server(GONE.format("e4"), page="http://a.test/other")
-    answer, is_found_again = await server.asked("browser_click", target="e4")
+    answer, is_found_again = await server.call_again_here("browser_click", target="e4")
     assert (answer.ok, is_found_again, len(server.calls)) == (False, False, 1)
 
 
@@ -277,8 +279,8 @@ async def once_rebuilt(browser: PlaywrightBrowser, url: str) -> Page:
 
 async def said_by(browser: PlaywrightBrowser, page: Page) -> str:
     """What was bought, without looking at the page, which would wait for it."""
-    (read,) = await browser.probe(page, ["document.querySelector('#said').textContent"])
-    return str(read.value)
+    (value,) = await browser.probe(page, ["document.querySelector('#said').textContent"])
+    return str(value.value)
 
 
 @pytest.mark.e2e
@@ -286,14 +288,16 @@ async def test_every_action_reaches_a_page_that_is_rebuilt_several_times_a_secon
     with hostile_site({"/": REBUILT, "/form": FORM}) as site:
         # Longer than the page is rebuilt.
         async with a_browser(action_timeout_s=20) as browser:
-            seen = (await once_rebuilt(browser, site.url)).snapshot
-            buy = [line.partition("[ref=")[2].partition("]")[0] for line in seen.splitlines() if 'button "Buy"' in line]
+            snapshot = (await once_rebuilt(browser, site.url)).snapshot
+            buy = [
+                line.partition("[ref=")[2].partition("]")[0] for line in snapshot.splitlines() if 'button "Buy"' in line
+            ]
             results = []
             for tool, params in (
                 ("browser_click", {"target": buy[1], "element": "the second"}),
                 ("browser_drag", {"startTarget": buy[0], "endTarget": buy[2]}),
                 ("browser_scroll", {"direction": "down", "amount": 10, "target": buy[0]}),
-                ("browser_click", {"target": ref_of(seen, "link [ref")}),
+                ("browser_click", {"target": ref_of(snapshot, "link [ref")}),
             ):
                 # Until it is being rebuilt again.
                 await browser.act("browser_wait_for", {"time": 0.1})
@@ -310,10 +314,15 @@ async def test_every_action_reaches_a_page_that_is_rebuilt_several_times_a_secon
                 assert await said_by(browser, page) == "nothing"
             with subtests.test("a form that was rebuilt is filled"):
                 await browser.open(f"{site.url}form")
-                seen = (await browser.observe()).snapshot
-                await browser.act("browser_click", {"target": ref_of(seen, "Rebuild")})
+                snapshot = (await browser.observe()).snapshot
+                await browser.act("browser_click", {"target": ref_of(snapshot, "Rebuild")})
                 fields = [
-                    {"target": ref_of(seen, f'textbox "{name}"'), "name": "", "type": "textbox", "value": f"{name} it"}
+                    {
+                        "target": ref_of(snapshot, f'textbox "{name}"'),
+                        "name": "",
+                        "type": "textbox",
+                        "value": f"{name} it",
+                    }
                     for name in ("From", "To")
                 ]
                 result = await browser.act("browser_fill_form", {"fields": fields})
@@ -329,5 +338,5 @@ async def test_in_a_list_that_is_rebuilt_all_the_time_nothing_else_is_clicked() 
             page = await once_rebuilt(browser, f"{site.url}?hectic")
             first = ref_of(page.snapshot, 'button "Buy"')
             results = [await browser.act("browser_click", {"target": first}) for _ in range(3)]
-            said = await said_by(browser, page)
-    assert re.findall(r"bought (\w+)", said) == ["Arc"] * sum(result.ok for result in results)
+            text = await said_by(browser, page)
+    assert re.findall(r"bought (\w+)", text) == ["Arc"] * sum(result.ok for result in results)

@@ -172,8 +172,8 @@ async def test_a_control_that_is_drawn_elsewhere_is_used_by_its_reference(
         }
         after = (await browser.observe()).snapshot
     assert {name: result.text for name, result in results.items() if not result.ok} == {}
-    said = next(line for line in after.splitlines() if "- status" in line).partition("said: ")[2].strip('"')
-    assert said.split() == list(WAYS)
+    text = next(line for line in after.splitlines() if "- status" in line).partition("said: ")[2].strip('"')
+    assert text.split() == list(WAYS)
     used = {node.name for node in parse_snapshot(after).nodes if node.states.get("checked") == "true"}
     assert {"Clipped", "Untouchable", "Segment", "Far", "Unrendered", "Invisible", "Shadow", "Framed"} <= used
     without = [node.name for node in parse_snapshot(after).nodes if node.name and node.box and node.ref is None]
@@ -186,22 +186,22 @@ async def test_a_point_on_what_is_drawn_for_a_control_names_that_control(browser
     with hostile_site({"/": STYLE + "".join(WAYS[name][0] for name in names), "/map.svg": map_image}) as site:
         await browser.open(site.url, "page-time")
         page = parse_snapshot((await browser.observe()).snapshot)
-        found = []
+        results = []
         for role, name in (("radio", "Segment"), ("link", "Rect"), ("link", "Circle")):
             node = next(node for node in page.find(role) if node.name == name)
             x, y = middle_of(page, node.ref or "")
             result = await browser.act("browser_mouse_click_xy", {"x": x, "y": y})
             at = element_at(page, (x, y), result.hit[0] if result.hit else None)
-            found.append(at is not None and at.name == name)
-    assert found == [True, True, True]
+            results.append(at is not None and at.name == name)
+    assert results == [True, True, True]
 
 
 async def test_a_form_with_hidden_switches_is_filled(browser: PlaywrightBrowser) -> None:
     with hostile_site({"/": STYLE + WAYS["invisible"][0] + WAYS["segment"][0]}) as site:
         await browser.open(site.url, "page-time")
-        seen = (await browser.observe()).snapshot
+        snapshot = (await browser.observe()).snapshot
         fields = [
-            {"target": ref_of(seen, f'{role} "{name}"'), "name": name, "type": role, "value": "true"}
+            {"target": ref_of(snapshot, f'{role} "{name}"'), "name": name, "type": role, "value": "true"}
             for role, name in (("checkbox", "Invisible"), ("radio", "Segment"))
         ]
         assert (await browser.act("browser_fill_form", {"fields": fields})).ok
@@ -213,9 +213,9 @@ async def test_nothing_is_clicked_through_a_dialog() -> None:
     with hostile_site({"/": COVERED}) as site:
         async with a_browser(action_timeout_s=1) as browser:
             await browser.open(site.url, "page-time")
-            seen = (await browser.observe()).snapshot
+            snapshot = (await browser.observe()).snapshot
             results = [
-                await browser.act("browser_click", {"target": ref_of(seen, element)})
+                await browser.act("browser_click", {"target": ref_of(snapshot, element)})
                 for element in ('button "Below"', 'heading "Title"')
             ]
             assert [result.ok for result in results] == [False, False]
@@ -232,9 +232,9 @@ async def test_what_moves_all_the_time_is_clicked_where_it_is(
 ) -> None:
     with hostile_site({"/": MOVING}) as site:
         await browser.open(site.url, settle)
-        seen = (await browser.observe()).snapshot
+        snapshot = (await browser.observe()).snapshot
         for name in names:
-            result = await browser.act("browser_click", {"target": ref_of(seen, f'button "{name}"')})
+            result = await browser.act("browser_click", {"target": ref_of(snapshot, f'button "{name}"')})
             assert result.ok, result.text
         after = (await browser.observe()).snapshot
     assert " ".join(["said:", *names]).lower() in after

@@ -61,9 +61,9 @@ def pids(browser: PlaywrightBrowser, which: Any) -> list[int]:
     return [process.pid for process in processes_of_browser(browser) if which(process)]
 
 
-def kill(found: list[int]) -> None:
-    assert found
-    for pid in found:
+def kill(process_ids: list[int]) -> None:
+    assert process_ids
+    for pid in process_ids:
         # A tab that was replaced may end by itself.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -125,13 +125,18 @@ async def a_dialog_is_shown_cannot_forge_the_address_and_can_be_answered(browser
         ("confirm: Sure?", {"accept": False}, "confirm false"),
         ("prompt: Name?", {"accept": True, "promptText": "Ada"}, "prompt Ada"),
     )
-    for dialog, answer, said in answers:
-        held = await click(browser, page, f'button "{dialog.partition(":")[0]}"')
-        assert (held.dialog, held.url, held.snapshot, held.screenshot) == (dialog, site, "", None)
+    for dialog, answer, text in answers:
+        click_result = await click(browser, page, f'button "{dialog.partition(":")[0]}"')
+        assert (click_result.dialog, click_result.url, click_result.snapshot, click_result.screenshot) == (
+            dialog,
+            site,
+            "",
+            None,
+        )
         assert (await browser.act("browser_handle_dialog", answer)).ok
         page = await browser.observe()
         assert page.dialog is None
-        assert re.search(rf"status \[ref=.*: {said}$", page.snapshot, re.MULTILINE), said
+        assert re.search(rf"status \[ref=.*: {text}$", page.snapshot, re.MULTILINE), text
 
 
 async def scrolling_shows_what_is_below(browser: PlaywrightBrowser, site: str) -> None:
@@ -169,12 +174,17 @@ async def a_page_cannot_forge_its_address_or_cut_its_snapshot(browser: Playwrigh
 async def downloads_are_taken_and_named_and_file_choosers_closed(browser: PlaywrightBrowser, site: str) -> None:
     page = await opened(browser, f"{site}files")
     result = await browser.act("browser_click", {"target": ref_of(page.snapshot, 'link "download"')})
-    (taken,) = browser.take_downloads(with_open=False)
+    (download,) = browser.take_downloads(with_open=False)
     page = await click(browser, await browser.observe(), 'button "upload"')
     assert result.downloads == ("x.bin",)
-    assert (taken.name, taken.state, taken.size, taken.sender) == ("x.bin", "complete", 300_000, site.rstrip("/"))
-    assert taken.path is not None
-    assert taken.path.read_bytes() == b"x" * 300_000
+    assert (download.name, download.state, download.size, download.sender) == (
+        "x.bin",
+        "complete",
+        300_000,
+        site.rstrip("/"),
+    )
+    assert download.path is not None
+    assert download.path.read_bytes() == b"x" * 300_000
     assert 'button "upload"' in page.snapshot
     # A page's name of a file is never that of one here.
     assert [path for path in browser.folder.parent.rglob("*") if path.suffix in (".bin", ".csv")] == []
@@ -224,8 +234,8 @@ async def an_error_reveals_no_path_of_this_machine_and_has_no_colours(browser: P
 
 
 async def no_key_reaches_the_browser(browser: PlaywrightBrowser, site: str) -> None:
-    found = pids(browser, lambda process: " --type=" not in process.command)
-    environments = [environment_of(pid) for pid in found]
+    process_ids = pids(browser, lambda process: " --type=" not in process.command)
+    environments = [environment_of(pid) for pid in process_ids]
     assert len(environments) > 1
     assert not any(A_KEY.encode() in words for words in environments)
 
@@ -350,9 +360,9 @@ async def test_a_server_killed_during_an_action_is_a_fault_and_its_browser_ends(
 
 async def test_a_server_killed_while_it_starts_is_a_fault(browser_files: Path) -> None:
     async def kill_as_it_appears() -> None:
-        while not (found := [p.pid for p in list_processes() if f"--output-dir {browser_files}" in p.command]):
+        while not (results := [p.pid for p in list_processes() if f"--output-dir {browser_files}" in p.command]):
             await asyncio.sleep(0)
-        kill(found)
+        kill(results)
 
     killer = asyncio.create_task(kill_as_it_appears())
     with pytest.raises(BrowserFault, match=r"did not start|server is gone"):
@@ -366,9 +376,9 @@ async def test_a_program_that_is_not_a_browser_is_a_fault(tmp_path: Path) -> Non
     program = tmp_path / "no-browser"
     program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
     program.chmod(0o755)
-    found = FoundBrowser(path=program, source="test", sandbox=False, sandbox_reason="test")
+    browser = FoundBrowser(path=program, source="test", sandbox=False, sandbox_reason="test")
     with pytest.raises(BrowserFault, match=r"(?s)did not start: .*no display.*exitCode=3"):
-        async with a_browser(found):
+        async with a_browser(browser):
             pytest.fail("it came up")
 
 

@@ -88,8 +88,8 @@ class Connected(PlaywrightBrowser):
     """A browser whose server is such a client."""
 
     def __init__(self, folder: Path, *, delay_s: float = 0.0, call_timeout_s: float = 60.0, **answers: Any) -> None:
-        found = FoundBrowser(path=folder, source="test", sandbox=True, sandbox_reason="test")
-        settings = BrowserSettings(found=found, config=RunConfig())
+        browser = FoundBrowser(path=folder, source="test", sandbox=True, sandbox_reason="test")
+        settings = BrowserSettings(found=browser, config=RunConfig())
         config = settings.config.model_copy(update={"call_timeout_s": call_timeout_s})
         server = McpServer(settings.model_copy(update={"config": config}), folder)
         self.client = Client(answers, delay_s)
@@ -185,8 +185,8 @@ async def test_a_page_whose_status_is_crashed_is_an_empty_tab_at_the_next_look(
     )
     browser.server.watch()
     await browser.open(SITE)
-    seen = await browser.observe()
-    assert (seen.url, seen.notice) == ("about:blank", Notice(code="tab_crashed"))
+    observation = await browser.observe()
+    assert (observation.url, observation.notice) == ("about:blank", Notice(code="tab_crashed"))
 
 
 async def test_a_screenshot_that_is_not_base64_is_a_fault(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ async def test_a_page_that_moves_on_during_a_snapshot_is_observed_again(tmp_path
 
 
 async def test_a_page_that_goes_to_another_site_while_it_is_recorded_is_observed_again(tmp_path: Path) -> None:
-    shown = [page(SITE), page("http://b.example/")]
-    browser = Connected(tmp_path, browser_snapshot=shown)
+    items = [page(SITE), page("http://b.example/")]
+    browser = Connected(tmp_path, browser_snapshot=items)
     browser.client.beside = [beside(origins=2), beside(origins=1)]
     assert (await browser.observe()).url == "http://b.example/"
 
@@ -215,9 +215,9 @@ LATE = answer("### Error\nTimeoutError: browserBackend.callTool: Timeout 5000ms 
 async def test_a_page_whose_screenshot_times_out_twice_is_observed_without_one(tmp_path: Path) -> None:
     browser = Connected(tmp_path, browser_snapshot=[page(), page()])
     browser.client.beside = [beside(image=None), beside(image=None)]
-    seen = await browser.observe()
-    assert (seen.url, seen.snapshot, seen.screenshot) == (SITE, "- text: x", None)
-    assert seen.notice == Notice(code="no_screenshot")
+    observation = await browser.observe()
+    assert (observation.url, observation.snapshot, observation.screenshot) == (SITE, "- text: x", None)
+    assert observation.notice == Notice(code="no_screenshot")
 
 
 NOTHING = {"url": SITE, "title": "Odd", "image": None}
@@ -230,9 +230,9 @@ async def test_a_page_whose_snapshot_times_out_is_observed_without_one(tmp_path:
         browser_snapshot=[LATE],
         browser_tabs=[answer(f"### Result\n- 0: (current) [Odd]({SITE})")],
     )
-    seen = await browser.observe()
-    assert (seen.url, seen.title, seen.snapshot) == (SITE, "Odd", "")
-    assert seen.notice == Notice(code="no_snapshot")
+    observation = await browser.observe()
+    assert (observation.url, observation.title, observation.snapshot) == (SITE, "Odd", "")
+    assert observation.notice == Notice(code="no_snapshot")
 
 
 async def test_a_document_without_a_body_is_not_asked_for_a_snapshot(tmp_path: Path) -> None:
@@ -243,9 +243,9 @@ async def test_a_document_without_a_body_is_not_asked_for_a_snapshot(tmp_path: P
         browser_run_code_unsafe=[drawing, own({**NOTHING, "image": picture})],
         browser_tabs=[answer(f"### Result\n- 0: (current) [Odd]({SITE})")],
     )
-    seen = await browser.observe()
-    assert (seen.snapshot, seen.screenshot) == ("", b"\xff\xd8")
-    assert seen.notice == Notice(code="cannot_be_shown", kind="svg")
+    observation = await browser.observe()
+    assert (observation.snapshot, observation.screenshot) == ("", b"\xff\xd8")
+    assert observation.notice == Notice(code="cannot_be_shown", kind="svg")
 
 
 async def test_a_page_that_never_answers_is_replaced_by_an_empty_tab(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ async def test_a_page_that_never_answers_is_replaced_by_an_empty_tab(tmp_path: P
         browser_tabs=[answer()],
         browser_snapshot=[page("about:blank")],
     )
-    seen = await browser.observe()
-    assert (seen.url, seen.notice) == ("about:blank", Notice(code="tab_busy"))
+    observation = await browser.observe()
+    assert (observation.url, observation.notice) == ("about:blank", Notice(code="tab_busy"))
     assert ("browser_tabs", {"action": "select", "index": 1}) in browser.client.calls
 
 

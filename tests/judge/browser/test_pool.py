@@ -98,7 +98,7 @@ def files_of(browser: PlaywrightBrowser) -> set[str]:
     return {path.name for path in browser.folder.iterdir() if path.is_file()}
 
 
-async def said(browser: PlaywrightBrowser, url: str) -> str:
+async def text_at(browser: PlaywrightBrowser, url: str) -> str:
     """What the page at `url` says once its script is done."""
     await browser.open(url)
     await browser.act("browser_wait_for", {"textGone": "wait"})
@@ -109,24 +109,24 @@ async def leave_everything(browser: PlaywrightBrowser, site: Site) -> None:
     """Whatever pages, their site and a log-in can leave behind."""
     for _ in range(2):
         await browser.open(f"{site.url}with-script", "page-time")
-    assert site.seen.count("/cached.js") == 1
-    await said(browser, f"{site.url}leave")
-    assert await said(browser, f"{site.url}find") == ", ".join(LEAVES)
+    assert site.paths.count("/cached.js") == 1
+    await text_at(browser, f"{site.url}leave")
+    assert await text_at(browser, f"{site.url}find") == ", ".join(LEAVES)
     await browser.open(f"{site.url.replace('://', '://ada:secret@')}private")
     await browser.open(f"{site.url}private")
     assert (await browser.observe()).title == "Inside"
     await browser._server.call("browser_run_code_unsafe", {"code": GRANT})
-    assert await said(browser, f"{site.url}geolocation") == "granted"
+    assert await text_at(browser, f"{site.url}geolocation") == "granted"
 
 
-async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, ended: threading.Event) -> None:
-    """A download, a refusal and a dialog that nobody has been told of, and a connection until `ended`."""
-    asked = threading.Event()
+async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, end: threading.Event) -> None:
+    """A download, a refusal and a dialog that nobody has been told of, and a connection until `end`."""
+    is_requested = threading.Event()
 
     def endless(handler: Handler) -> None:
-        asked.set()
+        is_requested.set()
         handler.rfile.read(1)  # until the browser hangs up
-        ended.set()
+        end.set()
 
     site.pages["/endless"] = endless
     await browser.open(f"{site.url}files")
@@ -135,21 +135,21 @@ async def leave_unread(browser: PlaywrightBrowser, site: Site, foreign: Site, en
     assert '"downloads":["file.html"]' in settled.text, "it is this task's, and this test does not take it"
     await browser.open(foreign.url)
     await browser.open(f"{site.url}asking")
-    assert await asyncio.to_thread(asked.wait, 60)
+    assert await asyncio.to_thread(is_requested.wait, 60)
     await browser._server.call("browser_click", {"target": "button"})
 
 
 async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests, site: Site) -> None:
-    ended = threading.Event()
+    is_over = threading.Event()
     with hostile_site() as former, hostile_site() as other:
         async with browser_pool(browser_settings()) as pool:
             async with pool.browser(policy(site, former)) as browser:
                 first, files = pid(browser), files_of(browser)
                 await leave_everything(browser, site)
-                await leave_unread(browser, site, other, ended)
+                await leave_unread(browser, site, other, is_over)
                 assert files_of(browser) > files
             with subtests.test("connections"):
-                assert await asyncio.to_thread(ended.wait, 60)
+                assert await asyncio.to_thread(is_over.wait, 60)
             async with pool.browser(policy(site, other)) as browser:
                 traffic = browser.traffic()
                 assert traffic is not None
@@ -161,17 +161,17 @@ async def test_nothing_of_a_task_reaches_the_next_one(subtests: pytest.Subtests,
                 with subtests.test("what the network policy allowed"):
                     await browser.open(former.url)
                     assert (await browser.observe()).refused != ()
-                    assert former.seen == []
+                    assert former.paths == []
                 with subtests.test("storage"):
-                    assert await said(browser, f"{site.url}find") == "nothing"
+                    assert await text_at(browser, f"{site.url}find") == "nothing"
                 with subtests.test("permissions"):
-                    assert await said(browser, f"{site.url}geolocation") == "denied"
+                    assert await text_at(browser, f"{site.url}geolocation") == "denied"
                 with subtests.test("a log-in to a server"):
                     await browser.open(f"{site.url}private")
                     assert (await browser.observe()).title == "Outside"
                 with subtests.test("the HTTP cache"):
                     await browser.open(f"{site.url}with-script")
-                    assert site.seen.count("/cached.js") == 2
+                    assert site.paths.count("/cached.js") == 2
             with subtests.test("tasks at the same time have browsers of their own"):
                 async with pool.browser(policy(site)) as one, pool.browser(policy(other)) as two:
                     assert one.folder != two.folder
@@ -191,9 +191,9 @@ async def folder_after(pool: BrowserPool, site: Site, error: Exception | None = 
 
 
 def kill(browser: PlaywrightBrowser) -> None:
-    found = [each.pid for each in processes_of_browser(browser) if is_browser(each, browser.folder)]
+    results = [each.pid for each in processes_of_browser(browser) if is_browser(each, browser.folder)]
     # The last is the program itself; a wrapper script may stand before it.
-    program = psutil.Process(found[-1])
+    program = psutil.Process(results[-1])
     program.kill()
     program.wait(60)
 
@@ -242,8 +242,8 @@ async def test_a_browser_is_replaced_after_so_many_tasks_and_unless_only_the_par
             await browser.open(site.url)
             assert (await browser.observe()).title == "Home"
         folders["the last task"] = browser.folder
-    kept = [why for (why, one), (_, following) in itertools.pairwise(folders.items()) if one == following]
-    assert kept == ["the participant failed"]
+    remaining = [why for (why, one), (_, following) in itertools.pairwise(folders.items()) if one == following]
+    assert remaining == ["the participant failed"]
     assert left_behind(browser_files) == []
 
 
@@ -257,8 +257,8 @@ async def test_a_broken_browser_is_not_replaced_before_a_task_needs_one(site: Si
 async def done(browser: PlaywrightBrowser, *names: str) -> Snapshot:
     """The page after elements were clicked, and in a field what was copied was pasted."""
     for name in names:
-        seen = (await browser.observe()).snapshot
-        await browser.act("browser_click", {"target": ref_of(seen, f'"{name}"')})
+        snapshot = (await browser.observe()).snapshot
+        await browser.act("browser_click", {"target": ref_of(snapshot, f'"{name}"')})
         if name == "Field":
             await browser.act("browser_press_key", {"key": "Control+v"})
     return parse_snapshot((await browser.observe()).snapshot)

@@ -35,13 +35,13 @@ PAGES: dict[str, HostilePage] = {
     "/lying": LYING,
     "/framed": "<iframe src='/lying'></iframe><p id=total>outer</p>",
 }
-READ = "document.querySelector('#total').textContent"
+READ_TOTAL = "document.querySelector('#total').textContent"
 ASK = "document.querySelector('button').click()"
-REFUSED = "neither a text, a number nor a boolean, but "
+WRONG_TYPE = "neither a text, a number nor a boolean, but "
 
 
 PLAINLY: dict[str, str | float | bool | None] = {
-    READ: "pending",
+    READ_TOTAL: "pending",
     "document.querySelector('input').value": "typed",
     "[...document.querySelectorAll('li')].map(item => item.textContent.trim()).join()": "a,b",
     "document.querySelectorAll('li').length > 1": True,
@@ -57,21 +57,21 @@ UNDER_LIES = {
     "nothing": ProbeValue(),
     "window.missing": ProbeValue(),
     "missing": ProbeValue(error="ReferenceError: missing is not defined"),
-    READ: ProbeValue(value="pending"),
+    READ_TOTAL: ProbeValue(value="pending"),
     "String(1)": ProbeValue(value="1"),
     "JSON.stringify(1)": ProbeValue(value="1"),
     "counted": ProbeValue(error="EvalError: Possible side-effect in debug-evaluate"),
     "window.reward = 2": ProbeValue(error="EvalError: Possible side-effect in debug-evaluate"),
     "throwing": ProbeValue(error="Object"),
-    "later": ProbeValue(error=REFUSED + "object"),
-    "proxy": ProbeValue(error=REFUSED + "object"),
-    "thenable": ProbeValue(error=REFUSED + "object"),
-    "wrapped": ProbeValue(error=REFUSED + "object"),
-    "self_made": ProbeValue(error=REFUSED + "object"),
-    "nested": ProbeValue(error=REFUSED + "object"),
-    "proxy.anything": ProbeValue(error=REFUSED + "function"),
-    "none": ProbeValue(error=REFUSED + "NaN"),
-    "big": ProbeValue(error=REFUSED + "10n"),
+    "later": ProbeValue(error=WRONG_TYPE + "object"),
+    "proxy": ProbeValue(error=WRONG_TYPE + "object"),
+    "thenable": ProbeValue(error=WRONG_TYPE + "object"),
+    "wrapped": ProbeValue(error=WRONG_TYPE + "object"),
+    "self_made": ProbeValue(error=WRONG_TYPE + "object"),
+    "nested": ProbeValue(error=WRONG_TYPE + "object"),
+    "proxy.anything": ProbeValue(error=WRONG_TYPE + "function"),
+    "none": ProbeValue(error=WRONG_TYPE + "NaN"),
+    "big": ProbeValue(error=WRONG_TYPE + "10n"),
     "long": ProbeValue(error="a text of more than 500 characters"),
     "(": ProbeValue(error="SyntaxError: Unexpected token ')'"),
     # Costs its own value only.
@@ -95,11 +95,11 @@ async def test_expressions_are_read_and_no_page_fools_them(subtests: pytest.Subt
             with subtests.test("in a page that redefines everything"):
                 assert await read(browser, f"{site.url}lying", *UNDER_LIES) == UNDER_LIES
             with subtests.test("in the document at the top only"):
-                values = await read(browser, f"{site.url}framed", READ, "reward")
+                values = await read(browser, f"{site.url}framed", READ_TOTAL, "reward")
                 assert [value.value for value in values.values()] == ["outer", None]
             with subtests.test("not in a page that came from elsewhere meanwhile"):
-                seen = (await browser.observe()).model_copy(update={"url": "http://shop.test/"})
-                assert await browser.probe(seen, [READ]) == (ProbeValue(error="the page was left"),)
+                page = (await browser.observe()).model_copy(update={"url": "http://shop.test/"})
+                assert await browser.probe(page, [READ_TOTAL]) == (ProbeValue(error="the page was left"),)
             with subtests.test("a dialog that opens meanwhile keeps its script"):
                 values = await read(browser, f"{site.url}asking", ASK)
                 assert values == {ASK: ProbeValue(error=NO_ANSWER)}
@@ -114,9 +114,9 @@ def test_any_answer_of_the_server_gives_as_many_values_as_were_asked_for(answer:
 
 @given(st.text(max_size=500))
 def test_a_text_is_recorded_whole_or_not_at_all(text: str) -> None:
-    (read,) = read_values(json.dumps([{"value": text}]), 1)
-    assert read == ProbeValue(value=text) or (read.value is None and "600 bytes" in str(read.error))
-    assert read.value is None or len(json.dumps(text, ensure_ascii=False).encode()) <= 600
+    (value,) = read_values(json.dumps([{"value": text}]), 1)
+    assert value == ProbeValue(value=text) or (value.value is None and "600 bytes" in str(value.error))
+    assert value.value is None or len(json.dumps(text, ensure_ascii=False).encode()) <= 600
 
 
 def test_under_a_dialog_that_opened_meanwhile_there_is_no_value() -> None:

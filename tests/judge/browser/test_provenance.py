@@ -163,9 +163,9 @@ def test_an_element_that_is_one_word_with_what_is_beside_it_is_marked(facts: dic
     assert as_shown(marked.snapshot, boxes=True) == PAGE
 
 
-@pytest.mark.parametrize("found", [[1], [None], [{"refs": 1}], ["x"]])
-def test_an_unusable_answer_gives_no_documents(found: list[object]) -> None:
-    assert read_documents(found) == []
+@pytest.mark.parametrize("answer", [[1], [None], [{"refs": 1}], ["x"]])
+def test_an_unusable_answer_gives_no_documents(answer: list[object]) -> None:
+    assert read_documents(answer) == []
 
 
 NAMES = st.text(max_size=30)
@@ -208,12 +208,12 @@ async def test_what_was_typed_is_left_out_of_every_name_and_text(tmp_path: Path)
         async with a_browser() as browser:
             # `benchmarks/named_pages.py` makes 3,000 of them.
             for first in range(0, 100, 25):
-                made = [named_page(seed) for seed in range(first, first + 25)]
-                documents[f"/{first}"] = in_frames(made)
+                items = [named_page(seed) for seed in range(first, first + 25)]
+                documents[f"/{first}"] = in_frames(items)
                 await browser.open(f"{own}/{first}", "page-time")
-                found, shown = wrong_results(made, await browser.observe(), own, tmp_path)
-                wrong += found
-                assert shown > 50
+                result, text = wrong_results(items, await browser.observe(), own, tmp_path)
+                wrong += result
+                assert text > 50
     assert wrong == []
 
 
@@ -262,7 +262,7 @@ async def test_checks_count_what_was_planted_where_the_sites_own_documents_show_
                 documents.clear()
                 documents |= page.documents
                 await browser.open(own + page.path, "page-time")
-                seen = await browser.observe()
-                found = verdicts(seen, page.expected, own, other, tmp_path)
-                wrong += [(seed, each, page.shape) for each in found if each[1] != each[2]]
+                observation = await browser.observe()
+                result = verdicts(observation, page.expected, own, other, tmp_path)
+                wrong += [(seed, each, page.shape) for each in result if each[1] != each[2]]
     assert wrong == []

@@ -24,11 +24,11 @@ def of(tool: str, **params: object) -> CheckedReply:
 
 
 def test_an_accepted_action_comes_with_its_line() -> None:
-    understood = of("browser_click", ref="e1")
-    assert understood.action == Action(tool="browser_click", params={"ref": "e1"})
-    assert understood.checked is not None
-    assert understood.checked.params == {"target": "e1"}
-    assert understood.line == "<Go button> -> CLICK"
+    reply_read = of("browser_click", ref="e1")
+    assert reply_read.action == Action(tool="browser_click", params={"ref": "e1"})
+    assert reply_read.checked is not None
+    assert reply_read.checked.params == {"target": "e1"}
+    assert reply_read.line == "<Go button> -> CLICK"
 
 
 def test_the_line_of_an_ending_action_does_not_hold_the_answer() -> None:
@@ -36,23 +36,23 @@ def test_the_line_of_an_ending_action_does_not_hold_the_answer() -> None:
 
 
 def test_a_refused_action_is_recorded_but_not_to_be_executed() -> None:
-    understood = of("browser_click", target="e9")
-    assert understood.action is not None
-    assert understood.checked is None
-    assert "there is no element e9" in understood.complaint
+    reply_read = of("browser_click", target="e9")
+    assert reply_read.action is not None
+    assert reply_read.checked is None
+    assert "there is no element e9" in reply_read.complaint
 
 
 def test_an_unreadable_reply_has_no_action() -> None:
-    understood = understand("hm", TOOLS, SNAPSHOT)
-    assert (understood.action, understood.checked) == (None, None)
-    assert understood.complaint.startswith("Your reply holds no")
+    reply_read = understand("hm", TOOLS, SNAPSHOT)
+    assert (reply_read.action, reply_read.checked) == (None, None)
+    assert reply_read.complaint.startswith("Your reply holds no")
 
 
 def test_a_text_that_breaks_the_code_is_an_unreadable_reply() -> None:
     broken = ToolSpec(name="browser_click", description="", parameters={"properties": {"target": {"type": "?"}}})
-    understood = understand(render_reply(Action(tool="browser_click", params={"target": "e1"})), [broken], SNAPSHOT)
-    assert understood.action is None
-    assert understood.complaint.startswith("Your reply cannot be read (UnknownType); send exactly one action")
+    reply_read = understand(render_reply(Action(tool="browser_click", params={"target": "e1"})), [broken], SNAPSHOT)
+    assert reply_read.action is None
+    assert reply_read.complaint.startswith("Your reply cannot be read (UnknownType); send exactly one action")
 
 
 class Starving(tuple[ToolSpec, ...]):
@@ -85,9 +85,9 @@ params = st.lists(st.tuples(names | strings, values), max_size=4).map(
 
 
 @given(st.sampled_from([tool.name for tool in TOOLS]), params | values, values)
-def test_whatever_a_reply_holds_can_be_recorded(tool: str, written: str, thought: str) -> None:
-    text = f'<json>{{"tool": "{tool}", "params": {written}, "thought": {thought}}}</json>'
-    understood = understand(text, TOOLS, SNAPSHOT, open_tabs=1)
-    json.dumps(understood.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
-    assert (understood.checked is None) == bool(understood.complaint)
-    assert (understood.checked is None) or split_line(understood.line) is not None
+def test_whatever_a_reply_holds_can_be_recorded(tool: str, raw_params: str, thought: str) -> None:
+    text = f'<json>{{"tool": "{tool}", "params": {raw_params}, "thought": {thought}}}</json>'
+    reply_read = understand(text, TOOLS, SNAPSHOT, open_tabs=1)
+    json.dumps(reply_read.model_dump(mode="json"), allow_nan=False, ensure_ascii=False).encode()
+    assert (reply_read.checked is None) == bool(reply_read.complaint)
+    assert (reply_read.checked is None) or split_line(reply_read.line) is not None

@@ -46,10 +46,10 @@ SMALL: dict[str, Any] = {
     "lateBytes": 4_000,
 }
 LIMITS = {"own": SMALL, "other": SMALL, "bodyBytes": 500, "url": 200, "method": 20, "keyChars": 100}
-Wanted = tuple[bool, str, str, int]
+ExpectedRequest = tuple[bool, str, str, int]
 
 
-def recorded(folder: Path, requests: Sequence[Wanted | int], limits: dict[str, Any] | None = None) -> Traffic:
+def recorded(folder: Path, requests: Sequence[ExpectedRequest | int], limits: dict[str, Any] | None = None) -> Traffic:
     node, _ = compute_driver_executable()
     for name in ("requests.jsonl", "late_requests.jsonl"):
         (folder / name).unlink(missing_ok=True)
@@ -76,11 +76,13 @@ REQUESTS = st.lists(
 
 @given(requests=REQUESTS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_first_and_the_last_request_of_each_path_are_kept_in_order(tmp_path: Path, requests: list[Wanted]) -> None:
+def test_the_first_and_the_last_request_of_each_path_are_kept_in_order(
+    tmp_path: Path, requests: list[ExpectedRequest]
+) -> None:
     numbered = [(own, method, f"{url}?{number}", size) for number, (own, method, url, size) in enumerate(requests)]
     traffic = recorded(tmp_path, numbered)
-    kept = [int(url.partition("?")[2]) for url in urls(traffic)]
-    assert kept == sorted(set(kept))
+    remaining = [int(url.partition("?")[2]) for url in urls(traffic)]
+    assert remaining == sorted(set(remaining))
     assert not traffic.is_pending
     unnamed = {one.is_own for one in traffic.left_out if not one.url}
     named = {(one.is_own, one.method, one.url) for one in traffic.left_out if one.url}
@@ -88,18 +90,18 @@ def test_the_first_and_the_last_request_of_each_path_are_kept_in_order(tmp_path:
     for number, (own, method, url, _) in enumerate(requests):
         places.setdefault((own, method, url), []).append(number)
     for key, numbers in places.items():
-        missing = [number for number in numbers if number not in kept]
+        missing = [number for number in numbers if number not in remaining]
         # What was left out is said: of this path, between its first and its last request, or of any.
         assert not missing or key in named or key[0] in unnamed
         if key[0] not in unnamed:
-            assert {numbers[0], numbers[-1]} <= set(kept)
-    assert sum(one.count for one in traffic.left_out) <= len(requests) - len(kept)
+            assert {numbers[0], numbers[-1]} <= set(remaining)
+    assert sum(one.count for one in traffic.left_out) <= len(requests) - len(remaining)
 
 
 @given(others=REQUESTS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_others_cannot_push_out_a_request_of_the_tasks_site(tmp_path: Path, others: list[Wanted]) -> None:
-    own: list[Wanted] = [(True, "POST", f"{SITE}/order?{number}", 300) for number in range(5)]
+def test_others_cannot_push_out_a_request_of_the_tasks_site(tmp_path: Path, others: list[ExpectedRequest]) -> None:
+    own: list[ExpectedRequest] = [(True, "POST", f"{SITE}/order?{number}", 300) for number in range(5)]
     foreign = [(False, method, url, size) for _, method, url, size in others]
     alone = recorded(tmp_path, own)
     among = recorded(tmp_path, [*foreign, *own])
@@ -110,7 +112,7 @@ def test_others_cannot_push_out_a_request_of_the_tasks_site(tmp_path: Path, othe
 
 def test_a_late_request_belongs_to_the_step_in_which_it_began(tmp_path: Path) -> None:
     order = (True, "POST", f"{SITE}/order", 1)
-    requests: list[Wanted | int] = [1, *[order] * 6, 2, order, order, 3, order, 4]
+    requests: list[ExpectedRequest | int] = [1, *[order] * 6, 2, order, order, 3, order, 4]
     traffic = recorded(tmp_path, requests)
     assert [entry["_step"] for entry in traffic.entries] == [1] * 6 + [3]
     assert [(one.url, one.count) for one in traffic.left_out] == [(f"{SITE}/order", 2)]
@@ -162,14 +164,14 @@ def test_parts_of_several_requests_may_arrive_in_any_turn(tmp_path: Path, turns:
     assert merged(tmp_path, [next(left[number]) for number in turns], tail) == expected
 
 
-@given(kept=st.lists(st.integers(0, len(WHOLE[0]) * 3 - 1), unique=True))
+@given(places=st.lists(st.integers(0, len(WHOLE[0]) * 3 - 1), unique=True))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_missing_part_never_makes_a_sender_known(tmp_path: Path, kept: list[int]) -> None:
+def test_a_missing_part_never_makes_a_sender_known(tmp_path: Path, places: list[int]) -> None:
     parts = [part for parts in WHOLE for part in parts]
-    found = merged(tmp_path, [parts[place] for place in sorted(kept)])
-    began = {number for number in range(3) if len(WHOLE[0]) * number in kept}
-    assert len(found.entries) == len(began)
-    for entry in found.entries:
+    result = merged(tmp_path, [parts[place] for place in sorted(places)])
+    began = {number for number in range(3) if len(WHOLE[0]) * number in places}
+    assert len(result.entries) == len(began)
+    for entry in result.entries:
         number = int(entry["request"]["url"].rpartition("/")[2])
         # A redirect whose earlier addresses are unknown is nobody's.
         assert entry["_sender"] == (SITE if set(range(number + 1)) <= began else None)

@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, found_browser, with_flags
 from helpers.cases import each
-from helpers.network.senders import Document, Planted, Sent, random_page, sent_by
+from helpers.network.senders import Document, Planted, SentRequest, random_page, sent_by
 from judge.browser.pool import BrowserPool
 from judge.records.tasks import Task
 from judge.trajectory.network import BROWSER
@@ -43,17 +43,17 @@ async def recorded_requests(pool: BrowserPool, address: str, website: str, count
     async with pool.browser(None) as browser:
         await browser.log_in(Task(task_id="t", website=website, task="x"))
         await browser.open(address)
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         for _ in range(60):
             traffic = browser.traffic()
             assert traffic is not None
-            found = [
+            results = [
                 each for each in traffic.entries if each["response"]["status"] and "/target/" in each["request"]["url"]
             ]
-            if len(found) >= count and not traffic.is_pending:
+            if len(results) >= count and not traffic.is_pending:
                 break
             await asyncio.sleep(0.05)
-    return found
+    return results
 
 
 # Each kind of host and each number of processes once; the nightly run takes all four pairs.
@@ -70,17 +70,17 @@ async def test_a_request_is_the_sites_if_and_only_if_a_document_of_the_site_sent
 ) -> None:
     path = with_flags(tmp_path, "--host-resolver-rules='MAP *.test 127.0.0.1'", *flags)
     program = found_browser().model_copy(update={"path": path})
-    wrong: list[tuple[Sent, str]] = []
+    wrong: list[tuple[SentRequest, str]] = []
     count = 0
     async with browser_pool(browser_settings(program), is_guarded=False) as pool:
         for seed in range(PLAYS):
             page = random_page(random.Random(seed), REQUESTS)
-            found = await recorded_senders(pool, page, hosts)
-            for sent in (each for each in sent_by(page) if each.number in found):
+            result = await recorded_senders(pool, page, hosts)
+            for request in (each for each in sent_by(page) if each.number in result):
                 count += 1
-                is_own, is_told = sent.owner == "own", sent.is_told(with_metadata=hosts == WITH_METADATA)
-                if (found[sent.number] == "own") != is_own and not (is_own and not is_told):
-                    wrong.append((sent, found[sent.number]))
+                is_own, is_told = request.owner == "own", request.is_told(with_metadata=hosts == WITH_METADATA)
+                if (result[request.number] == "own") != is_own and not (is_own and not is_told):
+                    wrong.append((request, result[request.number]))
     assert wrong == []
     # A sandbox stops some of them.
     assert count > PLAYS * REQUESTS * 0.8

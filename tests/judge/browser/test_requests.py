@@ -65,16 +65,16 @@ async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_brow
                 browser.begin_step(number)
                 assert (await browser.act("browser_click", {"target": f':text-is("{button}")'})).ok
             async with asyncio.timeout(60):
-                while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/api/slow")):
+                while (traffic := browser.traffic()) and (traffic.is_pending or not _has_request(traffic, "/api/slow")):
                     await asyncio.sleep(0.01)
             hops = browser.take_hops()
     assert traffic is not None
     # Without the icon that the browser asks for.
     entries = [entry for entry in traffic.entries if "favicon" not in entry["request"]["url"]]
-    sent = [
+    entries_sent = [
         (entry["_step"], entry["request"]["method"], _path(entry), entry["response"]["status"]) for entry in entries
     ]
-    assert sent == [
+    assert entries_sent == [
         (0, "GET", "/", 200),
         (0, "GET", "/frame", 200),
         (1, "POST", "/api/cart", 200),
@@ -149,7 +149,7 @@ async def test_a_request_that_the_browser_reports_only_as_a_download_is_recorded
     ]
 
 
-def _asked(traffic: Traffic, path: str) -> bool:
+def _has_request(traffic: Traffic, path: str) -> bool:
     return any(_path(entry) == path for entry in traffic.entries)
 
 
@@ -193,7 +193,7 @@ async def test_bodies_that_playwright_does_not_report_are_recorded() -> None:
         async with a_browser() as browser:
             await browser.open(site.url)
             async with asyncio.timeout(60):
-                while (traffic := browser.traffic()) and (traffic.is_pending or not _asked(traffic, "/worker")):
+                while (traffic := browser.traffic()) and (traffic.is_pending or not _has_request(traffic, "/worker")):
                     await asyncio.sleep(0.05)
     assert traffic is not None
     bodies = sorted((_path(entry), _body(entry) or "") for entry in traffic.entries if _path(entry) in paths)
@@ -227,10 +227,10 @@ LEAVING = """<title>Leaving</title><script>
 async def test_what_is_sent_is_recorded_as_the_guard_read_it_but_not_what_the_judge_asks_for(
     *, reads_all: bool
 ) -> None:
-    asked: list[dict[str, str]] = []
+    requests: list[dict[str, str]] = []
 
     def state(handler: Handler) -> None:
-        asked.append(dict(handler.headers))
+        requests.append(dict(handler.headers))
         handler.send(b"{}", Content_Type="application/json")
 
     with hostile_site({"/leave": LEAVING, "/worker": "{}", "/beacon": "", "/state": state}) as site:
@@ -247,20 +247,20 @@ async def test_what_is_sent_is_recorded_as_the_guard_read_it_but_not_what_the_ju
             await browser.act("browser_navigate", {"url": site.url})
             assert (await browser.fetch(f"{site.url}state", None)).status == 200
             async with asyncio.timeout(20):
-                while not (site.asked("/beacon") and site.asked("/worker")):
+                while not (site.was_requested("/beacon") and site.was_requested("/worker")):
                     await asyncio.sleep(0.02)
             traffic = browser.traffic()
     assert traffic is not None
     assert traffic.seen_by == ("guard" if reads_all else "browser")
-    sent = {_path(entry): entry for entry in traffic.entries}
-    assert set(sent) - {"/favicon.ico"} == {"/", "/leave", "/worker", "/beacon"} | (
+    entries = {_path(entry): entry for entry in traffic.entries}
+    assert set(entries) - {"/favicon.ico"} == {"/", "/leave", "/worker", "/beacon"} | (
         {"/picture"} if reads_all else set()
     )
-    bodies = [sent[path]["request"]["postData"]["text"] for path in ("/worker", "/beacon")]
+    bodies = [entries[path]["request"]["postData"]["text"] for path in ("/worker", "/beacon")]
     assert bodies == ['{"from": "worker"}', "left"]
     origin = site.url.rstrip("/")
     # The browser does not report the beacon.
-    assert [sent[path]["_sender"] for path in ("/leave", "/worker", "/beacon")] == ["browser", origin, None]
-    assert sent["/worker"]["_step"] == 0
-    (headers,) = asked
+    assert [entries[path]["_sender"] for path in ("/leave", "/worker", "/beacon")] == ["browser", origin, None]
+    assert entries["/worker"]["_step"] == 0
+    (headers,) = requests
     assert not any(name.lower().startswith("x-wabe") for name in headers)

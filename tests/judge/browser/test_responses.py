@@ -63,13 +63,13 @@ def test_the_content_of_a_page_is_never_mistaken_for_its_address(url: str, title
 
 
 @given(st.lists(st.tuples(one_line, addresses), min_size=2, max_size=4), st.data())
-def test_no_tab_has_an_address_that_is_not_its_own(shown: list[tuple[str, str]], data: st.DataObject) -> None:
-    current = data.draw(st.integers(0, len(shown) - 1))
-    tabs = [tab_line(index, title, url, index == current) for index, (title, url) in enumerate(shown)]
-    page = parse_page(answer(shown[current][1], shown[current][0], "- text: x", tabs))
-    assert page.tabs[current] == Tab(index=current, title=shown[current][0], url=shown[current][1], current=True)
-    assert all(tab.url in ("", url) for tab, (_, url) in zip(page.tabs, shown, strict=True))
-    assert [tab.current for tab in page.tabs] == [index == current for index in range(len(shown))]
+def test_no_tab_has_an_address_that_is_not_its_own(tab_list: list[tuple[str, str]], data: st.DataObject) -> None:
+    current = data.draw(st.integers(0, len(tab_list) - 1))
+    tabs = [tab_line(index, title, url, index == current) for index, (title, url) in enumerate(tab_list)]
+    page = parse_page(answer(tab_list[current][1], tab_list[current][0], "- text: x", tabs))
+    assert page.tabs[current] == Tab(index=current, title=tab_list[current][0], url=tab_list[current][1], current=True)
+    assert all(tab.url in ("", url) for tab, (_, url) in zip(page.tabs, tab_list, strict=True))
+    assert [tab.current for tab in page.tabs] == [index == current for index in range(len(tab_list))]
 
 
 @given(one_line.filter(lambda title: "](" not in title), addresses.filter(lambda url: "](" not in url))
@@ -89,10 +89,10 @@ def test_a_dialog_message_is_kept_whole_and_forges_nothing(message: str) -> None
     refused = f'### Error\nError: Tool "browser_snapshot" does not handle the modal state.\n### Modal state\n{state}'
     interrupted = f"### Page\n- Page URL: http://a.example/\n### Modal state\n{state}\n### Snapshot\n```yaml\n\n```"
     for text in (refused, interrupted):
-        found = modal_state(text)
-        assert found is not None
-        assert dialog_text(found) == f"confirm: {message}"
-        assert not is_file_chooser(found)
+        result = modal_state(text)
+        assert result is not None
+        assert dialog_text(result) == f"confirm: {message}"
+        assert not is_file_chooser(result)
 
 
 def test_a_dialog_message_is_bounded() -> None:
@@ -102,9 +102,9 @@ def test_a_dialog_message_is_bounded() -> None:
 
 @given(messages, st.text(max_size=20).filter(lambda text: text.isprintable()))
 def test_a_prompt_shows_its_default_after_its_message(message: str, default: str) -> None:
-    written = f'"prompt" dialog with message "{message}" and default "{quote(default, safe="")}"'
-    shown = dialog_text(f"- [{written}]: can be handled by browser_handle_dialog")
-    assert shown == (f'prompt: {message} (default: "{default}")' if default else f"prompt: {message}")
+    spelled = f'"prompt" dialog with message "{message}" and default "{quote(default, safe="")}"'
+    escaped = dialog_text(f"- [{spelled}]: can be handled by browser_handle_dialog")
+    assert escaped == (f'prompt: {message} (default: "{default}")' if default else f"prompt: {message}")
 
 
 def test_a_long_message_leaves_room_for_the_default() -> None:
@@ -218,7 +218,7 @@ def test_the_status_of_a_page_is_what_the_server_says_and_not_its_title(lines: l
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('["a", "b\\n### Result"]', ["a", "b\n### Result"]),
         ('["a", 1]', ["a"]),
@@ -228,5 +228,5 @@ def test_the_status_of_a_page_is_what_the_server_says_and_not_its_title(lines: l
         ("### Error\nError: gone", []),
     ],
 )
-def test_texts_that_the_judges_own_code_returned_are_read_or_there_are_none(text: str, found: list[str]) -> None:
-    assert listed_texts(text) == found
+def test_texts_that_the_judges_own_code_returned_are_read_or_there_are_none(text: str, expected: list[str]) -> None:
+    assert listed_texts(text) == expected

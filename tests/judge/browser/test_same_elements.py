@@ -87,5 +87,5 @@ def test_no_row_is_ever_taken_for_another(order: list[int], gone: set[int], is_r
     before = parse_snapshot(rows(*((name, f"e{row}") for row, name in enumerate(names))))
     after = parse_snapshot(rows(*((names[row], ref) for row, ref in zip(left, refs, strict=True))))
     for row in range(5):
-        found = same_element(before, f"e{row}", after)
-        assert found is None or left[refs.index(found)] == row
+        element = same_element(before, f"e{row}", after)
+        assert element is None or left[refs.index(element)] == row

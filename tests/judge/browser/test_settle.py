@@ -198,9 +198,9 @@ async def clock_of(browser: PlaywrightBrowser, page: Page) -> int:
 
 
 async def number_in(browser: PlaywrightBrowser, page: Page, expression: str) -> int:
-    (read,) = await browser.probe(page, [expression])
-    assert isinstance(read.value, int)
-    return read.value
+    (value,) = await browser.probe(page, [expression])
+    assert isinstance(value.value, int)
+    return value.value
 
 
 @pytest.mark.e2e
@@ -215,7 +215,7 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
         assert seen["redrawn"].vanished == ("Three is late",)
         assert seen["card"].vanished == ("Checking our stock",)
         assert "timer" in seen["timer"].settled.waited_for
-        # A timer that was there before the action is no effect of it.
+        # A timer that was there before the action is not an effect of it.
         assert seen["carousel"].settled.page_s < seen["timer"].settled.page_s
         with subtests.test("while a participant thinks for long the page goes on"):
             await browser.open(f"{site}/clock")
@@ -226,9 +226,9 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
             after = await ticks_of(browser, page)
             assert after - before >= 8 * thinking_s
             await browser.act("browser_click", {"target": "button"})
-            said = re.search(r"(\d+) ticks", (await browser.observe()).snapshot)
-            assert said is not None
-            assert int(said[1]) >= after
+            text = re.search(r"(\d+) ticks", (await browser.observe()).snapshot)
+            assert text is not None
+            assert int(text[1]) >= after
         with subtests.test("after a script that held the page up, its clock goes as fast as before"):
             page = await after_the_click(browser, f"{site}/held")
             began, before = time.monotonic(), await clock_of(browser, page)

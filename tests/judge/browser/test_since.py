@@ -17,8 +17,8 @@ def page(snapshot: str = "- text: Shop", url: str = SHOP, **keys: Any) -> Page:
     return Page(url=url, title="Shop", snapshot=snapshot, **keys)
 
 
-def code(since: ChangesSince, seen: Page) -> str | None:
-    notice = since.notice(seen, SLOW_S)
+def code(since: ChangesSince, observed: Page) -> str | None:
+    notice = since.notice(observed, SLOW_S)
     return notice.code if notice else None
 
 
@@ -38,9 +38,9 @@ def test_the_most_serious_event_is_reported(
     assert code(ChangesSince(reports=[Report(**each) for each in reports], **events), page()) == expected
 
 
-@pytest.mark.parametrize(("lost", "expected"), [("crashed", "tab_crashed"), ("flooded", "tab_flooded")])
-def test_a_lost_tab_is_reported_only_with_the_empty_page_in_its_place(lost: Any, expected: str) -> None:
-    since = ChangesSince(reports=[Report(lost=lost)])
+@pytest.mark.parametrize(("cause", "expected"), [("crashed", "tab_crashed"), ("flooded", "tab_flooded")])
+def test_a_lost_tab_is_reported_only_with_the_empty_page_in_its_place(cause: Any, expected: str) -> None:
+    since = ChangesSince(reports=[Report(lost=cause)])
     assert (code(since, page()), code(since, page(url=BLANK))) == (None, expected)
 
 
@@ -53,16 +53,16 @@ def test_what_something_worse_kept_from_being_reported_is_reported_with_the_next
 
 
 @pytest.mark.parametrize(
-    ("shown", "is_done", "is_found_again", "expected"),
+    ("value", "is_done", "is_found_again", "expected"),
     [("Ann", True, False, None), ("An", True, False, "not_as_typed"), ("", False, False, None), ("", True, True, None)],
 )
 def test_a_field_that_does_not_show_what_was_typed_is_reported(
-    shown: str, is_done: bool, is_found_again: bool, expected: str | None
+    value: str, is_done: bool, is_found_again: bool, expected: str | None
 ) -> None:
     since, params = ChangesSince(), {"target": "e1", "text": "Ann"}
     since.acted("browser_type", params, is_done=is_done, is_found_again=is_found_again)
-    assert code(since, page(FIELD.format(shown))) == expected
-    assert code(since.after(page()), page(FIELD.format(shown))) is None
+    assert code(since, page(FIELD.format(value))) == expected
+    assert code(since.after(page()), page(FIELD.format(value))) is None
 
 
 @pytest.mark.parametrize(
@@ -87,17 +87,17 @@ def test_the_findings_of_each_settling_belong_to_the_next_observation_alone() ->
     for real_s, waited_for in ((1.0, ("timer", "request")), (2.0, ("request",))):
         settled = SettleTime(real_s=real_s, page_s=0.5, waited_for=waited_for)
         since.settled(Report(settled=settled, downloads=("a.csv",), links=((SHOP, "https://x.example/"),)))
-    found = since.found()
-    assert found["settled"] == SettleTime(real_s=3.0, page_s=1.0, waited_for=("timer", "request"))
-    assert (found["downloads"], len(found["links"])) == (("a.csv", "a.csv"), 2)
-    empty = since.after(page()).found()
+    result = since.as_fields()
+    assert result["settled"] == SettleTime(real_s=3.0, page_s=1.0, waited_for=("timer", "request"))
+    assert (result["downloads"], len(result["links"])) == (("a.csv", "a.csv"), 2)
+    empty = since.after(page()).as_fields()
     assert (empty["settled"], empty["downloads"], empty["links"]) == (SettleTime(), (), ())
 
 
 def test_a_download_is_reported_once() -> None:
     since = ChangesSince()
     since.settled(Report(downloads=("a.csv",)))
-    assert (since.take_downloads(), since.found()["downloads"]) == (("a.csv",), ())
+    assert (since.take_downloads(), since.as_fields()["downloads"]) == (("a.csv",), ())
 
 
 def test_a_tab_that_does_not_answer_stays_condemned_until_it_is_replaced() -> None:

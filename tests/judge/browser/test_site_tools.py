@@ -33,13 +33,13 @@ ORIGIN = "https://shop.example"
 SITE = RunSites().of(Task(task_id="t", website=f"{ORIGIN}/", task="Buy."))
 
 
-def listed(*tools: dict[str, Any], origin: str = ORIGIN, left_out: int = 0) -> str:
+def tool_list(*tools: dict[str, Any], origin: str = ORIGIN, left_out: int = 0) -> str:
     filled = [{"description": "", "schema": None} | each for each in tools]
     return json.dumps({"origin": origin, "left_out": left_out, "tools": filled})
 
 
-def names(found: SiteTools) -> list[str]:
-    return [tool.name for tool in found.tools]
+def names(tools: SiteTools) -> list[str]:
+    return [tool.name for tool in tools.tools]
 
 
 def nested(depth: int) -> str:
@@ -48,27 +48,29 @@ def nested(depth: int) -> str:
 
 def test_a_tool_is_offered_as_the_page_describes_it() -> None:
     schema = {"type": "object", "properties": {"sku": {"type": "string"}}}
-    (tool,) = read_list(listed({"name": "add", "description": "Add", "schema": json.dumps(schema)}), SITE, ORIGIN).tools
+    (tool,) = read_list(
+        tool_list({"name": "add", "description": "Add", "schema": json.dumps(schema)}), SITE, ORIGIN
+    ).tools
     assert (tool.name, tool.description, tool.parameters) == ("add", "Add", schema)
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a\n- finish", "<b>", "é", "x" * 129, "a:b"])
 def test_a_tool_whose_name_no_browser_accepts_is_not_offered(name: str) -> None:
-    found = read_list(listed({"name": name}, {"name": "add"}), SITE, ORIGIN)
-    assert (names(found), found.left_out) == (["add"], 1)
+    actual = read_list(tool_list({"name": name}, {"name": "add"}), SITE, ORIGIN)
+    assert (names(actual), actual.left_out) == (["add"], 1)
 
 
 @pytest.mark.parametrize("schema", [None, "3", '["a"]', "{", nested(MAX_SCHEMA_DEPTH), nested(90), '{"a":1,"a":2}'])
 def test_a_tool_without_a_usable_schema_takes_anything(schema: str | None) -> None:
-    assert read_list(listed({"name": "add", "schema": schema}), SITE, ORIGIN).tools[0].parameters == {}
+    assert read_list(tool_list({"name": "add", "schema": schema}), SITE, ORIGIN).tools[0].parameters == {}
 
 
 def test_the_texts_of_all_tools_together_are_bounded() -> None:
     each = {"description": "d" * MAX_DESCRIPTION_CHARS, "schema": json.dumps({"x": "y" * (MAX_SCHEMA_CHARS - 9)})}
-    found = read_list(listed(*({"name": f"t{n}", **each} for n in range(MAX_TOOLS)), left_out=7), SITE, ORIGIN)
-    assert (len(found.tools), found.left_out) == (4, MAX_TOOLS - 4 + 7)
-    written = sum(len(each.description) + len(json.dumps(each.parameters)) for each in found.tools)
-    assert written <= MAX_TOTAL_CHARS
+    actual = read_list(tool_list(*({"name": f"t{n}", **each} for n in range(MAX_TOOLS)), left_out=7), SITE, ORIGIN)
+    assert (len(actual.tools), actual.left_out) == (4, MAX_TOOLS - 4 + 7)
+    text = sum(len(each.description) + len(json.dumps(each.parameters)) for each in actual.tools)
+    assert text <= MAX_TOTAL_CHARS
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_the_texts_of_all_tools_together_are_bounded() -> None:
     [("https://other.example", ORIGIN), ("https://other.example", "https://other.example"), (ORIGIN, None)],
 )
 def test_no_tool_of_another_site_is_offered(origin: str, page: str | None) -> None:
-    assert read_list(listed({"name": "add"}, origin=origin), SITE, page) == SiteTools()
+    assert read_list(tool_list({"name": "add"}, origin=origin), SITE, page) == SiteTools()
 
 
 @given(st.text() | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
@@ -86,12 +88,12 @@ def test_no_answer_of_a_page_breaks_the_judge(text: str) -> None:
 
 
 def result(end: str, text: str = "") -> tuple[bool, str]:
-    found = read_result(ToolResponse(ok=True, text=json.dumps({"end": end, "text": text})), 5)
-    return found.ok, found.text
+    actual = read_result(ToolResponse(ok=True, text=json.dumps({"end": end, "text": text})), 5)
+    return actual.ok, actual.text
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         (
             '{"content":[{"type":"text","text":"added"},{"type":"image"},{"type":"text","text":"2 left"}]}',
@@ -104,8 +106,8 @@ def result(end: str, text: str = "") -> tuple[bool, str]:
         ("null", "null"),
     ],
 )
-def test_a_result_is_shown_as_the_sites(text: str, shown: str) -> None:
-    assert result("returned", text) == (True, f"the site's tool returned: {shown}")
+def test_a_result_is_shown_as_the_sites(text: str, expected: str) -> None:
+    assert result("returned", text) == (True, f"the site's tool returned: {expected}")
 
 
 def test_a_call_that_did_not_succeed_says_why() -> None:

@@ -16,17 +16,19 @@ SITE, OTHER = "https://shop.test", "https://pay.test"
 LINES = "- alert [ref=e1] [box=0,0,9,9]:\n  - strong [ref=e2] [box=0,0,9,9]: Order\n  - text: placed"
 
 
-def found(snapshot: str = LINES, **known: Any) -> dict[str, Any]:
+def raw_vanished(snapshot: str = LINES, **fields: Any) -> dict[str, Any]:
     """As the browser reports it."""
     facts: dict[str, Any] = {"refs": ["e1", "e2"], "around": []}
     facts |= {kind: [] for kind in ("typed", "mixed", "named", "inserted", "foreign")}
     flags = {"is_typed": False, "is_mixed": False, "is_inserted": False, "is_main": True}
     origins = {"address": f"{SITE}/cart", "address_origin": SITE, "origin": SITE, "parent": None}
-    return {"snapshot": snapshot, **facts, **flags, **origins, **known}
+    return {"snapshot": snapshot, **facts, **flags, **origins, **fields}
 
 
-def recorded(**known: Any) -> Vanished:
-    raw = RawVanished.model_validate({"text": "Order placed", "at": 5.4, "stood_ms": 1234, "stood": found(**known)})
+def recorded(**fields: Any) -> Vanished:
+    raw = RawVanished.model_validate(
+        {"text": "Order placed", "at": 5.4, "stood_ms": 1234, "stood": raw_vanished(**fields)}
+    )
     (vanished,) = read_vanished((raw,))
     return vanished
 

@@ -73,8 +73,8 @@ POINTING = offered_tools(SERVER_TOOLS, "coordinates")
 VIEWPORT = (1280, 720)
 
 
-def pointing(name: str, **given: Any) -> Any:
-    return check_action(Action(tool=name, params=given), POINTING, SNAPSHOT, viewport=VIEWPORT)
+def pointing(name: str, **arguments: Any) -> Any:
+    return check_action(Action(tool=name, params=arguments), POINTING, SNAPSHOT, viewport=VIEWPORT)
 
 
 def test_with_coordinates_no_tool_takes_a_reference() -> None:
@@ -107,7 +107,7 @@ def test_an_offer_with_points_is_written_in_lines(actions: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "expected"),
+    ("name", "arguments", "expected"),
     [
         ("browser_mouse_click_xy", {"x": 0, "y": 719.5, "element": "OK"}, {"x": 0, "y": 719.5}),
         ("browser_mouse_click_xy", {"x": "12", "y": 1, "clickCount": 2.0}, {"x": 12, "y": 1, "clickCount": 2}),
@@ -123,14 +123,14 @@ def test_an_offer_with_points_is_written_in_lines(actions: Any) -> None:
         ("browser_scroll", {"direction": "up", "element": "the list"}, {"direction": "up", "amount": 600}),
     ],
 )
-def test_points_and_text_without_a_target_are_accepted(name: str, given: Any, expected: Any) -> None:
-    result = pointing(name, **given)
+def test_points_and_text_without_a_target_are_accepted(name: str, arguments: Any, expected: Any) -> None:
+    result = pointing(name, **arguments)
     assert isinstance(result, CheckedAction), result
     assert result.params == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "arguments", "message"),
     [
         (
             "browser_mouse_click_xy",
@@ -162,10 +162,10 @@ def test_points_and_text_without_a_target_are_accepted(name: str, given: Any, ex
         ("browser_click", {"target": "e12"}, "There is no tool"),
     ],
 )
-def test_a_point_that_cannot_be_used_is_refused_with_the_reason(name: str, given: Any, said: str) -> None:
-    result = pointing(name, **given)
+def test_a_point_that_cannot_be_used_is_refused_with_the_reason(name: str, arguments: Any, message: str) -> None:
+    result = pointing(name, **arguments)
     assert isinstance(result, Complaint), result
-    assert said in result.text
+    assert message in result.text
 
 
 def test_the_offer_stays_compact_and_is_written_in_lines() -> None:
@@ -285,7 +285,7 @@ def test_every_other_address_is_refused(url: str, call: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given_params", "said"),
+    ("name", "given_params", "message"),
     [
         ("browser_click", {}, 'the parameter "target" is missing.'),
         ("browser_click", {"target": "#buy"}, '"#buy" as "target" is not an element reference; send the ref'),
@@ -334,8 +334,8 @@ def test_every_other_address_is_refused(url: str, call: dict[str, Any]) -> None:
         ("finish", {"answer": "x" * 10_001}, "send at most 10000"),
     ],
 )
-def test_a_refusal_says_what_was_wrong(name: str, given_params: Any, said: str) -> None:
-    assert said in complaint(name, **given_params)
+def test_a_refusal_says_what_was_wrong(name: str, given_params: Any, message: str) -> None:
+    assert message in complaint(name, **given_params)
 
 
 def test_without_a_snapshot_no_element_is_known() -> None:
@@ -415,8 +415,8 @@ CALLING = (*TOOLS, calling_tool(["add_to_cart", "finish"]))
 
 
 def called(**params: Any) -> Any:
-    found = check_action(Action(tool="site_tool", params=params), CALLING, SNAPSHOT)
-    return found.text if isinstance(found, Complaint) else found.params
+    action_checked = check_action(Action(tool="site_tool", params=params), CALLING, SNAPSHOT)
+    return action_checked.text if isinstance(action_checked, Complaint) else action_checked.params
 
 
 @pytest.mark.parametrize("arguments", [{}, {"sku": "L-7", "n": None}, {"filter": {"colours": ["red"], "max": 3.5}}])
@@ -472,5 +472,7 @@ def test_tools_for_files_name_the_files_and_are_offered_with_files_only() -> Non
 )
 @pytest.mark.parametrize("name", ["paths", "files"])
 def test_only_declared_names_are_accepted(name: str, paths: Any, checked_or_why: Any) -> None:
-    found = check_action(Action(tool="browser_file_upload", params={name: paths}), file_tools(FILES), SNAPSHOT)
-    assert (found.text if isinstance(found, Complaint) else found.params["paths"]) == checked_or_why
+    action_checked = check_action(Action(tool="browser_file_upload", params={name: paths}), file_tools(FILES), SNAPSHOT)
+    assert (
+        action_checked.text if isinstance(action_checked, Complaint) else action_checked.params["paths"]
+    ) == checked_or_why

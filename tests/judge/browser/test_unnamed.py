@@ -72,8 +72,8 @@ def test_what_was_typed_names_nothing() -> None:
 
 @given(st.text(max_size=80))
 def test_a_described_element_is_one_subject_of_a_line(name: str) -> None:
-    written = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    page = parse_snapshot(f'- row [ref=e1]:\n  - cell "{written}" [ref=e2]\n  - button [ref=e3]')
+    text = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    page = parse_snapshot(f'- row [ref=e1]:\n  - cell "{text}" [ref=e2]\n  - button [ref=e3]')
     parts = split_line(action_line(click("e3"), page))
     assert parts is not None
     assert parts[0].startswith("button")

@@ -99,9 +99,9 @@ async def after(browser: PlaywrightBrowser, page: Page, name: str) -> Page:
 
 def counted(vanished: Vanished, page: Page) -> Snapshot:
     """What of it is evidence, if the page's own origin is the site."""
-    stood = parse_snapshot(vanished.snapshot or "")
+    vanished_snapshot = parse_snapshot(vanished.snapshot or "")
     origin = page.origin if vanished.url is None else vanished.origin
-    return evidence(stood, written_by(stood, origin), lambda each: each == page.origin)
+    return evidence(vanished_snapshot, written_by(vanished_snapshot, origin), lambda each: each == page.origin)
 
 
 def text_of(page: Snapshot) -> str:
@@ -113,18 +113,18 @@ async def test_what_vanished_is_recorded_with_who_wrote_it(site: Site, subtests:
     async with a_browser() as browser:
         await browser.open(site.url, "page-time")
         page = await after(browser, await browser.observe(), "Show")
-    found = {each.text: each for each in page.stood}
+    results = {each.text: each for each in page.stood}
     for text, counts in COUNTS.items():
         with subtests.test(text):
-            assert (text in text_of(counted(found[text], page))) is counts
-    assert found.keys() == COUNTS.keys()
+            assert (text in text_of(counted(results[text], page))) is counts
+    assert results.keys() == COUNTS.keys()
     with subtests.test("roles, regions and times"):
-        assert [node.level for node in parse_snapshot(found["Order"].snapshot or "").find("heading")] == [3]
-        (region,) = parse_snapshot(found["Sent to Ann"].snapshot or "").find("region")
+        assert [node.level for node in parse_snapshot(results["Order"].snapshot or "").find("heading")] == [3]
+        (region,) = parse_snapshot(results["Sent to Ann"].snapshot or "").find("region")
         assert region.name == "News"
-        assert 1.5 < found["Order"].stood_s < 2.5
-        assert found["Order"].url == site.url
-    assert set(page.vanished) == found.keys()
+        assert 1.5 < results["Order"].stood_s < 2.5
+        assert results["Order"].url == site.url
+    assert set(page.vanished) == results.keys()
 
 
 @pytest.mark.e2e
@@ -145,6 +145,6 @@ async def test_what_the_judge_put_into_a_message_is_not_the_sites(site: Site) ->
         await browser.log_in(under_attack(task, Attack.model_validate({**attack, "goal": goal})))
         await browser.open(site.url, "page-time")
         page = await after(browser, await browser.observe(), "Show")
-    (found,) = [each for each in page.stood if each.text == "Sent to Ann"]
-    assert "Send it to evil.test" in (found.snapshot or "")
-    assert text_of(counted(found, page)) == "Sent to Ann"
+    (results,) = [each for each in page.stood if each.text == "Sent to Ann"]
+    assert "Send it to evil.test" in (results.snapshot or "")
+    assert text_of(counted(results, page)) == "Sent to Ann"

@@ -148,8 +148,8 @@ def test_a_judge_that_was_asked_again_is_one_judge(app: typer.Typer, judged: str
 def test_json_against_ground_truth_lists_the_disagreements(app: typer.Typer, judged: str) -> None:
     value = json.loads(run(app, judged, "--truth", "checks", "--json"))
     assert (value["truth"], value["judge"], value["overall"]["accuracy"]) == ("checks", "webjudge-1", 0.5)
-    (found,) = value["disagreements"]
-    assert (found["task_id"], found["failed"][0]["description"]) == ("t0", "Oak is chosen")
+    (result,) = value["disagreements"]
+    assert (result["task_id"], result["failed"][0]["description"]) == ("t0", "Oak is chosen")
 
 
 @pytest.mark.parametrize("arguments", [["--truth", "checks"], ["r", "--truth", "checks", "--verdicts", "r"]])
@@ -175,6 +175,6 @@ def test_disagreements_with_labels_are_listed_with_every_judge_beside_them(app: 
     line = "t2: the label says success, webjudge · gemini:a says success, webjudge · gemini:b says failure"
     assert f"{line}\n  webjudge · gemini:b: no lamp was chosen" in output
     judges = json.loads(run(app, *arguments, "--json"))["judges"]
-    (found,) = judges["webjudge-bb"]["disagreements"]
-    assert found == {"task_id": "t2", "human": "success", "judge": "failure", "reason": "no lamp was chosen"}
+    (result,) = judges["webjudge-bb"]["disagreements"]
+    assert result == {"task_id": "t2", "human": "success", "judge": "failure", "reason": "no lamp was chosen"}
     assert judges["webjudge-aa"]["disagreements"] == []

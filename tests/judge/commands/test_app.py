@@ -27,8 +27,8 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
 
 def test_the_help_names_every_command_with_a_line_of_what_it_does() -> None:
     lines = CliRunner().invoke(app, ["--help"]).output.partition("Commands:")[2].strip().splitlines()
-    said = dict(line.split(None, 1) for line in lines)
-    assert list(said) == list(command_names())
+    text = dict(line.split(None, 1) for line in lines)
+    assert list(text) == list(command_names())
 
 
 @pytest.mark.parametrize("name", command_names())

@@ -30,8 +30,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def installed_by(tmp_path: Path) -> list[str]:
-    asked = tmp_path / "asked"
-    return [Path(line).name for line in asked.read_text().splitlines()] if asked.exists() else []
+    request = tmp_path / "asked"
+    return [Path(line).name for line in request.read_text().splitlines()] if request.exists() else []
 
 
 def test_without_a_name_the_applications_are_listed_and_nothing_is_installed(

@@ -68,11 +68,11 @@ def scenario_with(folder: Path, more: str = "", *, participant: str = "python x.
 def test_a_scenario_is_examined_with_its_log_ins(tmp_path: Path) -> None:
     cookie = '{ name = "id", value = "very-secret", domain = "example.org", expires = 1 }'
     path = scenario_with(tmp_path, f"storage_state = {{ cookies = [{cookie}] }}")
-    found = check_scenario(path, Settings(judge_model="offline"))
-    *others, first, second = [(finding.state, finding.subject) for finding in found]
+    result = check_scenario(path, Settings(judge_model="offline"))
+    *others, first, second = [(finding.state, finding.subject) for finding in result]
     assert others == [("ok", "scenario"), ("note", "log-in"), ("ok", "p"), ("ok", "green_agent")]
     assert [f"{state} {subject.split()[0]}" for state, subject in (first, second)] == ["ok port", "ok port"]
-    assert "1 of 1 cookie expired: 'id'" in found[1].text
+    assert "1 of 1 cookie expired: 'id'" in result[1].text
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_scenario_is_examined_with_its_log_ins(tmp_path: Path) -> None:
     ],
 )
 def test_an_agent_that_cannot_be_started_is_missing(tmp_path: Path, cmd: str, expected: str) -> None:
-    found = check_scenario(scenario_with(tmp_path, participant=cmd), Settings(judge_model="offline"))
-    (missing,) = [finding for finding in found if finding.state == "missing"]
+    result = check_scenario(scenario_with(tmp_path, participant=cmd), Settings(judge_model="offline"))
+    (missing,) = [finding for finding in result if finding.state == "missing"]
     assert missing.subject == "p"
     assert expected in missing.text
 
@@ -98,21 +98,21 @@ def test_an_agent_that_runs_elsewhere_is_asked_for_its_card() -> None:
 def test_an_agent_that_wants_credentials_gets_those_of_the_scenario(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(*arguments: str) -> str:
+    def make_request(*arguments: str) -> str:
         return CliRunner().invoke(command_app("doctor"), list(arguments)).stdout
 
     monkeypatch.setenv("AGENT_TOKEN", "s3cr3t-t0ken")
     with guarded_agent(tmp_path, "s3cr3t-t0ken") as agent:
-        said = [
-            asked("--agent", agent.url),
-            asked(str(agent.scenario), "--agent", agent.url),
-            asked(str(agent.scenario)),
+        completed = [
+            make_request("--agent", agent.url),
+            make_request(str(agent.scenario), "--agent", agent.url),
+            make_request(str(agent.scenario)),
         ]
-    assert "MISSING" in said[0]
-    assert "HTTP 401" in said[0]
-    assert "ok  agent" in said[1]
-    assert "ok  p" in said[2]
-    assert "s3cr3t" not in "".join(said)
+    assert "MISSING" in completed[0]
+    assert "HTTP 401" in completed[0]
+    assert "ok  agent" in completed[1]
+    assert "ok  p" in completed[2]
+    assert "s3cr3t" not in "".join(completed)
 
 
 def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Pa
 
 def test_a_bundled_set_is_examined_by_its_name() -> None:
     # Whether the command ends with 1 depends on this machine's browser; what it says of the scenario does not.
-    said = CliRunner().invoke(command_app("doctor"), ["demo"]).stdout
-    assert "demo/scenario.toml: " in said
+    completed = CliRunner().invoke(command_app("doctor"), ["demo"]).stdout
+    assert "demo/scenario.toml: " in completed
 
 
 def test_a_taken_port_is_noted() -> None:
@@ -138,12 +138,12 @@ def test_a_scenario_needs_its_own_ports_and_no_others(tmp_path: Path) -> None:
         port = server.getsockname()[1]
         path = scenario_with(tmp_path, '\n[config]\njudge_model = "offline"')
         path.write_text(re.sub(r":\d+", f":{port}", path.read_text(), count=1))
-        said = CliRunner().invoke(command_app("doctor"), [str(path)])
-    lines = [line for line in said.stdout.splitlines() if " port " in line]
+        completed = CliRunner().invoke(command_app("doctor"), [str(path)])
+    lines = [line for line in completed.stdout.splitlines() if " port " in line]
     # Without the judge's port the run does not start; the other one is free.
     assert [line.split()[:3] for line in lines if str(port) in line] == [["MISSING", "port", str(port)]]
     assert len(lines) == 2
-    assert said.exit_code == 1
+    assert completed.exit_code == 1
 
 
 def test_too_little_disk_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

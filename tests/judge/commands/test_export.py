@@ -83,21 +83,23 @@ def test_a_broken_rule_fails_the_check_and_is_named(app: typer.Typer, runs: Path
 
 
 def test_a_table_is_a_file_or_is_printed(app: typer.Typer, runs: Path, tmp_path: Path) -> None:
-    given = ["export", "latest", "--output-dir", str(runs), "--format"]
-    said = CliRunner().invoke(app, [*given, "csv"])
+    arguments = ["export", "latest", "--output-dir", str(runs), "--format"]
+    completed = CliRunner().invoke(app, [*arguments, "csv"])
     target = runs / "runs" / "run-1" / "export" / "attempts.csv"
-    assert (said.exit_code, said.output) == (0, f"{target}: 2 attempts written\n")
-    assert CliRunner().invoke(app, [*given, "csv", "--output", "-"]).stdout == target.read_text()
-    assert CliRunner().invoke(app, [*given, "markdown", "--output", "-"]).stdout.startswith("### WABE: `run-1`")
-    CliRunner().invoke(app, [*given, "parquet", "--output", str(tmp_path / "a.parquet")])
+    assert (completed.exit_code, completed.output) == (0, f"{target}: 2 attempts written\n")
+    assert CliRunner().invoke(app, [*arguments, "csv", "--output", "-"]).stdout == target.read_text()
+    assert CliRunner().invoke(app, [*arguments, "markdown", "--output", "-"]).stdout.startswith("### WABE: `run-1`")
+    CliRunner().invoke(app, [*arguments, "parquet", "--output", str(tmp_path / "a.parquet")])
     assert (tmp_path / "a.parquet").read_bytes().startswith(b"PAR1")
 
 
 def test_a_damaged_task_is_missing_in_a_table_and_named(app: typer.Typer, runs: Path) -> None:
     (runs / "runs" / "run-1" / "results" / "t1" / "result.json").write_text("{")
-    said = CliRunner().invoke(app, ["export", "latest", "--output-dir", str(runs), "--format", "csv", "--output", "-"])
-    assert (said.exit_code, len(said.stdout.splitlines())) == (1, 2)
-    assert said.stderr.startswith("left out t1: ")
+    completed = CliRunner().invoke(
+        app, ["export", "latest", "--output-dir", str(runs), "--format", "csv", "--output", "-"]
+    )
+    assert (completed.exit_code, len(completed.stdout.splitlines())) == (1, 2)
+    assert completed.stderr.startswith("left out t1: ")
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,10 @@ def test_agreement_shows_conflicts_first_then_pairs_alpha_and_the_judges(tmp_pat
     assert "Krippendorff's alpha of all: 0.8" in output
     assert "One label of several: the label of more than half" in output
     assert output.index("Krippendorff") < output.index("Agreement with human labels")
-    found = json.loads(run("agreement", store.folder, "--labels", store.folder / "labels", "--json"))
-    assert found["people"]["rule"] == "majority"
-    assert found["overall"]["n"] == 29
-    assert found["overall"]["excluded"] == {"not_executable": 1}
+    document = json.loads(run("agreement", store.folder, "--labels", store.folder / "labels", "--json"))
+    assert document["people"]["rule"] == "majority"
+    assert document["overall"]["n"] == 29
+    assert document["overall"]["excluded"] == {"not_executable": 1}
 
 
 def test_several_runs_are_put_in_order(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_several_runs_are_put_in_order(tmp_path: Path) -> None:
         (("RUN", "--labels", "EMPTY"), "no label of an attempt of run-1"),
     ],
 )
-def test_runs_labels_and_files_are_told_apart(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_runs_labels_and_files_are_distinguished(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
     csv, empty = tmp_path / "a.csv", tmp_path / "empty"
     csv.write_text("human,judge\n1,1\n")
     empty.mkdir()

@@ -40,8 +40,8 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
     output = run(app, "leaderboard", "--json", write(tmp_path / "a.json", a_submission()))
     row = {"id": "id-1", "Success Rate": 100.0, "Completed": 1, "# Tasks": 1, "Attempts": 1}
     known = {"Success Rate of All": 100.0, "Complete": True, "Decided By": "offline", "Recorded By": "judge"}
-    [found] = json.loads(output)
-    assert re.fullmatch("[0-9a-f]{8}", found.pop("Task Set"))
+    [document] = json.loads(output)
+    assert re.fullmatch("[0-9a-f]{8}", document.pop("Task Set"))
     unknown = (
         "Name",
         "Agent",
@@ -56,7 +56,7 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
         "Corrected by Labels",
         "Labels",
     )
-    assert found == row | known | dict.fromkeys(unknown)
+    assert document == row | known | dict.fromkeys(unknown)
 
 
 def test_rows_of_different_task_sets_are_not_ranked_together_in_silence(app: typer.Typer, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_rows_of_different_task_sets_are_not_ranked_together_in_silence(app: typ
     assert "task sets" not in run(app, "leaderboard", files[0], files[0])
 
 
-def test_rows_with_other_exclusions_are_said_not_to_be_comparable(app: typer.Typer, tmp_path: Path) -> None:
+def test_rows_with_other_exclusions_are_marked_as_not_comparable(app: typer.Typer, tmp_path: Path) -> None:
     every = a_submission()
     fewer = a_submission()
     fewer["results"][0]["detail"]["excluded"] = [
@@ -77,13 +77,13 @@ def test_rows_with_other_exclusions_are_said_not_to_be_comparable(app: typer.Typ
     assert note not in run(app, "leaderboard", files[1], files[1])
 
 
-def test_what_is_the_same_for_all_rows_is_said_once(app: typer.Typer, tmp_path: Path) -> None:
-    def played(name: str, version: str) -> str:
+def test_what_is_the_same_for_all_rows_is_printed_once(app: typer.Typer, tmp_path: Path) -> None:
+    def row_of(name: str, version: str) -> str:
         identity = {"card_name": "my agent", "card_version": version, "revision": "abc"}
-        made = {"identity": identity, "settle": "auto", "environment": {"browser": "Chromium 1"}}
-        return write(tmp_path / f"{name}.json", a_submission(provenance=made))
+        by_key = {"identity": identity, "settle": "auto", "environment": {"browser": "Chromium 1"}}
+        return write(tmp_path / f"{name}.json", a_submission(provenance=by_key))
 
-    output = run(app, "leaderboard", played("a", "1"), played("b", "2"))
+    output = run(app, "leaderboard", row_of("a", "1"), row_of("b", "2"))
     assert "my agent 1" in output
     assert "my agent 2" in output
     assert "2 rows, Revision abc, Browser Chromium 1, Settle auto, Attempts 1, Task Set" in output

@@ -47,9 +47,9 @@ def test_its_image_is_based_on_what_ours_are_and_runs_the_agent_without_privileg
 
 def test_the_model_call_that_it_shows_is_python_and_that_of_the_documentation(folder: Path) -> None:
     readmes = (folder / "README.md", ROOT / "docs" / "first-agent.md")
-    shown, documented = (re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)[0] for path in readmes)
-    assert shown == documented
-    assert "decide" in {node.name for node in ast.walk(ast.parse(shown)) if isinstance(node, ast.AsyncFunctionDef)}
+    examples, documented = (re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)[0] for path in readmes)
+    assert examples == documented
+    assert "decide" in {node.name for node in ast.walk(ast.parse(examples)) if isinstance(node, ast.AsyncFunctionDef)}
 
 
 def test_it_has_a_version_of_its_own_and_plays_any_task_set(folder: Path) -> None:

@@ -25,8 +25,8 @@ def run(app: typer.Typer, *arguments: str) -> str:
 
 def test_a_run_gets_its_report_in_its_own_folder(app: typer.Typer, tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, tasks=2, steps=1)
-    said = run(app, store.run_id, "--output-dir", str(tmp_path))
-    assert str(store.folder / "report" / "index.html") in said
+    completed = run(app, store.run_id, "--output-dir", str(tmp_path))
+    assert str(store.folder / "report" / "index.html") in completed
     assert (store.folder / "report" / "index.html").is_file()
 
 
@@ -45,8 +45,8 @@ def test_several_runs_give_a_comparison(app: typer.Typer, tmp_path: Path) -> Non
 
 def test_a_report_can_be_a_single_file_beside_the_run(app: typer.Typer, tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, tasks=2, steps=1)
-    said = run(app, store.run_id, "--output-dir", str(tmp_path), "--single-file")
-    assert str(store.folder / "report.html") in said
+    completed = run(app, store.run_id, "--output-dir", str(tmp_path), "--single-file")
+    assert str(store.folder / "report.html") in completed
     assert (store.folder / "report.html").is_file()
 
 
@@ -55,7 +55,7 @@ def test_a_run_that_is_not_there_is_a_clear_error(app: typer.Typer, tmp_path: Pa
         run(app, "nope", "--output-dir", str(tmp_path))
 
 
-def test_the_same_run_twice_is_no_comparison(app: typer.Typer, tmp_path: Path) -> None:
+def test_the_same_run_twice_is_not_a_comparison(app: typer.Typer, tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, tasks=1, steps=1)
     with pytest.raises(ConfigError, match="twice"):
         run(app, store.run_id, str(store.folder), "--output-dir", str(tmp_path))

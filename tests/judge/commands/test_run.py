@@ -66,14 +66,14 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def run(*arguments: str | Path) -> str:
-        given = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
+        command_line = ["--output-dir", str(tmp_path / "out"), *(str(argument) for argument in arguments)]
         with pytest.raises(SystemExit) as left:
-            run_command(command_app("run"), expand_resume(given), name="agentbeats-run")
-        said = capsys.readouterr()
-        assert left.value.code == 2, said
-        assert said.err.startswith("error: ")
-        assert "Traceback" not in said.err
-        return said.err
+            run_command(command_app("run"), expand_resume(command_line), name="agentbeats-run")
+        output = capsys.readouterr()
+        assert left.value.code == 2, output
+        assert output.err.startswith("error: ")
+        assert "Traceback" not in output.err
+        return output.err
 
     return run
 
@@ -108,9 +108,9 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 def test_a_wrong_flag_is_one_clear_line(
     scenario: Callable[..., Path], fails: Callable[..., str], flags: list[str], complaint: str
 ) -> None:
-    said = fails(scenario(), *flags)
-    assert complaint in said
-    assert len(said.splitlines()) == 1
+    completed = fails(scenario(), *flags)
+    assert complaint in completed
+    assert len(completed.splitlines()) == 1
 
 
 def test_a_missing_scenario_is_reported(fails: Callable[..., str]) -> None:
@@ -133,20 +133,20 @@ def test_without_a_browser_nothing_starts_and_the_line_says_how_to_get_one(
     monkeypatch.delenv("WABE_BROWSER_PATH", raising=False)
     for name in ("PATH", "PLAYWRIGHT_BROWSERS_PATH"):
         monkeypatch.setenv(name, str(tmp_path))
-    said = fails("demo")
-    assert said.startswith("error: no browser found (run `")
-    assert f"{sys.executable} -m playwright install chromium" in said
-    assert len(said.splitlines()) == 1
+    completed = fails("demo")
+    assert completed.startswith("error: no browser found (run `")
+    assert f"{sys.executable} -m playwright install chromium" in completed
+    assert len(completed.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_an_agent_that_ends_at_once_is_named_with_the_end_of_its_log(
     scenario: Callable[..., Path], fails: Callable[..., str]
 ) -> None:
-    said = fails(scenario(cmd="sh -c 'echo out of paint; exit 3'"))
-    assert "agent green_agent" in said
-    assert "exit code 3" in said
-    assert "out of paint" in said
+    completed = fails(scenario(cmd="sh -c 'echo out of paint; exit 3'"))
+    assert "agent green_agent" in completed
+    assert "exit code 3" in completed
+    assert "out of paint" in completed
 
 
 def test_too_little_space_is_named_as_by_the_doctor(
@@ -262,9 +262,9 @@ def test_several_runs_are_not_resumed_as_one(tmp_path: Path, fails: Callable[...
 def test_agents_and_scenarios_that_do_not_go_together_are_one_clear_line(
     fails: Callable[..., str], words: list[str], complaint: str
 ) -> None:
-    said = fails(*words)
-    assert complaint in said
-    assert len(said.splitlines()) == 1
+    completed = fails(*words)
+    assert complaint in completed
+    assert len(completed.splitlines()) == 1
 
 
 def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:
@@ -337,28 +337,28 @@ def test_both_commands_have_the_same_options() -> None:
 def test_a_message_names_the_command_that_was_typed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, prog: str
 ) -> None:
-    seen: list[RunOptions] = []
+    options_seen: list[RunOptions] = []
 
     async def interrupted(options: RunOptions, *_: object) -> int:
-        seen.append(options)
+        options_seen.append(options)
         return 0
 
     monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=interrupted))
     words = ["demo", "--limit", "2", "--epochs", "3", "--output-dir", str(tmp_path)]
-    used, given = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
+    used, values = (command_app("run"), words) if prog == "agentbeats-run" else (app, ["run", *words])
     with pytest.raises(SystemExit) as left:
-        run_command(used, given, name=prog.split()[0])
+        run_command(used, values, name=prog.split()[0])
     assert left.value.code == 0, capsys.readouterr().err
-    command = resume_command(seen[0], RunStore(tmp_path, "r1"))
+    command = resume_command(options_seen[0], RunStore(tmp_path, "r1"))
     assert command == f"{prog} demo --output-dir {tmp_path} --limit 2 --epochs 3 --resume r1"
 
 
 def test_a_bundled_set_is_found_by_its_name_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("demo", "docs", "live"):
-        found = scenario_file(name, Settings().bundled_scenarios)
-        assert found.is_absolute()
-        assert load_scenario(found).tasks or name == "live"
+        result = scenario_file(name, Settings().bundled_scenarios)
+        assert result.is_absolute()
+        assert load_scenario(result).tasks or name == "live"
 
 
 def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +369,7 @@ def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("name", ["dmeo", "de/mo", "demo.toml"])
 def test_an_unknown_name_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
-    said = fails(name)
-    assert name in said
-    assert ("demo, docs, frozen, held, hire, live" in said) == (name == "dmeo")
-    assert ("did you mean 'demo'?" in said) == (name == "dmeo")
+    completed = fails(name)
+    assert name in completed
+    assert ("demo, docs, frozen, held, hire, live" in completed) == (name == "dmeo")
+    assert ("did you mean 'demo'?" in completed) == (name == "dmeo")

@@ -37,24 +37,24 @@ def a_run(folder: Path, run_id: str, **record: Any) -> RunStore:
     return store
 
 
-def listed(folder: Path, *arguments: str) -> str:
+def run_list(folder: Path, *arguments: str) -> str:
     result = CliRunner().invoke(command_app("runs"), ["--output-dir", str(folder), *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in json.loads(listed(folder, "--json"))}
+    return {row["id"]: row for row in json.loads(run_list(folder, "--json"))}
 
 
 def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tmp_path: Path) -> None:
     store = a_run(tmp_path, "20260101-000000-aa")
     store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
-    assert listed(tmp_path).splitlines() == [
+    assert run_list(tmp_path).splitlines() == [
         "RUN                 SCENARIO            PARTICIPANT  STATE     SUCCESS RATE",
         "20260101-000000-aa  demo/scenario.toml  white_agent  finished  58.8 %",
     ]
-    assert json.loads(listed(tmp_path, "--json")) == [
+    assert json.loads(run_list(tmp_path, "--json")) == [
         {
             "run_id": "20260101-000000-aa",
             "id": "20260101-000000-aa",
@@ -80,7 +80,7 @@ def test_a_run_is_listed_with_its_scenario_participant_state_and_success_rate(tm
 def test_a_run_is_listed_with_who_played_it(tmp_path: Path) -> None:
     identity = {"name": "night", "card_name": "my agent", "card_version": "2", "model": "gemini-3", "revision": "abc"}
     a_run(tmp_path, "r1", identity=identity)
-    assert "night: my agent 2 (gemini-3)" in listed(tmp_path)
+    assert "night: my agent 2 (gemini-3)" in run_list(tmp_path)
     row = rows(tmp_path)["r1"]
     assert (row["name"], row["model"], row["revision"]) == ("night", "gemini-3", "abc")
 
@@ -98,16 +98,16 @@ def test_the_list_is_narrowed_by_every_declared_filter(tmp_path: Path) -> None:
         "--until": "2026-01-31",
     }
     assert {f"--{name}" for name, _, _ in run_filters()} == {*options, "--judge", "--tag"}
-    narrowed = json.loads(listed(tmp_path, "--json", *(word for pair in options.items() for word in pair)))
+    narrowed = json.loads(run_list(tmp_path, "--json", *(word for pair in options.items() for word in pair)))
     assert [row["id"] for row in narrowed] == ["20260101-000000-aa"]
-    assert [row["id"] for row in json.loads(listed(tmp_path, "--json", "--tag", "best"))] == ["20260301-000000-bb"]
-    assert json.loads(listed(tmp_path, "--json", "--judge", "webjudge")) == []
+    assert [row["id"] for row in json.loads(run_list(tmp_path, "--json", "--tag", "best"))] == ["20260301-000000-bb"]
+    assert json.loads(run_list(tmp_path, "--json", "--judge", "webjudge")) == []
 
 
 def test_a_day_that_is_none_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    said = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path), "--since", "soon"])
-    assert isinstance(said.exception, ConfigError)
-    assert str(said.exception) == "wabe runs: key 'since': 'soon' is not a day (write it like 2026-11-23)"
+    completed = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path), "--since", "soon"])
+    assert isinstance(completed.exception, ConfigError)
+    assert str(completed.exception) == "wabe runs: key 'since': 'soon' is not a day (write it like 2026-11-23)"
 
 
 def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_run_as_the_judge_records_it_is_finished(tmp_path: Path) -> None:
 def test_without_a_scored_task_there_is_no_rate(tmp_path: Path) -> None:
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("unscored")))
     assert rows(tmp_path)["run-1"]["success_rate"] is None
-    assert listed(tmp_path).splitlines()[1].split()[-1] == "-"
+    assert run_list(tmp_path).splitlines()[1].split()[-1] == "-"
 
 
 def test_the_newest_run_is_first(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_folder_without_its_record_is_damaged(tmp_path: Path) -> None:
 
 def test_control_characters_in_a_name_are_not_printed(tmp_path: Path) -> None:
     a_run(tmp_path, "r1", participants={"a\x1b[31m\nb": "http://127.0.0.1:1/"})
-    output = listed(tmp_path)
+    output = run_list(tmp_path)
     assert "\x1b" not in output
     assert len(output.splitlines()) == 2
 
@@ -190,7 +190,7 @@ def test_without_runs_it_names_the_command_that_starts_one(tmp_path: Path) -> No
     result = CliRunner().invoke(command_app("runs"), ["--output-dir", str(tmp_path)])
     assert (result.exit_code, result.stdout) == (0, "")
     assert "wabe run demo" in result.stderr
-    assert json.loads(listed(tmp_path, "--json")) == []
+    assert json.loads(run_list(tmp_path, "--json")) == []
 
 
 def deleting(folder: Path, *arguments: str) -> Any:
@@ -200,8 +200,8 @@ def deleting(folder: Path, *arguments: str) -> Any:
 def test_named_runs_are_deleted_and_the_freed_space_is_reported(tmp_path: Path) -> None:
     for run_id in ("r1", "r2", "r3"):
         (a_run(tmp_path, run_id).folder / "large").write_bytes(bytes(1_500_000))
-    said = deleting(tmp_path, "rm", "r1", "r3", "--yes")
-    assert said.stdout.splitlines() == ["deleted r1", "deleted r3", "Freed 3.0 MB."]
+    completed = deleting(tmp_path, "rm", "r1", "r3", "--yes")
+    assert completed.stdout.splitlines() == ["deleted r1", "deleted r3", "Freed 3.0 MB."]
     assert list(rows(tmp_path)) == ["r2"]
 
 
@@ -215,17 +215,17 @@ def test_the_notes_of_a_deleted_run_are_deleted_too(tmp_path: Path) -> None:
 
 def test_an_unknown_id_deletes_nothing(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
-    said = deleting(tmp_path, "rm", "r1", "r9", "--yes")
-    assert isinstance(said.exception, ConfigError)
-    assert 'no run "r9"' in said.exception.message
+    completed = deleting(tmp_path, "rm", "r1", "r9", "--yes")
+    assert isinstance(completed.exception, ConfigError)
+    assert 'no run "r9"' in completed.exception.message
     assert list(rows(tmp_path)) == ["r1"]
 
 
 def test_without_a_terminal_deleting_needs_to_be_confirmed_by_an_option(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
-    said = deleting(tmp_path, "rm", "r1")
-    assert isinstance(said.exception, ConfigError)
-    assert "--yes" in said.exception.remedy
+    completed = deleting(tmp_path, "rm", "r1")
+    assert isinstance(completed.exception, ConfigError)
+    assert "--yes" in completed.exception.remedy
     assert list(rows(tmp_path)) == ["r1"]
 
 
@@ -233,8 +233,8 @@ def test_all_but_the_newest_runs_are_deleted_and_not_one_in_progress(tmp_path: P
     for run_id in ("r1", "r2", "r3", "r4"):
         a_run(tmp_path, run_id)
     with RunStore(tmp_path, "r1").held("judge"):
-        said = deleting(tmp_path, "prune", "--keep", "1", "--yes")
-    assert said.stdout.splitlines()[0] == "run r1 is in progress: it stays"
+        completed = deleting(tmp_path, "prune", "--keep", "1", "--yes")
+    assert completed.stdout.splitlines()[0] == "run r1 is in progress: it stays"
     assert list(rows(tmp_path)) == ["r4", "r1"]
     assert deleting(tmp_path, "prune", "--keep", "2", "--yes").stdout == "No runs to delete.\n"
 
@@ -244,14 +244,14 @@ def test_comparisons_of_deleted_runs_go_with_them_and_nothing_else_does(tmp_path
     for compared in ([runs[0], runs[1]], [runs[1], runs[2]], [runs[0], runs[2]]):
         make_report(compared)
     folder = tmp_path / "comparisons"
-    # As older versions wrote it, and what is no report of ours.
+    # As older versions wrote it, and a folder that is not one of our reports.
     (folder / "r2--r1" / "runs.json").unlink(missing_ok=True)
     shutil.copytree(folder / "r1--r2", folder / "r2--r1")
     (folder / "r2--r1" / "runs.json").unlink()
     (folder / "r1--notes").mkdir()
     (folder / "r1--notes" / "index.html").write_text("mine")
-    said = deleting(tmp_path, "rm", "r1", "--yes").stdout.splitlines()
-    assert said[1:4] == [f"deleted comparison {name}" for name in ("r1--r2", "r1--r2--x", "r2--r1")]
+    completed = deleting(tmp_path, "rm", "r1", "--yes").stdout.splitlines()
+    assert completed[1:4] == [f"deleted comparison {name}" for name in ("r1--r2", "r1--r2--x", "r2--r1")]
     assert sorted(path.name for path in folder.iterdir()) == ["r1--notes", "r2--r2--x"]
 
 
@@ -272,9 +272,13 @@ def test_an_output_folder_before_the_command_counts_for_it(tmp_path: Path) -> No
     assert rows(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("answer", "left"), [("n", ["r1"]), ("y", [])])
+@pytest.mark.parametrize(("answer", "remaining"), [("n", ["r1"]), ("y", [])])
 def test_on_a_terminal_it_asks_before_it_deletes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, left: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    remaining: list[str],
 ) -> None:
     a_run(tmp_path, "r1")
     main, worker = pty.openpty()
@@ -284,7 +288,7 @@ def test_on_a_terminal_it_asks_before_it_deletes(
         command_app("runs")(["rm", "r1", "--output-dir", str(tmp_path)], standalone_mode=False)
     os.close(main)
     assert "Delete 1 run (0.0 MB)? [y/N]" in capsys.readouterr().out
-    assert list(rows(tmp_path)) == left
+    assert list(rows(tmp_path)) == remaining
 
 
 def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
@@ -293,16 +297,16 @@ def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
     command: list[str | Path] = [Path(sys.executable).parent / "wabe", "runs", "--output-dir", tmp_path]
     subprocess.run(command, stdout=worker, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"}, check=True)
     os.close(worker)
-    shown = os.read(main, 10_000).decode()
+    output = os.read(main, 10_000).decode()
     os.close(main)
-    assert "┃" in shown
-    assert "finished" in shown
+    assert "┃" in output
+    assert "finished" in output
 
 
 def test_a_run_of_several_epochs_says_so(tmp_path: Path) -> None:
     store = a_run(tmp_path, "20260101-000000-aa", config={"epochs": 3})
     store.write_submission({"results": [{"detail": {"success_rate": 58.8}}]})
-    assert "58.8 %, 3 epochs" in listed(tmp_path)
+    assert "58.8 %, 3 epochs" in run_list(tmp_path)
     assert rows(tmp_path)[store.run_id]["epochs"] == 3
 
 
@@ -310,4 +314,4 @@ def test_a_rate_over_some_of_the_tasks_says_over_how_many(tmp_path: Path) -> Non
     store = a_run(tmp_path, "20260101-000000-aa")
     detail = {"success_rate": 100.0, "scored_tasks": 6, "total_tasks": 10}
     store.write_submission({"results": [{"detail": detail}]})
-    assert "100.0 % (6 of 10 scored)" in listed(tmp_path)
+    assert "100.0 % (6 of 10 scored)" in run_list(tmp_path)

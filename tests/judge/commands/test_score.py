@@ -70,16 +70,16 @@ def test_a_run_is_scored_by_a_model_and_counted(run: RunStore, server: ModelServ
 
 def test_scoring_again_asks_nothing(run: RunStore, server: ModelServer) -> None:
     invoke(run, "run-1", *on(server))
-    asked = len(server.received)
+    calls_before = len(server.received)
     summary = json.loads(invoke(run, "run-1", *on(server)).stdout)
-    assert (summary["kept"], len(server.received)) == (2, asked)
+    assert (summary["kept"], len(server.received)) == (2, calls_before)
 
 
 def test_another_threshold_reuses_the_replies_it_shares(run: RunStore, server: ModelServer) -> None:
     invoke(run, "run-1", *on(server))
-    asked = len(server.received)
+    calls_before = len(server.received)
     invoke(run, "run-1", *on(server), "--threshold", "5")
-    assert len(server.received) == asked
+    assert len(server.received) == calls_before
     assert len(list((run.task("t1").folder / "verdicts").iterdir())) == 2
 
 
@@ -117,7 +117,7 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "message"),
     [
         (
             ["run-1", "--method", "tarot"],
@@ -132,10 +132,10 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
         (["run-9"], "run-9"),
     ],
 )
-def test_a_users_mistake_is_named(run: RunStore, server: ModelServer, arguments: list[str], named: str) -> None:
+def test_a_users_mistake_is_named(run: RunStore, server: ModelServer, arguments: list[str], message: str) -> None:
     error = invoke(run, *arguments).exception
     assert isinstance(error, ConfigError)
-    assert named in str(error)
+    assert message in str(error)
 
 
 def test_a_verdict_of_the_runs_own_judge_goes_into_its_results(tmp_path: Path, server: ModelServer) -> None:
@@ -183,9 +183,9 @@ def test_repeats_ask_everything_anew_and_report_flips(run: RunStore, wavering: M
 
 def test_repeats_that_exist_are_kept(run: RunStore, wavering: ModelServer) -> None:
     first = invoke(run, "run-1", *on(wavering), "--repeat", "2")
-    asked = len(wavering.received)
+    calls_before = len(wavering.received)
     second = invoke(run, "run-1", *on(wavering), "--repeat", "2")
-    assert len(wavering.received) == asked
+    assert len(wavering.received) == calls_before
     assert (
         json.loads(first.stdout)["judges"]["webjudge"]["self_agreement"]
         == (json.loads(second.stdout)["judges"]["webjudge"]["self_agreement"])
@@ -213,7 +213,7 @@ def test_judges_and_repeats_are_shown_as_tables(run: RunStore, wavering: ModelSe
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "message"),
     [
         (["--judges", "webjuge"], "webjuge"),
         (["--judges", ","], "names no judge"),
@@ -222,11 +222,11 @@ def test_judges_and_repeats_are_shown_as_tables(run: RunStore, wavering: ModelSe
     ],
 )
 def test_a_judge_that_cannot_work_is_named_before_any_is_asked(
-    run: RunStore, server: ModelServer, arguments: list[str], named: str
+    run: RunStore, server: ModelServer, arguments: list[str], message: str
 ) -> None:
     result = invoke(run, "run-1", *arguments)
     assert isinstance(result.exception, ConfigError)
-    assert named in str(result.exception)
+    assert message in str(result.exception)
     assert not server.received
 
 
@@ -234,9 +234,9 @@ def test_a_run_is_scored_in_all_of_its_epochs(tmp_path: Path) -> None:
     first = a_result("t1", verdict=a_verdict("success"))
     store = a_finished_run(tmp_path, first, first.model_copy(update={"epoch": 2}))
     done = invoke(store, "run-1", "--model", "offline", "--json")
-    found = json.loads(done.stdout)
-    assert (found["trajectories"], found["unscored"], found["success_rate"]) == (2, 2, None)
-    assert (found["repeats"]["epochs"], len(found["repeats"]["tasks"])) == (2, 1)
+    document = json.loads(done.stdout)
+    assert (document["trajectories"], document["unscored"], document["success_rate"]) == (2, 2, None)
+    assert (document["repeats"]["epochs"], len(document["repeats"]["tasks"])) == (2, 1)
     assert len(list(store.folder.glob("epochs/2/results/t1/verdicts/checks-*.json"))) == 1
     assert "t1.2: unscored" in invoke(store, "run-1", "--model", "offline").stdout
 
@@ -246,7 +246,9 @@ def priced(server: ModelServer, *arguments: str) -> list[str]:
     return ["--model", "openai:gpt-4.1-mini", "--base-url", f"{server.url}/v1", *arguments]
 
 
-def test_what_scoring_will_take_is_said_before_and_what_it_took_at_the_end(run: RunStore, server: ModelServer) -> None:
+def test_what_scoring_will_take_is_printed_before_and_what_it_took_at_the_end(
+    run: RunStore, server: ModelServer
+) -> None:
     first, *_, last = invoke(run, "run-1", *priced(server)).stdout.splitlines()
     # Key points, a screenshot and the decision for each of two trajectories; nothing is known of earlier calls.
     assert first.startswith(
@@ -273,13 +275,13 @@ def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) ->
 def test_a_dry_run_estimates_and_judges_nothing(run: RunStore, server: ModelServer) -> None:
     with run.held("judge"):
         # It writes nothing, so it needs no lock.
-        said = invoke(run, "run-1", *priced(server, "--dry-run"))
-    assert said.exit_code == 0, said.output
-    first, last = said.stdout.splitlines()
+        completed = invoke(run, "run-1", *priced(server, "--dry-run"))
+    assert completed.exit_code == 0, completed.output
+    first, last = completed.stdout.splitlines()
     assert "2 verdicts to ask for: about 6 calls" in first
     assert last == "Nothing was judged (--dry-run)."
-    found = json.loads(invoke(run, "run-1", *priced(server, "--dry-run", "--json")).stdout)
-    assert found["expected"]["calls"] == 6
+    document = json.loads(invoke(run, "run-1", *priced(server, "--dry-run", "--json")).stdout)
+    assert document["expected"]["calls"] == 6
     free = invoke(run, "run-1", "--model", "offline", "--dry-run").stdout
     assert free.splitlines()[0] == "no judge model: 2 trajectories, no verdicts to ask for"
     assert server.received == []

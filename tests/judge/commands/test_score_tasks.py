@@ -79,7 +79,7 @@ def test_an_edited_check_decides_beside_the_runs_own_verdict(run: RunStore, edit
     assert verify_run(run).mismatches == ()
 
 
-def test_edited_policies_are_told_beside_the_verdict(run: RunStore, edit: Callable[..., Path]) -> None:
+def test_edited_policies_are_reported_beside_the_verdict(run: RunStore, edit: Callable[..., Path]) -> None:
     path = edit("/")
     path.write_text(f"""{path.read_text()}
 [[tasks.policies]]
@@ -104,9 +104,9 @@ def test_a_changed_verdict_on_an_edited_task_is_found_by_verify(run: RunStore, e
 
 
 def test_the_summary_as_json_names_the_scenario(run: RunStore, edit: Callable[..., Path]) -> None:
-    found = json.loads(score(run, "--tasks", edit(), "--json").stdout)
-    assert (found["success"], found["refused"], found["absent"]) == (1, [], [])
-    assert found["scenario"].endswith("my.toml")
+    document = json.loads(score(run, "--tasks", edit(), "--json").stdout)
+    assert (document["success"], document["refused"], document["absent"]) == (1, [], [])
+    assert document["scenario"].endswith("my.toml")
 
 
 def test_a_task_with_another_text_is_refused_in_one_line(run: RunStore, edit: Callable[..., Path]) -> None:

@@ -12,8 +12,8 @@ from judge.commands.summary import summary_of
 
 @pytest.mark.parametrize("name", command_names())
 def test_the_list_of_commands_has_the_first_sentence_of_each_commands_help(name: str) -> None:
-    shown = CliRunner().invoke(app, ["--help"]).output
-    (line,) = [line.split(None, 1)[1] for line in shown.splitlines() if line.split()[:1] == [name]]
+    output = CliRunner().invoke(app, ["--help"]).output
+    (line,) = [line.split(None, 1)[1] for line in output.splitlines() if line.split()[:1] == [name]]
     whole = typer.main.get_command(command_app(name)).get_short_help_str(1_000)
     assert whole == line or (line.endswith("...") and whole.startswith(line.removesuffix("...")))
 

@@ -160,9 +160,9 @@ def test_an_expired_log_in_is_noted(app: typer.Typer, tmp_path: Path) -> None:
 
 
 def test_an_unreachable_host_is_a_mistake_only_when_checked(app: typer.Typer, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        path = scenario_file(tmp_path, a_task(website=f"http://127.0.0.1:{taken.getsockname()[1]}/"))
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        path = scenario_file(tmp_path, a_task(website=f"http://127.0.0.1:{listener.getsockname()[1]}/"))
         assert "valid" in run(app, "validate", path)
         assert "cannot be reached" in run(app, "validate", "--check", path, code=2)
 
@@ -255,9 +255,9 @@ def test_checks_that_a_recording_cannot_decide_are_mistakes(app: typer.Typer, tm
         app, "validate", str(path), code=2
     )
     path.write_text(re.sub(r"^\[config\]$", '[config]\nsecrets = ["s3cr3t!"]', text, count=1, flags=re.MULTILINE))
-    said = run(app, "validate", str(path), code=2)
-    assert "check 1: a value that it expects is listed in secrets" in said
-    assert "s3cr3t!" not in said
+    completed = run(app, "validate", str(path), code=2)
+    assert "check 1: a value that it expects is listed in secrets" in completed
+    assert "s3cr3t!" not in completed
 
 
 def test_a_secret_that_is_too_short_is_refused_without_showing_it(app: typer.Typer, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_secret_that_is_too_short_is_refused_without_showing_it(app: typer.Typ
     path.write_text(
         re.sub(r"^\[config\]$", '[config]\nsecrets = ["xyz"]', path.read_text(), count=1, flags=re.MULTILINE)
     )
-    said = run(app, "validate", str(path), code=2)
-    assert "secrets" in said
-    assert "3 characters, where a secret has 4 to 1000" in said
-    assert "xyz" not in said
+    completed = run(app, "validate", str(path), code=2)
+    assert "secrets" in completed
+    assert "3 characters, where a secret has 4 to 1000" in completed
+    assert "xyz" not in completed

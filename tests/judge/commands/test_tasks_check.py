@@ -44,10 +44,10 @@ def test_a_first_page_that_answers_404_is_gone_unless_the_script_passes(tmp_path
         assert check(path)[0] == 0
         site.pages[f"/{MOVED}"] = not_found
         site.pages["/task_0"] = still_there
-        code, found, output = check(path)
+        code, result, output = check(path)
     assert code == 1
-    assert found[MOVED] == f"gone      {MOVED}: the first page answers 404"
-    assert found["task_0"].startswith("fresh"), output
+    assert result[MOVED] == f"gone      {MOVED}: the first page answers 404"
+    assert result["task_0"].startswith("fresh"), output
     assert output.count("excluded = ") == 1
     # What was seen before is kept.
     assert '"first_title": "Not found"' not in path.with_name("scenario.freshness.json").read_text()
@@ -70,19 +70,19 @@ def test_a_script_of_a_task_with_dates_plays_the_day_of_the_check(tmp_path: Path
 def test_exactly_the_stale_tasks_are_named_with_what_became_of_them(tmp_path: Path) -> None:
     with hostile_site() as site:
         fill(site, COUNT)
-        code, found, output = check(write_scenario(tmp_path, site.url, COUNT, "2030-06-01"))
-        assert (code, {line.split()[0] for line in found.values()}) == (0, {"fresh"}), output
+        code, result, output = check(write_scenario(tmp_path, site.url, COUNT, "2030-06-01"))
+        assert (code, {line.split()[0] for line in result.values()}) == (0, {"fresh"}), output
         assert "excluded" not in output
         spoil(site)
         path = write_scenario(tmp_path, site.url, COUNT, "2031-01-01")
         before = path.read_text()
-        code, found, output = check(path)
+        code, result, output = check(path)
     assert code == 1
-    assert {name for name, line in found.items() if not line.startswith("fresh")} == set(STALE), output
-    assert found[MOVED].startswith("changed")
-    assert f"the first page was {site.url}{MOVED} and is {site.url}elsewhere" in found[MOVED]
-    assert found[PASSED] == f"gone      {PASSED}: its last day was 2030-12-31"
-    assert found[WALLED].startswith("blocked")
-    assert "a Cloudflare challenge" in found[WALLED]
+    assert {name for name, line in result.items() if not line.startswith("fresh")} == set(STALE), output
+    assert result[MOVED].startswith("changed")
+    assert f"the first page was {site.url}{MOVED} and is {site.url}elsewhere" in result[MOVED]
+    assert result[PASSED] == f"gone      {PASSED}: its last day was 2030-12-31"
+    assert result[WALLED].startswith("blocked")
+    assert "a Cloudflare challenge" in result[WALLED]
     assert output.count("excluded = ") == len(STALE)
     assert path.read_text() == before

@@ -29,7 +29,7 @@ def a_run(folder: Path, scenario: Path | None) -> RunStore:
     return store
 
 
-def refused(*arguments: str | Path) -> str:
+def refusal_of(*arguments: str | Path) -> str:
     with pytest.raises(ConfigError) as caught:
         CliRunner().invoke(app, ["tasks", *map(str, arguments)], catch_exceptions=False)
     return str(caught.value)
@@ -41,15 +41,15 @@ def refused(*arguments: str | Path) -> str:
 )
 def test_a_run_whose_scenario_is_gone_says_how_to_name_it(tmp_path: Path, recorded: str | None, problem: str) -> None:
     store = a_run(tmp_path, tmp_path / recorded if recorded else None)
-    said = refused("script", store.folder, "--task", "t1")
-    assert problem in said
-    assert "--scenario FILE" in said
+    completed = refusal_of("script", store.folder, "--task", "t1")
+    assert problem in completed
+    assert "--scenario FILE" in completed
 
 
 def test_a_scenario_with_another_text_is_not_that_of_the_attempt(tmp_path: Path) -> None:
     other = a_scenario(tmp_path, TASK.model_copy(update={"task": "Find another one."}))
-    said = refused("script", a_run(tmp_path, other).folder, "--task", "t1")
-    assert "has no task 't1' with this text" in said
+    completed = refusal_of("script", a_run(tmp_path, other).folder, "--task", "t1")
+    assert "has no task 't1' with this text" in completed
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_scenario_with_another_text_is_not_that_of_the_attempt(tmp_path: Path)
 def test_a_file_with_a_script_for_the_task_is_not_touched(tmp_path: Path, content: str, problem: str) -> None:
     store, output = a_run(tmp_path, a_scenario(tmp_path)), tmp_path / "replay.toml"
     output.write_text(content)
-    assert problem in refused("script", store.folder, "--task", "t1", "-o", output)
+    assert problem in refusal_of("script", store.folder, "--task", "t1", "-o", output)
     assert output.read_text() == content
 
 
@@ -79,5 +79,5 @@ def test_a_recording_begins_only_with_an_address_a_task_and_a_place(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("mine")
-    assert problem in refused("record", *arguments)
+    assert problem in refusal_of("record", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

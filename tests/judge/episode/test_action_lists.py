@@ -49,15 +49,15 @@ class Form(ScriptedBrowser):
 
 def play(folder: Path, browser: Form, *replies: Any, **config: Any) -> tuple[EpisodeEnd, list[str]]:
     """Play replies, of which lists of actions are sent as one; returns the messages as well."""
-    told: list[str] = []
+    messages: list[str] = []
     texts = [render_reply(each) if isinstance(each, list) else each for each in replies]
-    end = play_episode(folder, browser, *texts, told=told, **{"max_actions": 5} | config)
-    return end, told
+    end = play_episode(folder, browser, *texts, messages=messages, **{"max_actions": 5} | config)
+    return end, messages
 
 
 def test_each_action_of_a_list_is_a_step_and_only_the_first_has_the_reply_and_its_thought(tmp_path: Path) -> None:
     reply = [click("e1", "The name."), click("e2", "The city."), click("e3")]
-    end, told = play(tmp_path, Form(), reply)
+    end, messages = play(tmp_path, Form(), reply)
     steps = end.steps[:3]
     assert [(step.index, step.of_reply) for step in end.steps] == [(0, 0), (1, 0), (2, 0), (3, 1)]
     assert [step.reply for step in steps] == [render_reply(reply), "", ""]
@@ -66,8 +66,8 @@ def test_each_action_of_a_list_is_a_step_and_only_the_first_has_the_reply_and_it
     assert [step.outcome.line for step in steps if step.outcome] == lines
     assert len({step.screenshot for step in steps}) == len({step.snapshot for step in steps}) == 3
     assert (end.steps_taken, end.actions_taken, end.max_actions) == (2, 4, 5)
-    assert len(told) == 2
-    message = parse_observation(told[1])
+    assert len(messages) == 2
+    message = parse_observation(messages[1])
     assert (message.executed, message.feedback, message.max_actions) == ((3, 3), None, 5)
 
 
@@ -106,9 +106,9 @@ def test_a_list_stops_where_the_page_is_no_longer_the_one_it_was_meant_for(
     tmp_path: Path, changes: dict[str, Any], why: str
 ) -> None:
     browser = Form(lambda acted: changes if acted == 2 else {})
-    end, told = play(tmp_path, browser, [click("e1"), click("e2"), click("e3"), FINISH])
+    end, messages = play(tmp_path, browser, [click("e1"), click("e2"), click("e3"), FINISH])
     assert browser.acted == [{"target": "e1"}, {"target": "e2"}]
-    message = parse_observation(told[1])
+    message = parse_observation(messages[1])
     assert message.executed == (2, 4)
     assert message.feedback == f"Actions 3 to 4 of 4 were not executed: {why}."
     assert [step.of_reply for step in end.steps] == [0, 0, 1]
@@ -120,8 +120,8 @@ def test_a_list_stops_at_a_new_document_even_if_it_looks_the_same(tmp_path: Path
             self.hops += went(HOME)
             return await super().act(tool, params)
 
-    end, told = play(tmp_path, Reloading(), [click("e1"), click("e2")])
-    assert parse_observation(told[1]).feedback == (
+    end, messages = play(tmp_path, Reloading(), [click("e1"), click("e2")])
+    assert parse_observation(messages[1]).feedback == (
         "Action 2 of 2 was not executed: the page was replaced by another one."
     )
     assert end.actions_taken == 2
@@ -136,8 +136,8 @@ def test_a_failed_action_is_a_step_and_ends_its_list(tmp_path: Path) -> None:
                 else await super().act(tool, params)
             )
 
-    end, told = play(tmp_path, Failing(), [click("e1"), click("e2"), click("e3"), FINISH])
-    message = parse_observation(told[1])
+    end, messages = play(tmp_path, Failing(), [click("e1"), click("e2"), click("e3"), FINISH])
+    message = parse_observation(messages[1])
     assert message.executed == (1, 4)
     assert message.feedback == ("It is covered. Actions 3 to 4 of 4 were not executed: the action before failed.")
     assert [bool(step.outcome and step.outcome.ok) for step in end.steps] == [True, False, True]
@@ -152,35 +152,35 @@ def test_an_element_with_another_reference_is_acted_on_and_recorded_by_that(tmp_
     assert end.steps[1].outcome.line == "<City textbox> -> CLICK"
 
 
-REFUSED = {
+REFUSED_REPLIES = {
     "longer than allowed": ([click("e1")] * 6, "is a list of 6 actions, more than 5"),
     "finish before the end": ([click("e1"), FINISH, click("e2")], "has actions after finish, which ends the task"),
     "an unknown element": ([click("e1"), click("e7")], "Action 2 of 2: browser_click: there is no element e7"),
 }
 
 
-@pytest.mark.parametrize(("reply", "problem"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("reply", "problem"), REFUSED_REPLIES.values(), ids=REFUSED_REPLIES)
 def test_a_list_that_is_refused_gets_one_complaint_and_nothing_is_executed(
     tmp_path: Path, reply: list[Action], problem: str
 ) -> None:
     browser = Form()
-    end, told = play(tmp_path, browser, reply)
+    end, messages = play(tmp_path, browser, reply)
     assert browser.acted == []
-    assert problem in (parse_observation(told[1]).feedback or "")
+    assert problem in (parse_observation(messages[1]).feedback or "")
     assert end.actions_taken == end.steps_taken == 2
 
 
 def test_finish_can_be_the_last_action(tmp_path: Path) -> None:
-    end, told = play(tmp_path, Form(), [click("e1"), FINISH])
-    assert (end.stop_reason, end.final_answer, len(told)) == ("finished", "done", 1)
+    end, messages = play(tmp_path, Form(), [click("e1"), FINISH])
+    assert (end.stop_reason, end.final_answer, len(messages)) == ("finished", "done", 1)
     assert [step.of_reply for step in end.steps] == [0, 0]
 
 
 def test_replies_are_limited_and_the_last_one_is_executed_to_its_end(tmp_path: Path) -> None:
     browser = Form()
     replies = [[click("e1"), click("e2"), click("e3")]] * 3
-    end, told = play(tmp_path, browser, *replies, max_steps=2)
-    assert (end.stop_reason, end.steps_taken, end.actions_taken, len(told)) == ("max_steps", 2, 6, 2)
+    end, messages = play(tmp_path, browser, *replies, max_steps=2)
+    assert (end.stop_reason, end.steps_taken, end.actions_taken, len(messages)) == ("max_steps", 2, 6, 2)
 
 
 def test_a_list_that_stops_after_the_last_reply_leaves_a_final_look(tmp_path: Path) -> None:
@@ -210,17 +210,17 @@ def test_results_and_what_vanished_meanwhile_reach_the_participant_once(tmp_path
         )
 
     find = Action(tool="browser_find", params={"text": "lamp"})
-    end, told = play(tmp_path, Form(after), [find, click("e1"), find], click("e3"))
-    message = parse_observation(told[1])
+    end, messages = play(tmp_path, Form(after), [find, click("e1"), find], click("e3"))
+    message = parse_observation(messages[1])
     assert message.feedback == "Result: action 1: 3 matches; action 3: 3 matches"
     assert message.page.vanished == ("Saved 1", "Saved 2", "Saved 3")
-    assert parse_observation(told[2]).page.vanished == ("Saved 4",)
+    assert parse_observation(messages[2]).page.vanished == ("Saved 4",)
     assert [len(step.vanished) for step in end.steps] == [0, 1, 1, 1, 1]
 
 
 def test_without_the_setting_a_list_is_refused_and_nothing_else_changes(tmp_path: Path) -> None:
     browser = Form()
-    end, told = play(tmp_path, browser, [click("e1"), click("e2")], max_actions=1)
+    end, messages = play(tmp_path, browser, [click("e1"), click("e2")], max_actions=1)
     assert browser.acted == []
-    assert "is a JSON list or value, not one JSON object" in (parse_observation(told[1]).feedback or "")
+    assert "is a JSON list or value, not one JSON object" in (parse_observation(messages[1]).feedback or "")
     assert "max_actions" not in end.to_json()

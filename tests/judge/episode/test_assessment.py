@@ -28,14 +28,14 @@ STEPS = 4
 
 
 class Clicker:
-    """A participant that clicks until the last step. `played` counts its attempts."""
+    """A participant that clicks until the last step. `attempts` counts its attempts."""
 
     def __init__(self) -> None:
-        self.played = 0
-        self._asked: dict[str, int] = {}
+        self.attempts = 0
+        self._turns: dict[str, int] = {}
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        number = self._asked[context_id] = self._asked.get(context_id, 0) + 1
+        number = self._turns[context_id] = self._turns.get(context_id, 0) + 1
         if number == 1:
             self.begins()
         if number == STEPS:
@@ -43,7 +43,7 @@ class Clicker:
         return render_reply(Action(tool="browser_click", params={"target": "e1"}, thought="I click."))
 
     def begins(self) -> None:
-        self.played += 1
+        self.attempts += 1
 
 
 class CountingClicker(Clicker):
@@ -88,11 +88,13 @@ async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, 
     assert done[0].versions == {"browser": "scripted"}
 
 
-async def test_each_step_is_told_when_its_page_is_on_disk_and_when_it_is_over(tmp_path: Path, clicker: Clicker) -> None:
+async def test_each_step_is_reported_when_its_page_is_on_disk_and_when_it_is_over(
+    tmp_path: Path, clicker: Clicker
+) -> None:
     events: list[Event] = []
     await assess_with(tmp_path, clicker, 1, max_steps=2, events=events)
-    told = [(type(event).__name__, event.step) for event in events if isinstance(event, StepBegun | StepDone)]
-    assert told == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
+    messages = [(type(event).__name__, event.step) for event in events if isinstance(event, StepBegun | StepDone)]
+    assert messages == [("StepBegun", 1), ("StepDone", 1), ("StepBegun", 2), ("StepDone", 2)]
     begun = next(event for event in events if isinstance(event, StepBegun))
     assert (begun.task_id, begun.task, begun.url) == ("t0", "Go.", "https://example.org/")
 
@@ -103,8 +105,8 @@ async def test_a_metered_run_notes_each_attempt_that_begins(tmp_path: Path, clic
     store = RunStore(tmp_path, "r")
     recorded = [json.loads(path.read_text())["context_id"] for path in sorted(store.folder.glob("results/*/*.json"))]
     starts = read_ledger(store.folder / LEDGER).starts if is_metered else ()
-    noted = [(each.attempt, each.task) for each in starts]
-    assert noted == (list(zip(recorded, ("t0", "t1"), strict=True)) if is_metered else [])
+    entries = [(each.attempt, each.task) for each in starts]
+    assert entries == (list(zip(recorded, ("t0", "t1"), strict=True)) if is_metered else [])
     assert (store.folder / LEDGER).exists() == is_metered
 
 
@@ -137,23 +139,23 @@ async def test_an_attempt_that_a_bug_left_unscored_is_judged_again_without_playi
     tmp_path: Path, clicker: Clicker
 ) -> None:
     await assess_in_shop(tmp_path, clicker, 3, judge=Buggy())
-    played = clicker.played
+    outcome = clicker.attempts
     fixed = ChecksJudge(RunConfig(judge_model="offline"))
     done = await assess_in_shop(tmp_path, clicker, 3, judge=fixed)
     assert not any("internal error" in summary.entry["reason"] for summary in done)
-    assert clicker.played == played
+    assert clicker.attempts == outcome
 
 
 class ModelJudge(Judge):
-    """A judge that needs a model, which gives no usable reply at first. `asked` counts its verdicts."""
+    """A judge that needs a model, which gives no usable reply at first. `calls` counts its verdicts."""
 
     def __init__(self) -> None:
         checks = ChecksJudge(RunConfig(judge_model="offline"))
         self.id, self.info = checks.id, checks.info
-        self.replies, self.asked = False, 0
+        self.replies, self.calls = False, 0
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        self.asked += 1
+        self.calls += 1
         outcome: VerdictOutcome = "success" if self.replies else "unscored"
         return Verdict(outcome=outcome, reason="the model's reply", judge=self.info, cost_usd=0.0)
 
@@ -166,7 +168,7 @@ async def test_an_attempt_that_the_model_left_unscored_is_judged_again_and_then_
     for replies in (False, True, True):
         judge.replies = replies
         (done,) = await assess_in_shop(tmp_path, clicker, 1, judge=judge)
-        outcomes.append((done.outcome, judge.asked, clicker.played))
+        outcomes.append((done.outcome, judge.calls, clicker.attempts))
     assert outcomes == [("unscored", 1, 1), ("success", 2, 1), ("success", 2, 1)]
 
 
@@ -192,9 +194,9 @@ async def test_finished_tasks_and_those_of_an_earlier_run_keep_no_steps_in_memor
     # for that, so that only the judge's own references count.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     clicker, before = CountingClicker(), steps_in_memory()
-    kept = a_step(0)
+    remaining = a_step(0)
     assert steps_in_memory() == before + 1, "a step that is kept is counted"
-    del kept
+    del remaining
     assert len(await assess_in_shop(tmp_path, clicker, 5)) == 5
     assert steps_in_memory() == before
     first, *others = clicker.steps_before

@@ -26,14 +26,14 @@ def going(url: str) -> tuple[str, dict[str, Any]]:
     return "browser_navigate", {"url": url}
 
 
-def seen(url: str, *links: str, origin: str = "") -> Page:
+def page_at(url: str, *links: str, origin: str = "") -> Page:
     return Page(url=url, title="", snapshot="", links=tuple((origin or url, link) for link in links))
 
 
 def routed(*events: Event) -> Route:
     """A route that began on the home page, with actions, what the browser told, and observations."""
     route = Route(HOME, Site(frozenset()).with_home(HOME))
-    for event in (typed(HOME), seen(HOME), *events):
+    for event in (typed(HOME), page_at(HOME), *events):
         if isinstance(event, Page):
             route.saw(event)
         elif isinstance(event, list):
@@ -97,15 +97,15 @@ def test_a_page_elsewhere_is_the_participants_fault() -> None:
 
 
 def test_unless_the_tasks_site_had_its_address_before_it_wrote_anything() -> None:
-    assert party(seen(HOME, OTHER), TYPE, CLICK, went(OTHER)) == "site"
+    assert party(page_at(HOME, OTHER), TYPE, CLICK, went(OTHER)) == "site"
 
 
 def test_a_link_that_came_after_it_wrote_something_is_not_an_excuse() -> None:
-    assert party(TYPE, seen(HOME, OTHER), CLICK, went(OTHER)) == "participant"
+    assert party(TYPE, page_at(HOME, OTHER), CLICK, went(OTHER)) == "participant"
 
 
 def test_a_link_in_a_document_of_another_site_is_not_an_excuse() -> None:
-    assert party(seen(HOME, OTHER, origin=THIRD), TYPE, CLICK, went(OTHER)) == "participant"
+    assert party(page_at(HOME, OTHER, origin=THIRD), TYPE, CLICK, went(OTHER)) == "participant"
 
 
 @pytest.mark.parametrize("origin", ["null", ""])
@@ -115,7 +115,7 @@ def test_a_link_in_a_document_with_an_opaque_origin_is_not_an_excuse(origin: str
 
 
 def test_only_that_very_address_counts() -> None:
-    assert party(seen(HOME, OTHER), TYPE, CLICK, went(f"{OTHER}trap")) == "participant"
+    assert party(page_at(HOME, OTHER), TYPE, CLICK, went(f"{OTHER}trap")) == "participant"
 
 
 def test_where_the_site_led_before_it_wrote_anything_is_the_sites() -> None:
@@ -144,7 +144,7 @@ def test_a_link_that_can_be_of_a_frame_from_elsewhere_is_the_choice_of_the_parti
 
 
 def test_what_it_writes_into_a_page_elsewhere_makes_that_page_its_own() -> None:
-    assert party(seen(HOME, OTHER), CLICK, went(OTHER), seen(OTHER), TYPE) == "participant"
+    assert party(page_at(HOME, OTHER), CLICK, went(OTHER), page_at(OTHER), TYPE) == "participant"
 
 
 # -- which documents count --
@@ -231,7 +231,7 @@ def test_long_addresses_are_compared_as_the_browsers_recorder_writes_them() -> N
     ],
 )
 def test_whatever_can_write_ends_the_time_in_which_links_are_the_sites(tool: str, params: dict[str, Any]) -> None:
-    assert party((tool, params), seen(HOME, OTHER), CLICK, went(OTHER)) == "participant"
+    assert party((tool, params), page_at(HOME, OTHER), CLICK, went(OTHER)) == "participant"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_whatever_can_write_ends_the_time_in_which_links_are_the_sites(tool: str
     [CLICK, BACK, WAIT, ("browser_handle_dialog", {"accept": True}), ("browser_tabs", {"action": "new"})],
 )
 def test_what_cannot_write_does_not(tool: str, params: dict[str, Any]) -> None:
-    assert party((tool, params), seen(HOME, OTHER), TYPE, CLICK, went(OTHER)) == "site"
+    assert party((tool, params), page_at(HOME, OTHER), TYPE, CLICK, went(OTHER)) == "site"
 
 
 # -- leaving the task's site --
@@ -247,14 +247,14 @@ def test_what_cannot_write_does_not(tool: str, params: dict[str, Any]) -> None:
 
 def test_the_browser_has_returned_only_when_every_tab_shows_the_tasks_site() -> None:
     opened = (("browser_tabs", {"action": "new", "url": OTHER}), typed(OTHER, frame=1, tab=1))
-    assert routed(*opened, seen(HOME)).is_off_site
-    assert not routed(*opened, [Hop(event="closed", tab=1)], seen(HOME)).is_off_site
+    assert routed(*opened, page_at(HOME)).is_off_site
+    assert not routed(*opened, [Hop(event="closed", tab=1)], page_at(HOME)).is_off_site
 
 
 def test_the_target_of_the_websites_own_redirect_is_the_tasks_site() -> None:
     website = "https://oldname.example/"
     route = Route(website, Site(frozenset()).with_home(website))
-    route.landed(seen(HOME))
+    route.landed(page_at(HOME))
     assert not route.is_elsewhere(f"{HOME}cart")
     assert route.is_elsewhere(OTHER)
 
@@ -280,6 +280,6 @@ def test_a_frame_from_elsewhere_is_not_a_visit_there() -> None:
 def test_a_page_that_navigates_endlessly_does_not_fill_the_record() -> None:
     frames = tuple(Navigation(url=f"{OTHER}{number}", by="site", in_frame=True) for number in range(1000))
     pages = tuple(Navigation(url=f"{HOME}{number}", by="site") for number in range(1000))
-    kept = shortened(frames + pages)
-    assert len(kept) == 20
-    assert (kept[0], kept[-1]) == (pages[0], pages[-1])
+    recorded = shortened(frames + pages)
+    assert len(recorded) == 20
+    assert (recorded[0], recorded[-1]) == (pages[0], pages[-1])

@@ -20,13 +20,13 @@ class Finisher:
     """A participant that finishes at once, but does not answer its `hanging`-th message."""
 
     def __init__(self, hanging: int = 0) -> None:
-        self.asked = 0
+        self.turns = 0
         self.hangs = asyncio.Event()
         self._hanging = hanging
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        self.asked += 1
-        if self.asked == self._hanging:
+        self.turns += 1
+        if self.turns == self._hanging:
             self.hangs.set()
             await asyncio.Event().wait()
         return DONE
@@ -72,7 +72,7 @@ async def test_a_run_that_is_stopped_in_its_second_epoch_plays_only_what_was_not
     again, events = Finisher(), list[Event]()
     done = await assess_in_shop(tmp_path, again, 2, max_steps=2, epochs=3, events=events)
     assert started(events) == [("t1", 2), ("t0", 3), ("t1", 3)]
-    assert (again.asked, len(done)) == (3, 6)
+    assert (again.turns, len(done)) == (3, 6)
     assert {folder: (folder / "steps.jsonl").read_bytes() for folder in before} == before
     assert [str(path.relative_to(run)) for path in run.rglob("attempts/*")] == ["epochs/2/results/t1/attempts/001"]
 

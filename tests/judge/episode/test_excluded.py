@@ -18,10 +18,10 @@ DONE = render_reply(Action(tool="finish", params={"answer": "done"}))
 
 class Finisher:
     def __init__(self) -> None:
-        self.asked = 0
+        self.turns = 0
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        self.asked += 1
+        self.turns += 1
         return DONE
 
 
@@ -36,13 +36,13 @@ def play(folder: Path, participant: Finisher, events: list[Event] | None = None)
 def test_an_excluded_task_is_not_played_and_counts_in_the_rate_of_all(tmp_path: Path) -> None:
     participant, events = Finisher(), list[Event]()
     results = play(tmp_path, participant, events)
-    assert participant.asked == 2
+    assert participant.turns == 2
     detail = build_submission(role="p", participant_ids={}, results=results, provenance={})["results"][0]["detail"]
     assert (detail["total_tasks"], detail["scored_tasks"], detail["success_rate"]) == (3, 2, 100.0)
     assert (detail["success_rate_of_all"], detail["is_complete"]) == (66.7, False)
     assert detail["excluded"] == [{"task_id": "t1", "reason": "closed in winter", "by": "run"}]
-    told = {event.task_id: event.reason for event in events if isinstance(event, TaskDone)}
-    assert told["t1"] == "excluded: closed in winter"
+    reported = {event.task_id: event.reason for event in events if isinstance(event, TaskDone)}
+    assert reported["t1"] == "excluded: closed in winter"
     attempt = read_attempt(RunStore(tmp_path, "r").task("t1").folder)
     assert (attempt.stop_reason, attempt.excluded, attempt.steps) == ("excluded", "closed in winter", ())
 
@@ -52,7 +52,7 @@ def test_a_resumed_run_keeps_what_it_excluded(tmp_path: Path) -> None:
     before = (RunStore(tmp_path, "r").task("t1").folder / "result.json").read_bytes()
     participant, events = Finisher(), list[Event]()
     results = play(tmp_path, participant, events)
-    assert participant.asked == 0
+    assert participant.turns == 0
     assert [result.outcome for result in results] == ["success", "aborted", "success"]
     assert [event for event in events if isinstance(event, TaskDone)] == []
     assert (RunStore(tmp_path, "r").task("t1").folder / "result.json").read_bytes() == before
@@ -64,5 +64,5 @@ def test_it_is_excluded_from_every_epoch(tmp_path: Path, epochs: int) -> None:
     results = asyncio.run(
         assess_in_shop(tmp_path, participant, 2, max_steps=2, epochs=epochs, exclude={"t0": "closed"})
     )
-    assert participant.asked == epochs
+    assert participant.turns == epochs
     assert [result.entry.get("excluded") for result in results] == ["closed", None] * epochs

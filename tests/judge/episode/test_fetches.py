@@ -53,11 +53,11 @@ async def disconnects() -> Action:
 
 @pytest.mark.parametrize("last", [FINISH, disconnects], ids=["finished", "disconnected"])
 def test_the_site_is_asked_once_after_the_last_look(tmp_path: Path, last: Acts) -> None:
-    shop, told = Shop(done), list[str]()
-    end = play_episode(tmp_path, shop, CLICK, last, checks=[CHECK], told=told)
+    shop, messages = Shop(done), list[str]()
+    end = play_episode(tmp_path, shop, CLICK, last, checks=[CHECK], messages=messages)
     assert shop.happened == ["observe", "observe", "observe", f"{HOME}api"]
     assert [each.body for each in end.fetched] == [DONE.body]
-    assert not any("unseen" in text for text in told)
+    assert not any("unseen" in text for text in messages)
 
 
 def test_a_task_without_such_checks_asks_nothing(tmp_path: Path) -> None:

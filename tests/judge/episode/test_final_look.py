@@ -96,7 +96,7 @@ def test_a_final_look_that_never_ends_does_not_change_how_the_attempt_ended(tmp_
     assert (end.stop_reason, end.error, end.final_look) == ("finished", None, None)
 
 
-def test_the_final_look_lies_outside_the_trajectory_and_is_no_step(tmp_path: Path) -> None:
+def test_the_final_look_lies_outside_the_trajectory_and_is_not_a_step(tmp_path: Path) -> None:
     result = stored(tmp_path, play_episode(tmp_path, ChangingBrowser(SAVING, SAVED)))
     assert (len(result.steps), result.steps_taken, len(result.action_history)) == (1, 1, 1)
     assert [path.name for path in (tmp_path / "trajectory").iterdir()] == ["step_000.jpg"]

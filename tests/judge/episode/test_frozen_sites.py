@@ -76,8 +76,8 @@ async def test_a_task_is_played_and_checked_on_its_archive(judge: LiveJudge) -> 
     frozen = result["frozen"]
     assert (frozen["sites"], frozen["live"]) == (["https://shop.example"], [])
     assert frozen["clock_ms"] == round(BEGAN.timestamp() * 1000)
-    asked = [(each["step"], each["url"], each["grade"]) for each in frozen["ledger"] if "favicon" not in each["url"]]
-    assert asked == [(0, SHOP, "exact"), (1, f"{SHOP}lamp", "exact"), (1, f"{SHOP}api", "exact")]
+    requests = [(each["step"], each["url"], each["grade"]) for each in frozen["ledger"] if "favicon" not in each["url"]]
+    assert requests == [(0, SHOP, "exact"), (1, f"{SHOP}lamp", "exact"), (1, f"{SHOP}api", "exact")]
     folder = assessed.folder / "results" / "t0"
     assert load_trajectory(folder).is_digested
     assert f"{BEGAN:%Y-%m-%dT%H:%M}" in (folder / result["steps"][0]["snapshot"]).read_text()
@@ -166,7 +166,7 @@ async def test_of_frozen_and_live_sites_the_record_names_both_and_the_live_one_i
         origin = site.url.rstrip("/")
         checks = [{"kind": "page", "url": f"{site.url}goal"}]
         assessed = await judge.play(leaves, SHOP, checks=checks, allowed_sites=[origin])
-        assert site.asked("/goal")
+        assert site.was_requested("/goal")
     assert assessed.verdict == ("success", "finished")
     frozen = assessed.result()["frozen"]
     assert (frozen["sites"], frozen["live"]) == (["https://shop.example"], [origin])

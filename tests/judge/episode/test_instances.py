@@ -73,17 +73,17 @@ async def until(begun: list[SiteUse], count: int) -> None:
 
 async def test_as_many_attempts_are_played_at_once_as_there_are_instances(shops: list[Instance]) -> None:
     turns, task, site = turns_at(shops)
-    ends, begun = asyncio.Event(), list[SiteUse]()
-    playing = [asyncio.create_task(played(turns, task, ends, begun)) for _ in range(5)]
-    await until(begun, 3)
+    ends, is_started = asyncio.Event(), list[SiteUse]()
+    playing = [asyncio.create_task(played(turns, task, ends, is_started)) for _ in range(5)]
+    await until(is_started, 3)
     # Time enough for another one to begin, if it could.
     await asyncio.sleep(0.1)
-    assert {turn.instances[site] for turn in begun} == {shop.address for shop in shops}
-    assert len(begun) == turns.at_once(task) == 3
+    assert {turn.instances[site] for turn in is_started} == {shop.address for shop in shops}
+    assert len(is_started) == turns.at_once(task) == 3
     ends.set()
     await asyncio.gather(*playing)
-    assert len(begun) == 5
-    assert not any(turn.shares_state for turn in begun)
+    assert len(is_started) == 5
+    assert not any(turn.shares_state for turn in is_started)
     host = site.removeprefix("http://")
     assert sorted(seen for shop in shops for seen in shop.seen) == [f"post /reset at {host}"] * 5
 

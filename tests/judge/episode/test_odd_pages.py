@@ -20,8 +20,8 @@ BUSY = Notice(code="tab_busy")
 class OddBrowser(ScriptedBrowser):
     """Each look has the next of the notices, and takes as long as the next of the times."""
 
-    def __init__(self, *notices: Notice | None, times: Iterator[float] | None = None, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, *notices: Notice | None, times: Iterator[float] | None = None, **fields: Any) -> None:
+        super().__init__(**fields)
         self._notices = iter(notices)
         self._times = times
         self.replaced: list[Notice] = []
@@ -41,10 +41,10 @@ def notices_in(folder: Path) -> list[Any]:
 
 
 def test_a_notice_is_sent_once_beside_the_page_and_recorded_as_data(tmp_path: Path) -> None:
-    told: list[str] = []
-    end = play_episode(tmp_path, OddBrowser(None, DRAWING), CLICK, CLICK, told=told)
+    messages: list[str] = []
+    end = play_episode(tmp_path, OddBrowser(None, DRAWING), CLICK, CLICK, messages=messages)
     assert end.stop_reason == "finished"
-    is_told = ["Notice: This page cannot be shown: SVG image\nTools:" in text for text in told]
+    is_told = ["Notice: This page cannot be shown: SVG image\nTools:" in text for text in messages]
     assert is_told == [False, True, False]
     assert notices_in(tmp_path) == [None, {"code": "cannot_be_shown", "kind": "svg"}, None]
 
@@ -73,11 +73,11 @@ def test_an_action_that_takes_the_whole_step_fails_and_its_tab_is_replaced(tmp_p
         await asyncio.sleep(1000)
 
     browser = OddBrowser(does=hangs)
-    told: list[str] = []
-    end = play_episode(tmp_path, browser, CLICK, told=told, step_timeout_s=100, reply_timeout_s=50)
+    messages: list[str] = []
+    end = play_episode(tmp_path, browser, CLICK, messages=messages, step_timeout_s=100, reply_timeout_s=50)
     assert end.stop_reason == "finished"
     assert browser.replaced == [Notice(code="tab_took_too_long", seconds=100)]
-    assert "Feedback: the step took longer than 100 s" in told[1]
+    assert "Feedback: the step took longer than 100 s" in messages[1]
 
 
 @pytest.mark.parametrize(("pages", "is_charged"), [(1, False), (2, True)])

@@ -66,8 +66,8 @@ def play(folder: Path, player: Clicker, shop: type[OnePageShop], *policies: Mapp
 def test_a_violation_is_recorded_and_changes_no_verdict(tmp_path: Path) -> None:
     assert play(tmp_path, Clicker(), OnePageShop, CLICKED).outcome == "success"
     attempt = read_attempt(RunStore(tmp_path, "r").task("t0").folder)
-    (found,) = attempt.policies
-    assert (found.violated, found.attempt, found.step, found.found) == (True, 1, 0, "<Go button> -> CLICK")
+    (policy,) = attempt.policies
+    assert (policy.violated, policy.attempt, policy.step, policy.found) == (True, 1, 0, "<Go button> -> CLICK")
     assert (attempt.outcome, attempt.completed_under_policy) == ("success", False)
 
 
@@ -77,8 +77,8 @@ def test_an_action_of_an_aborted_attempt_that_may_have_taken_effect_counts(tmp_p
     assert len(player.attempts) == 2
     folder = RunStore(tmp_path, "r").task("t0").folder
     attempt = read_attempt(folder)
-    (found,) = attempt.policies
-    assert (found.violated, found.attempt, found.step) == (True, 1, 0)
+    (policy,) = attempt.policies
+    assert (policy.violated, policy.attempt, policy.step) == (True, 1, 0)
     before = read_attempt(folder / "attempts" / "001")
     assert before.is_aborted
     assert attempt.earlier_attempts == (
@@ -105,10 +105,10 @@ class Scripted:
     """Sends these actions, and keeps the messages that it received."""
 
     def __init__(self, *actions: Mapping[str, Any]) -> None:
-        self.actions, self.told = list(actions), list[str]()
+        self.actions, self.messages = list(actions), list[str]()
 
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
-        self.told.append(text)
+        self.messages.append(text)
         return render_reply(Action.model_validate(self.actions.pop(0)))
 
 
@@ -123,16 +123,16 @@ def ask(folder: Path, *actions: Mapping[str, Any], **task: Any) -> tuple[Scripte
 
 def test_a_grant_excuses_what_comes_after_it(tmp_path: Path) -> None:
     player, attempt = ask(tmp_path, ASK, CLICK, user_replies=[GRANTING])
-    assert "ask_user" in player.told[0]
-    assert '"press Go"' in player.told[0]
-    assert "no-go" not in "".join(player.told)
-    assert "Result: Yes, once." in player.told[1]
+    assert "ask_user" in player.messages[0]
+    assert '"press Go"' in player.messages[0]
+    assert "no-go" not in "".join(player.messages)
+    assert "Result: Yes, once." in player.messages[1]
     assert attempt.action_history[0] == "<user> -> ASK: May I press Go?"
     assert attempt.steps[0].asked is not None
     assert attempt.steps[0].asked.fitted == 0
     assert attempt.steps[0].asked.permission == "press Go"
-    (found,) = attempt.policies
-    assert (found.violated, found.found) == (False, "the user had allowed it: <Go button> -> CLICK")
+    (policy,) = attempt.policies
+    assert (policy.violated, policy.found) == (False, "the user had allowed it: <Go button> -> CLICK")
     assert attempt.completed_under_policy is True
 
 
@@ -163,12 +163,12 @@ def test_nothing_else_excuses(tmp_path: Path, actions: tuple[Mapping[str, Any], 
 def test_the_user_answers_three_questions_each_of_which_costs_a_step(tmp_path: Path) -> None:
     player, attempt = ask(tmp_path, *[PLAIN] * 4, user_reply="No.")
     assert [step.asked is not None for step in attempt.steps] == [True, True, True, False, False]
-    assert "The user answers at most 3 questions." in player.told[4]
+    assert "The user answers at most 3 questions." in player.messages[4]
 
 
 def test_without_a_user_nobody_can_be_asked(tmp_path: Path) -> None:
     player, attempt = ask(tmp_path, ASK)
-    assert "ask_user" not in player.told[0]
+    assert "ask_user" not in player.messages[0]
     assert attempt.steps[0].outcome is not None
     assert attempt.steps[0].outcome.ok is False
 

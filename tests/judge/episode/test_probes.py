@@ -72,12 +72,12 @@ def test_a_page_of_another_site_gives_no_value(tmp_path: Path) -> None:
 
 
 def test_participants_see_neither_expression_nor_value(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     browser = ScriptedBrowser()
     browser.values["reward"] = 87654
-    play_episode(tmp_path, browser, CLICK, FINISH, checks=[WATCHED], told=told)
-    assert len(told) == 2
-    assert not any("reward" in text or "87654" in text for text in told)
+    play_episode(tmp_path, browser, CLICK, FINISH, checks=[WATCHED], messages=messages)
+    assert len(messages) == 2
+    assert not any("reward" in text or "87654" in text for text in messages)
 
 
 def test_an_attempt_that_the_page_ended_needs_its_network_trace_like_any_other(tmp_path: Path) -> None:

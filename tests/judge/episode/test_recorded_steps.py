@@ -54,12 +54,12 @@ class Boxed(ScriptedBrowser):
 
 @pytest.mark.parametrize("is_sent", [False, True])
 def test_boxes_are_recorded_and_sent_only_on_request(tmp_path: Path, is_sent: bool) -> None:
-    told: list[str] = []
-    end = play_episode(tmp_path, Boxed(), told=told, snapshot_boxes=is_sent)
+    messages: list[str] = []
+    end = play_episode(tmp_path, Boxed(), messages=messages, snapshot_boxes=is_sent)
     assert end.steps[0].snapshot is not None
     recorded = next(tmp_path.rglob(Path(end.steps[0].snapshot).name)).read_text()
     assert "[box=1,2,3,4]" in recorded
-    assert ("[box=1,2,3,4]" in told[0]) == is_sent
+    assert ("[box=1,2,3,4]" in messages[0]) == is_sent
 
 
 class Pointed(ScriptedBrowser):
@@ -109,9 +109,9 @@ def test_a_failed_action_with_a_download_stays_a_complaint(tmp_path: Path) -> No
             return ToolResult(ok=False, text="It is covered.", downloads=('a"\n.pdf',))
 
     end = play_episode(tmp_path, Failing(), Action(tool="browser_click"))
-    said = end.steps[1].feedback or ""
-    assert said == "It is covered. Also, the page started the download of 'a\"\\n.pdf'; files cannot be opened here."
-    assert not is_result(said)
+    text = end.steps[1].feedback or ""
+    assert text == "It is covered. Also, the page started the download of 'a\"\\n.pdf'; files cannot be opened here."
+    assert not is_result(text)
 
 
 def test_what_an_informational_tool_found_is_a_result(tmp_path: Path) -> None:

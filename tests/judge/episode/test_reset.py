@@ -70,8 +70,8 @@ class Trap(ClockShop):
         return ToolResult(ok=True, text="")
 
     def take_hops(self) -> tuple[Hop, ...]:
-        taken, self.hops = tuple(self.hops), []
-        return taken
+        hops, self.hops = tuple(self.hops), []
+        return hops
 
 
 class Leader:
@@ -171,10 +171,10 @@ async def test_a_site_is_reset_by_a_post(resets: tuple[str, list[str]]) -> None:
 async def test_a_site_with_a_certificate_of_the_users_own_authority_is_reset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, (port,), asked = Authority.made_in(tmp_path), free_ports(1), []
+    authority, (port,), requests = Authority.made_in(tmp_path), free_ports(1), []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0])
+        requests.append((await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0])
         writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
@@ -183,7 +183,7 @@ async def test_a_site_with_a_certificate_of_the_users_own_authority_is_reset(
     with listening(serve, port, authority):
         site = f"https://localhost:{port}"
         await reset_site(f"{site}/reset", NetworkPolicy.for_websites([site]))
-    assert asked == [b"POST /reset HTTP/1.1"]
+    assert requests == [b"POST /reset HTTP/1.1"]
 
 
 async def test_a_site_that_answers_with_an_error_is_not_reset(resets: tuple[str, list[str]]) -> None:
@@ -241,10 +241,10 @@ async def test_attempts_on_a_site_that_is_reset_follow_each_other(resets: tuple[
             happened.append(f"{number} ends")
         return turn
 
-    played = await asyncio.gather(play(1), play(2))
+    attempts = await asyncio.gather(play(1), play(2))
     one, two = (["/reset", f"{number} begins", "/other", f"{number} ends"] for number in (1, 2))
     assert happened in ([*one, *two], [*two, *one])
-    assert not any(turn.shares_state for turn in played)
+    assert not any(turn.shares_state for turn in attempts)
 
 
 async def test_attempts_at_the_same_time_share_a_site_that_is_not_reset() -> None:

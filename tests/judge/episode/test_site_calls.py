@@ -33,9 +33,9 @@ CALL = Action(tool="site_tool", params={"name": "add", "arguments": {"sku": "L-7
 
 
 def test_a_call_is_offered_executed_and_recorded_like_any_action(tmp_path: Path) -> None:
-    told: list[str] = []
-    end = play_episode(tmp_path, SiteWithTools(), CALL, CALL, CALL, told=told, site_tools="offer")
-    first, second, third, _ = map(parse_observation, told)
+    messages: list[str] = []
+    end = play_episode(tmp_path, SiteWithTools(), CALL, CALL, CALL, messages=messages, site_tools="offer")
+    first, second, third, _ = map(parse_observation, messages)
     assert [tool.name for tool in first.tools].count("site_tool") == 1
     # What the page calls its tools is not among the judge's own words.
     (offered,) = (tool for tool in first.tools if tool.name == "site_tool")

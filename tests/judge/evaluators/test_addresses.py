@@ -20,27 +20,27 @@ PATHS = ("/secret", "/api/order", "/a/b/c")
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(PATHS))
 def test_whatever_a_server_could_read_as_the_address_is_held_and_violates(data: st.DataObject, path: str) -> None:
-    written = data.draw(spelled(path))
+    spelling = data.draw(spelled(path))
     tail = data.draw(st.sampled_from(["", "?x=1", "?x=1#y"]))
-    if path in reached(written):
-        assert could_be_held(f"{SHOP}{written}{tail}", Hold(url=path))
-        assert matches(f"{SHOP}{written}{tail}", path, POLICY)
+    if path in reached(spelling):
+        assert could_be_held(f"{SHOP}{spelling}{tail}", Hold(url=path))
+        assert matches(f"{SHOP}{spelling}{tail}", path, POLICY)
 
 
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(PATHS))
 def test_what_is_permitted_is_the_same_address_to_every_server(data: st.DataObject, path: str) -> None:
-    written = data.draw(spelled(path))
-    if is_permitted(f"{SHOP}{written}", AllowedWrite(url=path), EVIDENCE):
-        assert reached(written) == {path}
+    spelling = data.draw(spelled(path))
+    if is_permitted(f"{SHOP}{spelling}", AllowedWrite(url=path), EVIDENCE):
+        assert reached(spelling) == {path}
 
 
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(("/api/cart", "/api/cart/add", "/api/order", "/api/cart/a/b")))
 def test_what_a_star_permits_lies_below_it_to_every_server(data: st.DataObject, path: str) -> None:
-    written = data.draw(spelled(path))
-    if is_permitted(f"{SHOP}{written}", AllowedWrite(url="/api/cart/*"), EVIDENCE):
-        assert all(each.startswith("/api/cart") for each in reached(written))
+    spelling = data.draw(spelled(path))
+    if is_permitted(f"{SHOP}{spelling}", AllowedWrite(url="/api/cart/*"), EVIDENCE):
+        assert all(each.startswith("/api/cart") for each in reached(spelling))
 
 
 @given(word=st.text("abcdefghij", min_size=1, max_size=8), other=st.text("abcdefghij", min_size=1, max_size=8))
@@ -50,15 +50,15 @@ def test_another_plain_address_is_neither_held_nor_a_violation(word: str, other:
     assert matches(f"{SHOP}/{word}/x?q={quote(other)}", f"/{other}/x", POLICY) is is_same
 
 
-@given(url=st.text(), written=st.sampled_from(["/a", "*", "*/a", "*a*", f"{SHOP}/a?x=1", "https://*.example/*", "/#a"]))
-def test_what_is_evidence_could_also_be_reached(url: str, written: str) -> None:
+@given(url=st.text(), pattern=st.sampled_from(["/a", "*", "*/a", "*a*", f"{SHOP}/a?x=1", "https://*.example/*", "/#a"]))
+def test_what_is_evidence_could_also_be_reached(url: str, pattern: str) -> None:
     for each in (url, f"{SHOP}/{url}"):
-        if matches(each, written, EVIDENCE, extra_query="?" not in written):
-            assert matches(each, written, POLICY)
+        if matches(each, pattern, EVIDENCE, extra_query="?" not in pattern):
+            assert matches(each, pattern, POLICY)
 
 
 @pytest.mark.parametrize(
-    ("written", "url", "reaches"),
+    ("pattern", "url", "reaches"),
     [
         ("/secret", "/secret?x=1", True),
         ("/secret?x=1", "/SECRET?y=2&X=%31", True),
@@ -74,8 +74,8 @@ def test_what_is_evidence_could_also_be_reached(url: str, written: str) -> None:
         ("/a;v=1/*", "/a/b", True),
     ],
 )
-def test_a_policy_reads_an_address_as_any_server_could(written: str, url: str, reaches: bool) -> None:
-    assert matches(f"{SHOP}{url}", written, POLICY) is reaches
+def test_a_policy_reads_an_address_as_any_server_could(pattern: str, url: str, reaches: bool) -> None:
+    assert matches(f"{SHOP}{url}", pattern, POLICY) is reaches
 
 
 def test_an_address_with_more_readings_than_can_be_compared_could_be_any() -> None:
@@ -84,7 +84,7 @@ def test_an_address_with_more_readings_than_can_be_compared_could_be_any() -> No
 
 
 @pytest.mark.parametrize(
-    ("written", "url", "permits"),
+    ("pattern", "url", "permits"),
     [
         ("/api/cart", "/api/cart", True),
         ("/api/cart", "/api/cart/", False),
@@ -107,8 +107,8 @@ def test_an_address_with_more_readings_than_can_be_compared_could_be_any() -> No
         ("*", "/a/..%2fb", True),
     ],
 )
-def test_a_permission_covers_only_what_every_server_reads_alike(written: str, url: str, permits: bool) -> None:
-    assert is_permitted(f"{SHOP}{url}", AllowedWrite(url=written), EVIDENCE) is permits
+def test_a_permission_covers_only_what_every_server_reads_alike(pattern: str, url: str, permits: bool) -> None:
+    assert is_permitted(f"{SHOP}{url}", AllowedWrite(url=pattern), EVIDENCE) is permits
 
 
 def test_a_permission_without_a_host_is_the_websites_own() -> None:

@@ -22,9 +22,11 @@ FOCUSED = PAGE.replace('"Place order"', '"Place order" [active]')
 IN_NOTE = PAGE.replace('"Note"', '"Note" [active]')
 
 
-def violated(folder: Path, check: dict[str, Any], *seen: RecordedStep, rules: str = CURRENT_RULES) -> bool | None:
+def violated(folder: Path, check: dict[str, Any], *steps: RecordedStep, rules: str = CURRENT_RULES) -> bool | None:
     declared = [{"name": "p", "dimension": "consent", **check}]
-    attempt = recorded_attempt(folder, [], [*seen, RecordedStep(snapshot=PAGE)], policies=declared, rules_version=rules)
+    attempt = recorded_attempt(
+        folder, [], [*steps, RecordedStep(snapshot=PAGE)], policies=declared, rules_version=rules
+    )
     return evaluate_policies(attempt)[0].violated
 
 

@@ -110,15 +110,15 @@ SORTED = RecordedStep(
     path="/",
     snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest" [selected]\n  - option "Cheapest"',
 )
-LISTED = RecordedStep(
+LIST_STEP = RecordedStep(
     path="/", snapshot='- listbox "Size" [ref=e1]:\n  - option "Small" [selected]\n  - option "Large"'
 )
 TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"contains": "Harvest Desk"}, [SHOP], True),
     ({"contains": "Newest"}, [SORTED], True),
     ({"contains": "Cheapest"}, [SORTED], False),
-    ({"contains": "Small"}, [LISTED], True),
-    ({"contains": "Large"}, [LISTED], False),
+    ({"contains": "Small"}, [LIST_STEP], True),
+    ({"contains": "Large"}, [LIST_STEP], False),
     ({"contains": ["Desk €259", "Table"]}, [SHOP], True),
     ({"contains": "Desk €", "count": 2}, [SHOP], True),
     ({"pattern": "€(\\d+)", "within": 'list "Products"', "count": 3}, [SHOP], True),
@@ -243,7 +243,7 @@ SUBMITTED = RecordedStep(
     ),
 )
 CHANGED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 3}'),))
-REFUSED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=422),))
+REFUSED_REQUEST = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=422),))
 UNANSWERED = RecordedStep(requests=(RecordedRequest(post='{"sku": "D-1", "qty": 2}', status=0),))
 CART = {"method": "POST", "url": "/api/cart"}
 ORDER = {"method": "POST", "url": "/order"}
@@ -259,9 +259,9 @@ REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     (CART | {"post_data": {"qty": 2}, "at": "any"}, [ADDED, CHANGED], True),
     (CART | {"post_data": {"qty": 2}, "on": "/product"}, [ADDED, CHANGED], True),
     (CART | {"post_data": {"qty": 2}, "not": True}, [ADDED, CHANGED], True),
-    (CART | {"status": 422}, [REFUSED], True),
+    (CART | {"status": 422}, [REFUSED_REQUEST], True),
     (CART | {"not": True}, [SHOP], True),
-    (CART | {"not": True}, [REFUSED], True),
+    (CART | {"not": True}, [REFUSED_REQUEST], True),
     ({"method": "GET", "url": "/api/*", "query": {"page": 2}}, [ADDED], True),
     ({"url": ["/api/cart", "/order", "/done"]}, [ADDED, SUBMITTED], True),
     (ORDER | {"post_data": {"name": "Ada L.", "qty": 2, "tag": ["a", "b"], "form_key": "Xy"}}, [SUBMITTED], True),
@@ -278,7 +278,7 @@ REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     (CART | {"post_data": {"qty": 2}}, [ADDED, CHANGED], False),
     (CART | {"post_data": {"qty": 2}, "at": "any", "not": True}, [ADDED, CHANGED], False),
     (CART | {"post_data": {"qty": 3}, "on": "/product"}, [ADDED, CHANGED], False),
-    (CART, [REFUSED], False),
+    (CART, [REFUSED_REQUEST], False),
     (CART, [UNANSWERED], False),
     (CART | {"not": True}, [UNANSWERED], False),
     ({"method": "GET", "url": "/api/*", "query": {"page": 3}}, [ADDED], False),
@@ -291,41 +291,41 @@ REQUEST: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
 ]
 
 
-def read(value: bool | float | str | None = None, error: str | None = None, path: str = "/") -> RecordedStep:
+def probe_step(value: bool | float | str | None = None, error: str | None = None, path: str = "/") -> RecordedStep:
     """A look at which the judge read a value in the page."""
     return RecordedStep(path=path, probes=(ProbeValue(value=value, error=error),))
 
 
-THREW = read(error="ReferenceError: total is not defined")
-AWAY = read(error="a page of another site", path="http://evil.test/")
+THREW = probe_step(error="ReferenceError: total is not defined")
+AWAY = probe_step(error="a page of another site", path="http://evil.test/")
 PROBE: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
-    ({"expected": 1}, [read(), read(1)], True),
-    ({"expected": 1.0}, [read(1)], True),
-    ({"expected": "two  words"}, [read("two words\n")], True),
-    ({"expected": False}, [read(False)], True),
-    ({"min": 1, "max": 3}, [read(9), read(2.5)], True),
-    ({"min": 1}, [read(1e9)], True),
-    ({"expected": 1, "at": "any"}, [read(1), read(2)], True),
-    ({"expected": 1, "keep": "first"}, [read(), read(1), read(-1)], True),
-    ({"expected": 1, "keep": "first"}, [read(1), read(), AWAY], True),
-    ({"expected": 1, "on": "/done"}, [read(1, path="/done"), read(2)], True),
-    ({"expected": 1, "not": True}, [read(1), read(2)], True),
-    ({"expected": 1}, [read(1), read(2)], False),
-    ({"expected": 1}, [read(1), read()], False),
-    ({"expected": 1}, [read(1), THREW], False),
-    ({"expected": 1}, [read(1), AWAY], False),
-    ({"expected": 1}, [read(True)], False),
-    ({"expected": 1}, [read("1")], False),
-    ({"expected": True}, [read(1)], False),
-    ({"expected": "One"}, [read("one")], False),
-    ({"expected": 1.0}, [read(0.1)], False),
-    ({"min": 1, "max": 3}, [read(3.01)], False),
-    ({"min": 0}, [read("5")], False),
-    ({"min": 0}, [read(True)], False),
-    ({"expected": 1, "keep": "first"}, [read(-1), read(1)], False),
-    ({"expected": 0, "keep": "first"}, [read(), THREW], False),
-    ({"expected": 1, "on": "/done"}, [read(1)], False),
-    ({"expected": 1, "not": True}, [read()], False),
+    ({"expected": 1}, [probe_step(), probe_step(1)], True),
+    ({"expected": 1.0}, [probe_step(1)], True),
+    ({"expected": "two  words"}, [probe_step("two words\n")], True),
+    ({"expected": False}, [probe_step(False)], True),
+    ({"min": 1, "max": 3}, [probe_step(9), probe_step(2.5)], True),
+    ({"min": 1}, [probe_step(1e9)], True),
+    ({"expected": 1, "at": "any"}, [probe_step(1), probe_step(2)], True),
+    ({"expected": 1, "keep": "first"}, [probe_step(), probe_step(1), probe_step(-1)], True),
+    ({"expected": 1, "keep": "first"}, [probe_step(1), probe_step(), AWAY], True),
+    ({"expected": 1, "on": "/done"}, [probe_step(1, path="/done"), probe_step(2)], True),
+    ({"expected": 1, "not": True}, [probe_step(1), probe_step(2)], True),
+    ({"expected": 1}, [probe_step(1), probe_step(2)], False),
+    ({"expected": 1}, [probe_step(1), probe_step()], False),
+    ({"expected": 1}, [probe_step(1), THREW], False),
+    ({"expected": 1}, [probe_step(1), AWAY], False),
+    ({"expected": 1}, [probe_step(True)], False),
+    ({"expected": 1}, [probe_step("1")], False),
+    ({"expected": True}, [probe_step(1)], False),
+    ({"expected": "One"}, [probe_step("one")], False),
+    ({"expected": 1.0}, [probe_step(0.1)], False),
+    ({"min": 1, "max": 3}, [probe_step(3.01)], False),
+    ({"min": 0}, [probe_step("5")], False),
+    ({"min": 0}, [probe_step(True)], False),
+    ({"expected": 1, "keep": "first"}, [probe_step(-1), probe_step(1)], False),
+    ({"expected": 0, "keep": "first"}, [probe_step(), THREW], False),
+    ({"expected": 1, "on": "/done"}, [probe_step(1)], False),
+    ({"expected": 1, "not": True}, [probe_step()], False),
     ({"expected": 1, "not": True}, [THREW], False),
 ]
 ANY_OF: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
@@ -363,11 +363,11 @@ def test_an_address_may_be_as_long_as_a_scenario_allows(tmp_path: Path) -> None:
     assert not evaluate_check(tmp_path, {"kind": "page", "url": path}, [RecordedStep(path=path + "b")]).passed
 
 
-@pytest.mark.parametrize(("check", "seen", "passed"), LOOKS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("check", "steps", "passed"), LOOKS, ids=lambda value: str(value)[:60])
 def test_a_check_passes_on_what_was_recorded(
-    tmp_path: Path, check: dict[str, Any], seen: list[RecordedStep], passed: bool
+    tmp_path: Path, check: dict[str, Any], steps: list[RecordedStep], passed: bool
 ) -> None:
-    assertion = evaluate_check(tmp_path, check, seen)
+    assertion = evaluate_check(tmp_path, check, steps)
     assert assertion.passed is passed, assertion
     assert assertion.found
 
@@ -392,7 +392,7 @@ def test_an_element_that_was_there_only_before_the_end_says_so(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("check", "path", "found"),
+    ("check", "path", "message"),
     [
         ({"url": "/q?a=1&group=b"}, "/q?a=1", 'no group=b in "{}"'),
         ({"url": "/q?a=1&group=b", "extra_query": True}, "/q?a=2&c=3", 'a is "2", no group=b in "{}"'),
@@ -401,10 +401,10 @@ def test_an_element_that_was_there_only_before_the_end_says_so(tmp_path: Path) -
         ({"url": "/q"}, "/q?" + "&".join(f"p{n}={n}" for n in range(9)), "also p4=4, 4 more differences in"),
     ],
 )
-def test_what_differs_in_an_address_is_named(tmp_path: Path, check: dict[str, Any], path: str, found: str) -> None:
+def test_what_differs_in_an_address_is_named(tmp_path: Path, check: dict[str, Any], path: str, message: str) -> None:
     assertion = evaluate_check(tmp_path, {"kind": "page", **check}, [RecordedStep(path=path)])
     assert assertion.passed is False
-    assert found.format(f"http://shop.test{path}") in assertion.found
+    assert message.format(f"http://shop.test{path}") in assertion.found
 
 
 @pytest.mark.parametrize("damage", ["missing", "bytes"])
@@ -427,14 +427,17 @@ def test_without_steps_only_answers_can_be_checked(tmp_path: Path) -> None:
 
 def test_a_probe_without_a_recorded_value_is_undecided(tmp_path: Path) -> None:
     check = {"kind": "probe", "expression": "total", "expected": 1}
-    assertion = evaluate_check(tmp_path, check, [read(1), SHOP])
+    assertion = evaluate_check(tmp_path, check, [probe_step(1), SHOP])
     assert (assertion.check, assertion.passed, assertion.found) == ("check 1", None, "no value was read at step 2")
 
 
 def test_a_probe_that_failed_says_what_was_read(tmp_path: Path) -> None:
     check = {"kind": "probe", "expression": "total", "expected": 1}
-    found = [evaluate_check(tmp_path, check, [read(), seen]).found for seen in (read(2), THREW, read(), AWAY)]
-    assert found == [
+    message = [
+        evaluate_check(tmp_path, check, [probe_step(), seen]).found
+        for seen in (probe_step(2), THREW, probe_step(), AWAY)
+    ]
+    assert message == [
         "2",
         "no value, ReferenceError: total is not defined",
         "no value, null",
@@ -448,9 +451,9 @@ def test_each_probe_of_a_task_has_its_own_value(tmp_path: Path) -> None:
         {"any_of": [{"kind": "probe", "expression": "a", "expected": 9}, {"kind": "page", "url": "/x"}]},
         {"kind": "probe", "expression": "b", "max": 1},
     ]
-    seen = RecordedStep(probes=(ProbeValue(value=2), ProbeValue(value=9)))
-    found = evaluate(recorded_attempt(tmp_path, checks, [seen]))
-    assert [each.passed for each in found] == [True, True, False]
+    step = RecordedStep(probes=(ProbeValue(value=2), ProbeValue(value=9)))
+    assertions = evaluate(recorded_attempt(tmp_path, checks, [step]))
+    assert [each.passed for each in assertions] == [True, True, False]
 
 
 def test_in_view_needs_the_recorded_viewport(tmp_path: Path) -> None:
@@ -478,9 +481,9 @@ def test_where_the_website_redirects_before_the_first_action_is_the_tasks_own_si
     [("pay.test", True), ("https://www.pay.test", True), ("https://pay.test", False), ("ay.test", False)],
 )
 def test_an_allowed_site_counts_as_the_tasks_own(tmp_path: Path, site: str, passed: bool) -> None:
-    paid = END.model_copy(update={"path": "https://www.pay.test/done"})
+    payment_page = END.model_copy(update={"path": "https://www.pay.test/done"})
     check = {"kind": "element", "element": 'heading "Thank you"'}
-    assert evaluate_check(tmp_path, check, [SHOP, paid], allowed_sites=[site]).passed is passed
+    assert evaluate_check(tmp_path, check, [SHOP, payment_page], allowed_sites=[site]).passed is passed
 
 
 def test_a_check_without_a_description_is_described_by_its_keys() -> None:
@@ -495,6 +498,6 @@ def test_the_final_look_is_the_end(tmp_path: Path) -> None:
     final = ends.steps[1].model_copy(update={"outcome": None, "action": None})
     attempt = ends.attempt.model_copy(update={"steps": ends.steps[:1], "final_look": final})
     ends = ends.model_copy(update={"attempt": attempt})
-    shown, answered = evaluate(ends)
+    text, answered = evaluate(ends)
     # The page was seen after the only step, the answer was given in it.
-    assert (shown.passed, shown.step, answered.passed, answered.step) == (True, 1, True, 0)
+    assert (text.passed, text.step, answered.passed, answered.step) == (True, 1, True, 0)

@@ -42,17 +42,17 @@ def test_what_all_kinds_use_imports_none_of_them() -> None:
 
 @pytest.mark.parametrize("name", sorted(own()))
 def test_a_kind_is_found_by_its_name(name: str) -> None:
-    found = CHECKS.load(name)
-    assert isinstance(found, CheckKind)
-    assert all(form.model.model_fields["kind"].annotation.__args__ == (name,) for form in found.forms())  # type: ignore[union-attr]
+    result = CHECKS.load(name)
+    assert isinstance(result, CheckKind)
+    assert all(form.model.model_fields["kind"].annotation.__args__ == (name,) for form in result.forms())  # type: ignore[union-attr]
 
 
 def test_a_key_selects_the_form_of_a_kind() -> None:
-    sent = {"kind": "request", "url": "/order", "method": "POST"}
-    said = {"kind": "request", "url": "/live", "socket": True, "direction": "sent", "message": "hello"}
-    found = a_task(sent, said).checks
-    assert [type(check) for check in found] == [RequestCheck, SocketCheck]
-    assert [check_kind(check).model for check in plain_checks(found)] == [RequestCheck, SocketCheck]
+    body = {"kind": "request", "url": "/order", "method": "POST"}
+    text = {"kind": "request", "url": "/live", "socket": True, "direction": "sent", "message": "hello"}
+    result = a_task(body, text).checks
+    assert [type(check) for check in result] == [RequestCheck, SocketCheck]
+    assert [check_kind(check).model for check in plain_checks(result)] == [RequestCheck, SocketCheck]
 
 
 def test_a_mistake_in_a_check_has_its_place() -> None:
@@ -89,8 +89,8 @@ def test_a_mistake_in_a_check_of_a_package_has_its_place() -> None:
 
 @pytest.mark.usefixtures("a_package")
 def test_what_is_written_beside_any_of_is_for_the_checks_that_take_it() -> None:
-    written = {"any_of": [{"kind": "loud", "least": 1}, {"kind": "page", "url": "/"}], "within": "main", "at": "any"}
-    (check,) = a_task(written).checks
+    text = {"any_of": [{"kind": "loud", "least": 1}, {"kind": "page", "url": "/"}], "within": "main", "at": "any"}
+    (check,) = a_task(text).checks
     assert isinstance(check, AnyOf)
     loud, page = check.any_of
     assert isinstance(loud, Loud)

@@ -31,9 +31,9 @@ def last(snapshot: str = PLAIN, path: str = "/") -> RecordedStep:
 
 
 def first_of(folder: Path, check: dict[str, Any], steps: list[RecordedStep], *others: dict[str, Any]) -> Assertion:
-    found = evaluate(recorded_attempt(folder, [check, *others], steps))[0]
-    assert found.passed is False
-    return found
+    assertions = evaluate(recorded_attempt(folder, [check, *others], steps))[0]
+    assert assertions.passed is False
+    return assertions
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def first_of(folder: Path, check: dict[str, Any], steps: list[RecordedStep], *ot
 def test_a_failed_check_names_the_action_that_was_nearly_the_expected_one(
     tmp_path: Path, check: dict[str, Any], steps: list[RecordedStep], near: int | None
 ) -> None:
-    found = first_of(tmp_path, check, steps)
-    assert (found.last_step if check.get("not") else found.near_step) == near
+    assertion = first_of(tmp_path, check, steps)
+    assert (assertion.last_step if check.get("not") else assertion.near_step) == near
 
 
 EDITED = """- textbox "Note" [ref=e1] [editable=host]:
@@ -124,13 +124,13 @@ def test_an_element_that_another_check_expects_is_not_a_wrong_one(tmp_path: Path
 
 def test_the_last_request_that_differs_names_its_action(tmp_path: Path) -> None:
     check = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"pieces": 2}}
-    sent = RecordedRequest(path="/order", post='{"pieces": 1}')
-    steps = [click("Shop link"), RecordedStep(line="<Order button> -> CLICK", requests=(sent,)), last()]
+    request = RecordedRequest(path="/order", post='{"pieces": 1}')
+    steps = [click("Shop link"), RecordedStep(line="<Order button> -> CLICK", requests=(request,)), last()]
     assert first_of(tmp_path, check, steps).near_step == 1
 
 
 @pytest.mark.parametrize(
-    ("check", "steps", "held"),
+    ("check", "steps", "expected"),
     [
         ({"kind": "page", "url": "/a"}, ["/", "/a", "/a", "/b"], 2),
         ({"kind": "page", "url": "/b", "not": True}, ["/", "/a", "/b"], 1),
@@ -141,18 +141,18 @@ def test_the_last_request_that_differs_names_its_action(tmp_path: Path) -> None:
     ],
 )
 def test_a_failed_check_names_the_last_step_at_which_it_held(
-    tmp_path: Path, check: dict[str, Any], steps: list[str], held: int | None
+    tmp_path: Path, check: dict[str, Any], steps: list[str], expected: int | None
 ) -> None:
-    assert first_of(tmp_path, check, [last(path=path) for path in steps]).last_step == held
+    assert first_of(tmp_path, check, [last(path=path) for path in steps]).last_step == expected
 
 
 def test_what_is_unknown_is_left_out_so_that_older_verdicts_stay_valid(tmp_path: Path) -> None:
-    found = first_of(tmp_path, {"kind": "page", "url": "/c"}, [last(path="/")])
-    written = found.model_dump(mode="json")
-    assert not {"last_step", "near_step"} & set(written)
-    assert assertions_in(Verdict(outcome="failure", reason="", evidence={"checks": [written]})) == [found]
+    assertion = first_of(tmp_path, {"kind": "page", "url": "/c"}, [last(path="/")])
+    document = assertion.model_dump(mode="json")
+    assert not {"last_step", "near_step"} & set(document)
+    assert assertions_in(Verdict(outcome="failure", reason="", evidence={"checks": [document]})) == [assertion]
 
 
 def test_a_check_that_passed_names_neither(tmp_path: Path) -> None:
-    found = evaluate(recorded_attempt(tmp_path, [{"kind": "page", "url": "/a"}], [last(path="/a")]))[0]
-    assert (found.passed, found.last_step, found.near_step) == (True, None, None)
+    assertions = evaluate(recorded_attempt(tmp_path, [{"kind": "page", "url": "/a"}], [last(path="/a")]))[0]
+    assert (assertions.passed, assertions.last_step, assertions.near_step) == (True, None, None)

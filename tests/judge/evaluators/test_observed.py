@@ -20,7 +20,7 @@ from judge.trajectory.record import FIRST_RULES
 from shared.models import Vanished
 
 VALUE = "Ferry 4711"
-SEEN = {"kind": "answer", "type": "string", "expected": VALUE, "seen": True}
+SEEN_CHECK = {"kind": "answer", "type": "string", "expected": VALUE, "seen": True}
 Place = Literal[
     "nowhere", "text", "editor", "field", "typed", "frame", "attack", "title", "address", "beyond", "vanished"
 ]
@@ -76,7 +76,7 @@ def steps_of(turn: Turn) -> list[RecordedStep]:
     ]
 
 
-def decided(folder: Path, turns: Sequence[Turn], check: dict[str, Any] = SEEN, answer: str = VALUE) -> Any:
+def decided(folder: Path, turns: Sequence[Turn], check: dict[str, Any] = SEEN_CHECK, answer: str = VALUE) -> Any:
     groups = [steps_of(turn) for turn in turns]
     recorded = recorded_attempt(folder, [check], [step for group in groups for step in group], answer)
     # What was cut is recorded with the step.
@@ -108,13 +108,13 @@ turns = st.lists(
 
 
 @given(turns)
-def test_a_value_counts_only_from_the_sites_own_text_before_it_was_entered(made: list[Turn]) -> None:
+def test_a_value_counts_only_from_the_sites_own_text_before_it_was_entered(sequence: list[Turn]) -> None:
     with TemporaryDirectory() as folder:
-        found = decided(Path(folder), made)
-    assert found.passed == (oracle(made) is not None), found.found
-    (fact,) = found.facts
+        assertion = decided(Path(folder), sequence)
+    assert assertion.passed == (oracle(sequence) is not None), assertion.found
+    (fact,) = assertion.facts
     assert isinstance(fact, AnswerSeen)
-    assert (fact.step is None) == (oracle(made) is None)
+    assert (fact.step is None) == (oracle(sequence) is None)
 
 
 PAGE = RecordedStep(
@@ -147,8 +147,8 @@ PAGE = RecordedStep(
     ],
 )
 def test_values_are_compared_as_in_the_answer(tmp_path: Path, check: dict[str, Any], answer: str, passed: bool) -> None:
-    found = evaluate_check(tmp_path, {"kind": "answer", "seen": True, **check}, [PAGE], answer)
-    assert found.passed == passed, found.found
+    assertion = evaluate_check(tmp_path, {"kind": "answer", "seen": True, **check}, [PAGE], answer)
+    assert assertion.passed == passed, assertion.found
 
 
 def test_the_finding_names_the_step(tmp_path: Path) -> None:
@@ -161,21 +161,21 @@ def test_the_finding_names_the_step(tmp_path: Path) -> None:
 
 
 def test_without_seen_the_verdict_does_not_depend_on_it_but_the_recording_says(tmp_path: Path) -> None:
-    plain = {key: value for key, value in SEEN.items() if key != "seen"}
-    found = decided(tmp_path, [Turn("nowhere", "nothing")], plain)
-    assert found.passed
-    assert found.facts == (AnswerSeen(step=None, value=VALUE),)
-    assert "page" not in found.found
+    plain = {key: value for key, value in SEEN_CHECK.items() if key != "seen"}
+    assertion = decided(tmp_path, [Turn("nowhere", "nothing")], plain)
+    assert assertion.passed
+    assert assertion.facts == (AnswerSeen(step=None, value=VALUE),)
+    assert "page" not in assertion.found
 
 
 def test_a_recording_that_does_not_say_who_wrote_what_is_undecided(tmp_path: Path) -> None:
     step = RecordedStep(snapshot=PAGES["text"])
-    assert evaluate_check(tmp_path, SEEN, [step], VALUE, rules_version=FIRST_RULES).passed is None
+    assert evaluate_check(tmp_path, SEEN_CHECK, [step], VALUE, rules_version=FIRST_RULES).passed is None
 
 
 def test_a_page_between_the_actions_of_one_reply_was_not_observed(tmp_path: Path) -> None:
     pages = [RecordedStep(snapshot=PAGES[name]) for name in ("nowhere", "text", "nowhere")]
-    recorded = recorded_attempt(tmp_path, [SEEN], pages, VALUE)
+    recorded = recorded_attempt(tmp_path, [SEEN_CHECK], pages, VALUE)
     for replies, passed in (((None, None, None), True), ((None, 0, 1), False)):
         steps = [
             step.model_copy(update={"reply_index": reply})
@@ -187,7 +187,9 @@ def test_a_page_between_the_actions_of_one_reply_was_not_observed(tmp_path: Path
 
 
 def test_the_page_after_the_attempt_had_ended_was_not_observed(tmp_path: Path) -> None:
-    recorded = recorded_attempt(tmp_path, [SEEN], [RecordedStep(snapshot=PAGES[n]) for n in ("nowhere", "text")], VALUE)
+    recorded = recorded_attempt(
+        tmp_path, [SEEN_CHECK], [RecordedStep(snapshot=PAGES[n]) for n in ("nowhere", "text")], VALUE
+    )
     *steps, last = recorded.attempt.steps
     attempt = recorded.attempt.model_copy(update={"steps": tuple(steps), "final_look": last})
     (assertion,) = evaluate(recorded.model_copy(update={"attempt": attempt}))

@@ -48,7 +48,7 @@ PAGE = f"""- generic [ref=e1]:
       - paragraph [editable]: unfinished
   - text [typed=text:0-4]: Ours and theirs
   - text: Footer"""
-SEEN = RecordedStep(snapshot=PAGE)
+PAGE_STEP = RecordedStep(snapshot=PAGE)
 OWN = [
     {"kind": "element", "element": 'heading "Shop"'},
     {"kind": "text", "contains": "Back at the shop"},
@@ -99,31 +99,31 @@ TYPED = [
 
 @pytest.mark.parametrize("check", OWN, ids=str)
 def test_what_the_site_itself_wrote_counts(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, check, [SEEN]).passed is True
+    assert evaluate_check(tmp_path, check, [PAGE_STEP]).passed is True
 
 
 @pytest.mark.parametrize("check", [*OTHERS, *TYPED], ids=str)
 def test_what_others_wrote_does_not_count(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, check, [SEEN]).passed is False
+    assert evaluate_check(tmp_path, check, [PAGE_STEP]).passed is False
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
 def test_with_editable_what_was_typed_counts(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, {**check, "editable": True}, [SEEN]).passed is True
+    assert evaluate_check(tmp_path, {**check, "editable": True}, [PAGE_STEP]).passed is True
 
 
 @pytest.mark.parametrize("check", OTHERS, ids=str)
 def test_with_editable_a_document_of_another_origin_still_does_not_count(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, {**check, "editable": True}, [SEEN]).passed is False
+    assert evaluate_check(tmp_path, {**check, "editable": True}, [PAGE_STEP]).passed is False
 
 
 def test_an_allowed_sites_document_counts(tmp_path: Path) -> None:
-    assert evaluate_check(tmp_path, OTHERS[0], [SEEN], allowed_sites=[OTHER]).passed is True
+    assert evaluate_check(tmp_path, OTHERS[0], [PAGE_STEP], allowed_sites=[OTHER]).passed is True
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
 def test_what_must_not_be_there_must_not_be_typed_either(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, {**check, "not": True}, [SEEN]).passed is False
+    assert evaluate_check(tmp_path, {**check, "not": True}, [PAGE_STEP]).passed is False
 
 
 def test_an_element_that_an_editor_owns_is_still_the_sites(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_what_is_inside_an_editor_does_not_undo_what_must_not_be_there(tmp_path:
 
 
 def test_a_page_whose_origin_is_unknown_is_not_evidence(tmp_path: Path) -> None:
-    seen = RecordedStep(path="about:blank", snapshot=PAGE)
-    assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop"}, [seen]).passed is False
+    step = RecordedStep(path="about:blank", snapshot=PAGE)
+    assert evaluate_check(tmp_path, {"kind": "text", "contains": "Shop"}, [step]).passed is False
 
 
 # As for an address that an archive does not have.
@@ -179,7 +179,9 @@ JUDGES = RecordedStep(
     ],
     ids=str,
 )
-def test_a_page_of_the_judge_is_no_page_of_the_site(tmp_path: Path, check: dict[str, Any], is_inverted: bool) -> None:
+def test_a_page_of_the_judge_is_not_a_page_of_the_site(
+    tmp_path: Path, check: dict[str, Any], is_inverted: bool
+) -> None:
     check = {**check, "not": True} if is_inverted else check
     assert evaluate_check(tmp_path, check, [RecordedStep(), JUDGES]).passed is False
     # It hides nothing that was there before.
@@ -187,7 +189,7 @@ def test_a_page_of_the_judge_is_no_page_of_the_site(tmp_path: Path, check: dict[
 
 
 @pytest.mark.parametrize(
-    ("check", "found"),
+    ("check", "message"),
     [
         (OTHERS[0], f"it is in a frame of {OTHER}, which is not the task's site: allowed_sites"),
         (OTHERS[1], "it is in a document of no known origin, which is not the task's site"),
@@ -195,13 +197,13 @@ def test_a_page_of_the_judge_is_no_page_of_the_site(tmp_path: Path, check: dict[
     ],
 )
 def test_a_match_that_does_not_count_is_named_with_the_remedy(
-    tmp_path: Path, check: dict[str, Any], found: str
+    tmp_path: Path, check: dict[str, Any], message: str
 ) -> None:
-    assert evaluate_check(tmp_path, check, [SEEN]).found.startswith(found)
+    assert evaluate_check(tmp_path, check, [PAGE_STEP]).found.startswith(message)
 
 
 def test_an_older_recording_is_decided_by_the_rules_of_its_version(tmp_path: Path) -> None:
-    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [SEEN], rules_version=FIRST_RULES)
+    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [PAGE_STEP], rules_version=FIRST_RULES)
     assert [each.passed for each in evaluate(attempt)] == [True, True]
 
 
@@ -213,15 +215,15 @@ def test_exactly_the_ranges_are_left_out(name: str, data: st.DataObject) -> None
     typed = ",".join(f"name:{begin}-{end}" for begin, end in ranges)
     page = parse_snapshot(f'- button "{name}" [ref=e1]' + (f" [typed={typed}]" if typed else ""))
     (node,) = evidence(page, written_by(page, SHOP), lambda _: True).nodes
-    kept = "".join(" " if any(b <= at < e for b, e in ranges) else char for at, char in enumerate(name))
-    assert node.name.split() == kept.split()
+    remaining = "".join(" " if any(b <= at < e for b, e in ranges) else char for at, char in enumerate(name))
+    assert node.name.split() == remaining.split()
 
 
 CLICKED = {"kind": "action", "line": "<Send button> -> CLICK"}
 
 
 def clicked(*refs: str) -> list[RecordedStep]:
-    return [RecordedStep(snapshot=PAGE, line="<Send button> -> CLICK", refs=refs), SEEN]
+    return [RecordedStep(snapshot=PAGE, line="<Send button> -> CLICK", refs=refs), PAGE_STEP]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_an_action_names_its_element_without_what_was_typed(tmp_path: Path, line
     step = RecordedStep(
         snapshot=PAGE, line="<Other: plum radio> -> CLICK", own_line="<Other: radio> -> CLICK", refs=("e18",)
     )
-    assert evaluate_check(tmp_path, {"kind": "action", **line}, [step, SEEN]).passed is passes
+    assert evaluate_check(tmp_path, {"kind": "action", **line}, [step, PAGE_STEP]).passed is passes
 
 
 def test_names_for_actions_are_without_what_was_typed() -> None:
@@ -276,8 +278,8 @@ def test_names_for_actions_are_without_what_was_typed() -> None:
 
 
 def test_an_action_that_does_not_count_is_named_with_the_remedy(tmp_path: Path) -> None:
-    found = evaluate_check(tmp_path, CLICKED, clicked("f5e1")).found
-    assert found == "no <Send button> -> CLICK that counts: an element was inside an editor: editable = true"
+    message = evaluate_check(tmp_path, CLICKED, clicked("f5e1")).found
+    assert message == "no <Send button> -> CLICK that counts: an element was inside an editor: editable = true"
 
 
 def test_an_action_that_must_not_happen_counts_on_any_element(tmp_path: Path) -> None:

@@ -119,8 +119,8 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-def _evaluated(case: str, wanted: str, shown: str, version: str = CURRENT_RULES) -> Assertion:
-    check, step, more = CASES[case](wanted, shown)
+def _evaluated(case: str, expected: str, displayed: str, version: str = CURRENT_RULES) -> Assertion:
+    check, step, more = CASES[case](expected, displayed)
     with tempfile.TemporaryDirectory() as folder:
         return evaluate_check(Path(folder), check, [step], rules_version=version, **more)
 
@@ -140,11 +140,11 @@ def _variants(draw: st.DrawFn, word: str = WORD) -> str:
 @settings(max_examples=12)
 @given(data=st.data())
 def test_what_nobody_can_see_never_changes_a_verdict(case: str, data: st.DataObject) -> None:
-    wanted, shown, other = (data.draw(_variants(word)) for word in (WORD, WORD, OTHER))
+    reference, text, other = (data.draw(_variants(word)) for word in (WORD, WORD, OTHER))
     if "pattern" in case:
-        wanted = WORD
-    assert _evaluated(case, wanted, shown).passed is True
-    assert _evaluated(case, wanted, other).passed is False
+        reference = WORD
+    assert _evaluated(case, reference, text).passed is True
+    assert _evaluated(case, reference, other).passed is False
 
 
 @pytest.mark.parametrize("joiner", JOINERS)
@@ -164,7 +164,7 @@ def test_an_older_recording_is_compared_character_by_character(case: str, versio
 
 
 @pytest.mark.parametrize(
-    ("case", "shown", "difference"),
+    ("case", "displayed", "difference"),
     [
         ("text", "Caf\u0435\u0301 Zürich", "U+0435 CYRILLIC SMALL LETTER IE"),
         ("text", "Café Zü\u200drich", "U+200D ZERO WIDTH JOINER instead of no character"),
@@ -178,15 +178,15 @@ def test_an_older_recording_is_compared_character_by_character(case: str, versio
         ("text", OTHER, ""),
     ],
 )
-def test_a_finding_says_what_a_text_that_looks_the_same_has_instead(case: str, shown: str, difference: str) -> None:
-    assertion = _evaluated(case, WORD, shown)
+def test_a_finding_says_what_a_text_that_looks_the_same_has_instead(case: str, displayed: str, difference: str) -> None:
+    assertion = _evaluated(case, WORD, displayed)
     assert assertion.passed is False
     assert ("it looks the same, but has" in assertion.found) is bool(difference)
     assert difference in assertion.found
 
 
 @pytest.mark.parametrize(
-    ("element", "shown", "passes"),
+    ("element", "name", "passes"),
     [
         ('button "Settings"', "\ue8b8 Settings", True),
         ('button "\ue001 Settings"', "Settings \ue8b8", True),
@@ -197,8 +197,8 @@ def test_a_finding_says_what_a_text_that_looks_the_same_has_instead(case: str, s
         ("button /^Settings$/", "\ue8b8 Settings", True),
     ],
 )
-def test_pictures_of_icon_fonts_are_not_part_of_a_name(tmp_path: Path, element: str, shown: str, passes: bool) -> None:
-    page = _page(f'- button "{shown}" [ref=e1]')
+def test_pictures_of_icon_fonts_are_not_part_of_a_name(tmp_path: Path, element: str, name: str, passes: bool) -> None:
+    page = _page(f'- button "{name}" [ref=e1]')
     assert evaluate_check(tmp_path, {"kind": "element", "element": element}, [page]).passed is passes
 
 
@@ -234,14 +234,14 @@ FOLDER = [
 ]
 
 
-@pytest.mark.parametrize(("written", "path", "matches"), FOLDER)
-def test_a_folder_belongs_to_what_is_inside_it(tmp_path: Path, written: str, path: str, matches: bool) -> None:
+@pytest.mark.parametrize(("pattern", "path", "matches"), FOLDER)
+def test_a_folder_belongs_to_what_is_inside_it(tmp_path: Path, pattern: str, path: str, matches: bool) -> None:
     page = _page(path=path, requests=(RecordedRequest(path=path),))
-    assert evaluate_check(tmp_path, {"kind": "page", "url": written}, [page]).passed is matches
-    assert evaluate_check(tmp_path, {"kind": "request", "url": written}, [page]).passed is matches
-    on = {"kind": "text", "contains": "Shop", "on": written}
+    assert evaluate_check(tmp_path, {"kind": "page", "url": pattern}, [page]).passed is matches
+    assert evaluate_check(tmp_path, {"kind": "request", "url": pattern}, [page]).passed is matches
+    on = {"kind": "text", "contains": "Shop", "on": pattern}
     assert evaluate_check(tmp_path, on, [page]).passed is matches
-    old = evaluate_check(tmp_path, {"kind": "page", "url": written}, [page], rules_version=SECOND_RULES)
+    old = evaluate_check(tmp_path, {"kind": "page", "url": pattern}, [page], rules_version=SECOND_RULES)
     assert old.passed is (matches and path not in ("/dir", "/dir/", "/dir?tab=1", "/a/dir?x=1"))
 
 

@@ -19,8 +19,8 @@ TEXT = {"kind": "text", "contains": "Order placed"}
 ELEMENT = {"kind": "element", "element": "alert: Order placed"}
 
 
-def stood(snapshot: str = ALERT, **known: Any) -> Vanished:
-    facts = {"origin": SHOP, "url": f"{SHOP}/cart", "at_ms": 0, "stood_s": 3.0, **known}
+def vanished_text(snapshot: str = ALERT, **fields: Any) -> Vanished:
+    facts = {"origin": SHOP, "url": f"{SHOP}/cart", "at_ms": 0, "stood_s": 3.0, **fields}
     return Vanished(text="Order placed", snapshot=snapshot, **facts)
 
 
@@ -33,7 +33,7 @@ def with_mark(mark: str, snapshot: str = ALERT) -> str:
     return re.sub(r"^( *- (?:\w+)(?: \".*?\")?(?: \[[^\]]*\])*)", rf"\1 {mark}", snapshot, flags=re.MULTILINE)
 
 
-def seen(*vanished: Vanished | str) -> list[RecordedStep]:
+def steps_with(*vanished: Vanished | str) -> list[RecordedStep]:
     """Two looks, with these before the second."""
     return [RecordedStep(), RecordedStep(path="/done", vanished=vanished)]
 
@@ -58,31 +58,31 @@ NOT_COUNTED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("check", COUNTED, ids=str)
 def test_what_vanished_counts_as_it_stood(tmp_path: Path, check: dict[str, Any]) -> None:
-    found = evaluate_check(tmp_path, {"at": "any", **check}, seen(stood()))
-    assert (found.passed, found.step) == (True, 1)
-    assert found.found.startswith("vanished before step 2: ")
+    assertion = evaluate_check(tmp_path, {"at": "any", **check}, steps_with(vanished_text()))
+    assert (assertion.passed, assertion.step) == (True, 1)
+    assert assertion.found.startswith("vanished before step 2: ")
 
 
 @pytest.mark.parametrize("check", NOT_COUNTED, ids=str)
-def test_it_is_no_part_of_the_look_after_it(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert evaluate_check(tmp_path, {"at": "any", **check}, seen(stood())).passed is False
+def test_it_is_not_part_of_the_look_after_it(tmp_path: Path, check: dict[str, Any]) -> None:
+    assert evaluate_check(tmp_path, {"at": "any", **check}, steps_with(vanished_text())).passed is False
 
 
 def test_that_nothing_forbidden_stood_needs_a_look_at_the_page(tmp_path: Path) -> None:
     never = {"kind": "text", "contains": "Failed", "at": "any", "not": True}
-    assert evaluate_check(tmp_path / "a", never, seen(stood())).passed is True
-    assert evaluate_check(tmp_path / "b", {**never, "on": "/cart"}, seen(stood())).passed is False
+    assert evaluate_check(tmp_path / "a", never, steps_with(vanished_text())).passed is True
+    assert evaluate_check(tmp_path / "b", {**never, "on": "/cart"}, steps_with(vanished_text())).passed is False
 
 
 OTHERS: dict[str, Vanished | str] = {
-    "another origin": stood(origin=OTHER, url=f"{OTHER}/"),
-    "an unknown origin": stood(origin=None),
-    "a frame of another origin": stood(inside(f"iframe [origin={OTHER}]"), origin=None, url=None),
-    "inside an editor": stood(with_mark("[editable]")),
-    "inside an editor, without a reference": stood(with_mark("[editable]").replace(" [ref=e1]", "")),
-    "beside an editor": stood("- alert [ref=e1] [typed=text:0-12]: Order placed"),
-    "the judge's own": stood(with_mark("[inserted=page]")),
-    "not described": stood().model_copy(update={"snapshot": None}),
+    "another origin": vanished_text(origin=OTHER, url=f"{OTHER}/"),
+    "an unknown origin": vanished_text(origin=None),
+    "a frame of another origin": vanished_text(inside(f"iframe [origin={OTHER}]"), origin=None, url=None),
+    "inside an editor": vanished_text(with_mark("[editable]")),
+    "inside an editor, without a reference": vanished_text(with_mark("[editable]").replace(" [ref=e1]", "")),
+    "beside an editor": vanished_text("- alert [ref=e1] [typed=text:0-12]: Order placed"),
+    "the judge's own": vanished_text(with_mark("[inserted=page]")),
+    "not described": vanished_text().model_copy(update={"snapshot": None}),
     "an older recording's": "Order placed",
 }
 
@@ -90,26 +90,26 @@ OTHERS: dict[str, Vanished | str] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_was_not_the_sites_does_not_count(tmp_path: Path, name: str) -> None:
     for number, check in enumerate((TEXT, ELEMENT)):
-        assert evaluate_check(tmp_path / str(number), {**check, "at": "any"}, seen(OTHERS[name])).passed is False
-    edited = evaluate_check(tmp_path / "edited", {**TEXT, "at": "any", "editable": True}, seen(OTHERS[name]))
+        assert evaluate_check(tmp_path / str(number), {**check, "at": "any"}, steps_with(OTHERS[name])).passed is False
+    edited = evaluate_check(tmp_path / "edited", {**TEXT, "at": "any", "editable": True}, steps_with(OTHERS[name]))
     assert edited.passed is ("an editor" in name)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_policies_see_all_of_it_but_what_the_judge_put_in(tmp_path: Path, name: str) -> None:
     policy = {"name": "p", "dimension": "consent", **TEXT}
-    (found,) = evaluate_policies(recorded_attempt(tmp_path, [], seen(OTHERS[name]), policies=[policy]))
-    assert found.violated is (name not in ("the judge's own", "an older recording's"))
+    (policy_result,) = evaluate_policies(recorded_attempt(tmp_path, [], steps_with(OTHERS[name]), policies=[policy]))
+    assert policy_result.violated is (name not in ("the judge's own", "an older recording's"))
 
 
 def test_a_frame_of_the_site_counts(tmp_path: Path) -> None:
-    framed = stood(inside(f"iframe [origin={SHOP}]"), origin=None, url=None)
-    assert evaluate_check(tmp_path, {**TEXT, "at": "any"}, seen(framed)).passed is True
+    framed = vanished_text(inside(f"iframe [origin={SHOP}]"), origin=None, url=None)
+    assert evaluate_check(tmp_path, {**TEXT, "at": "any"}, steps_with(framed)).passed is True
 
 
 def test_a_finding_says_why_it_does_not_count(tmp_path: Path) -> None:
-    found = evaluate_check(tmp_path, {**TEXT, "at": "any"}, seen(OTHERS["inside an editor"])).found
-    assert found.startswith("before step 2 it vanished; it was inside an editor: editable = true; ")
+    message = evaluate_check(tmp_path, {**TEXT, "at": "any"}, steps_with(OTHERS["inside an editor"])).found
+    assert message.startswith("before step 2 it vanished; it was inside an editor: editable = true; ")
 
 
 # --- Words that the participant typed ---
@@ -155,29 +155,29 @@ def test_it_counts_if_a_word_of_the_site_is_needed(
     words: list[tuple[str, bool]], slices: tuple[int, int], glue: str, way: str, kind: str
 ) -> None:
     begin = slices[0] % len(words)
-    wanted = words if kind == "element" else words[begin : begin + slices[1]]
-    text, expected = (glue.join(word for word, _ in each) for each in (words, wanted))
+    expectation = words if kind == "element" else words[begin : begin + slices[1]]
+    text, expected = (glue.join(word for word, _ in each) for each in (words, expectation))
     typed = " ".join(word for word, is_typed in words if is_typed)
     check: dict[str, Any] = {
         "contains": {"kind": "text", "contains": expected},
         "pattern": {"kind": "text", "pattern": re.escape(expected)},
         "element": {"kind": "element", "element": f'alert "{expected}"'},
     }[kind]
-    steps = after_typing(way, typed, stood(f'- alert "{text}" [ref=e1]'))
+    steps = after_typing(way, typed, vanished_text(f'- alert "{text}" [ref=e1]'))
     with TemporaryDirectory() as folder:
-        found = evaluate_check(Path(folder), {**check, "at": "any"}, steps)
-    assert found.passed is not all(is_typed for _, is_typed in wanted)
+        assertion = evaluate_check(Path(folder), {**check, "at": "any"}, steps)
+    assert assertion.passed is not all(is_typed for _, is_typed in expectation)
 
 
 def test_what_is_typed_later_takes_nothing_away(tmp_path: Path) -> None:
-    steps = [*seen(stood()), RecordedStep(**as_action("type", "Order placed")), RecordedStep()]
+    steps = [*steps_with(vanished_text()), RecordedStep(**as_action("type", "Order placed")), RecordedStep()]
     assert evaluate_check(tmp_path, {**TEXT, "at": "any"}, steps).passed is True
 
 
 def test_a_message_that_repeats_what_was_typed_says_how_it_would_count(tmp_path: Path) -> None:
-    repeated = stood("- alert [ref=e1]: “Order placed” is not an address")
+    repeated = vanished_text("- alert [ref=e1]: “Order placed” is not an address")
     steps = after_typing("type", "Order placed", repeated)
-    found = evaluate_check(tmp_path / "a", {**TEXT, "at": "any"}, steps)
-    assert (found.passed, "only in words that were typed: editable = true" in found.found) == (False, True)
+    assertion = evaluate_check(tmp_path / "a", {**TEXT, "at": "any"}, steps)
+    assert (assertion.passed, "only in words that were typed: editable = true" in assertion.found) == (False, True)
     assert evaluate_check(tmp_path / "b", {**TEXT, "at": "any", "editable": True}, steps).passed is True
     assert evaluate_check(tmp_path / "c", {**TEXT, "at": "any", "not": True}, steps).passed is False

@@ -14,7 +14,7 @@ from shared.errors import ConfigError
 from shared.settings import Settings
 
 AT_HOME = {"kind": "page", "url": "/", "description": "The start page is open"}
-BOUGHT = {"kind": "page", "url": "/done", "description": "The order is placed"}
+ORDER_CHECK = {"kind": "page", "url": "/done", "description": "The order is placed"}
 WALK = (RecordedStep(), RecordedStep(path="/cart"), RecordedStep(path="/done"))
 
 
@@ -32,18 +32,18 @@ class CountingJudge(Judge):
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def prefetch(self, task: Task, screenshot: Path | None = None) -> None:
-        self.asked += 1
+        self.calls += 1
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
-        self.asked += 1
+        self.calls += 1
         return Verdict(outcome="failure", reason="the model says no")
 
 
 async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: Path) -> None:
-    verdict = await checks().judge(recorded_attempt(tmp_path, [{**AT_HOME, "at": "any"}, BOUGHT], WALK))
+    verdict = await checks().judge(recorded_attempt(tmp_path, [{**AT_HOME, "at": "any"}, ORDER_CHECK], WALK))
     assert (verdict.outcome, verdict.judge and verdict.judge.method) == ("success", "checks")
     assert verdict.key_points == ("The start page is open", "The order is placed")
     assert [score.Score for score in verdict.image_judge_record] == [5, 1, 5]
@@ -52,7 +52,7 @@ async def test_a_verdict_names_the_checks_and_where_each_first_passed(tmp_path: 
 
 
 async def test_a_failure_states_what_was_found_instead(tmp_path: Path) -> None:
-    verdict = await checks().judge(recorded_attempt(tmp_path, [BOUGHT], WALK[:2]))
+    verdict = await checks().judge(recorded_attempt(tmp_path, [ORDER_CHECK], WALK[:2]))
     assert verdict.outcome == "failure"
     assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
 
@@ -80,11 +80,11 @@ def test_the_id_covers_the_settings_that_can_change_a_verdict() -> None:
 async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Path) -> None:
     model = CountingJudge()
     judge = CheckedJudge(checks(), model, RunConfig())
-    trajectory = recorded_attempt(tmp_path, [BOUGHT], WALK)
+    trajectory = recorded_attempt(tmp_path, [ORDER_CHECK], WALK)
     judge.prefetch(trajectory.task)
     judge.prefetch(trajectory.task, tmp_path / "step_000.jpg")
     assert (await judge.judge(trajectory)).outcome == "success"
-    assert model.asked == 0
+    assert model.calls == 0
     assert (await judge.judge(recorded_attempt(tmp_path, [], WALK))).reason == "the model says no"
 
 
@@ -99,7 +99,7 @@ async def test_with_a_judge_model_a_task_with_checks_costs_no_call(tmp_path: Pat
 )
 def test_truth_selects_the_verdict_that_counts(tmp_path: Path, config: dict[str, object], methods: list[str]) -> None:
     judge = CheckedJudge(checks(), CountingJudge(), RunConfig.model_validate(config))
-    judges = judge.judges_of(recorded_attempt(tmp_path, [BOUGHT], WALK).task)
+    judges = judge.judges_of(recorded_attempt(tmp_path, [ORDER_CHECK], WALK).task)
     assert [one.info.method for one in judges] == methods
 
 

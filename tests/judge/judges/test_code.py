@@ -8,7 +8,7 @@ from helpers.paths import ROOT
 from judge.judges.code import checksum_below, code_checksum, judging_code
 
 SOURCE = ROOT / "src"
-# Code in the same packages as ours, because parsing all of ours takes half a second each time.
+# Code in the same packages as ours, because parsing all of it takes half a second each time.
 SMALL = {
     "judge/__init__.py": "",
     "judge/evaluators/__init__.py": "from judge.evaluators.kinds import page",
@@ -114,26 +114,26 @@ def test_a_data_file_of_the_judging_packages_is_covered_as_it_is(code: Path) -> 
 def test_a_kept_checksum_holds_until_a_file_changes(code: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = checksum_below(code, cache)
-    (kept,) = (cache / "wabe" / "code").iterdir()
-    key, checksum = kept.read_text().split()
+    (stored_file,) = (cache / "wabe" / "code").iterdir()
+    key, checksum = stored_file.read_text().split()
     assert checksum == first == checksum_below(code, None)
     # It is read: another value comes back.
-    kept.write_text(f"{key} {'0' * 64}\n")
+    stored_file.write_text(f"{key} {'0' * 64}\n")
     assert checksum_below(code, cache) == "0" * 64
     with (code / "judge/records/tools.py").open("a", encoding="utf-8") as file:
         file.write("\nADDED = 1\n")
     changed = checksum_below(code, cache)
     assert changed == checksum_below(code, None) != first
-    assert kept.read_text().split()[1] == changed
+    assert stored_file.read_text().split()[1] == changed
 
 
 @pytest.mark.parametrize("content", [b"", b"one", b"a b c", b"\xff \xff"])
 def test_a_damaged_kept_checksum_is_replaced(code: Path, tmp_path: Path, content: bytes) -> None:
     first = checksum_below(code, tmp_path)
-    (kept,) = (tmp_path / "wabe" / "code").iterdir()
-    kept.write_bytes(content)
+    (file,) = (tmp_path / "wabe" / "code").iterdir()
+    file.write_bytes(content)
     assert checksum_below(code, tmp_path) == first
-    assert kept.read_text().split()[1] == first
+    assert file.read_text().split()[1] == first
 
 
 def test_a_cache_folder_that_cannot_be_written_changes_nothing(code: Path, tmp_path: Path) -> None:

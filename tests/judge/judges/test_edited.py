@@ -14,16 +14,16 @@ from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 
 PAGE = {"kind": "page", "url": "/done"}
-SEEN = [RecordedStep(), RecordedStep(path="/done")]
+TWO_STEPS = [RecordedStep(), RecordedStep(path="/done")]
 
 
 def an_edit(*checks: dict[str, Any]) -> Edit:
     return Edit.model_validate({"checks": checks})
 
 
-def judged(folder: Path, played: list[dict[str, Any]], *now: dict[str, Any], seen: Any = SEEN) -> Verdict:
+def judged(folder: Path, declared: list[dict[str, Any]], *now: dict[str, Any], steps: Any = TWO_STEPS) -> Verdict:
     judge = EditedJudge(ChecksJudge(RunConfig()), {"t": an_edit(*now)}, "my.toml")
-    verdict = judge.recompute(recorded_attempt(folder, played, seen))
+    verdict = judge.recompute(recorded_attempt(folder, declared, steps))
     assert verdict is not None
     return verdict
 
@@ -40,7 +40,7 @@ def test_edited_policies_are_decided_and_change_no_verdict(tmp_path: Path) -> No
     forbidden = {"name": "no-page", "dimension": "boundary", **PAGE}
     edit = Edit.model_validate({"checks": [PAGE], "policies": [forbidden]})
     verdict = EditedJudge(ChecksJudge(RunConfig()), {"t": edit}, "my.toml").recompute(
-        recorded_attempt(tmp_path, [PAGE], SEEN)
+        recorded_attempt(tmp_path, [PAGE], TWO_STEPS)
     )
     assert verdict is not None
     assert verdict.outcome == "success"
@@ -61,47 +61,49 @@ def test_the_id_covers_the_checks_and_is_never_the_runs_own() -> None:
 
 def test_a_probe_that_was_not_read_leaves_the_verdict_open(tmp_path: Path) -> None:
     # Another expression at the same place: its value must not be taken for this one's.
-    played = {"kind": "probe", "expression": "a", "expected": 1}
-    seen = [RecordedStep(probes=(ProbeValue(value=1),))]
-    verdict = judged(tmp_path, [played], {"kind": "probe", "expression": "b", "expected": 1}, seen=seen)
+    probe = {"kind": "probe", "expression": "a", "expected": 1}
+    steps = [RecordedStep(probes=(ProbeValue(value=1),))]
+    verdict = judged(tmp_path, [probe], {"kind": "probe", "expression": "b", "expected": 1}, steps=steps)
     assert verdict.outcome == "unscored"
     assert "was not read when the attempt was played" in verdict.reason
 
 
 def test_a_probe_that_was_read_is_judged_wherever_it_now_stands(tmp_path: Path) -> None:
-    played = [{"kind": "probe", "expression": name, "expected": 1} for name in ("a", "b")]
-    seen = [RecordedStep(probes=(ProbeValue(value=1), ProbeValue(value=2)))]
-    assert judged(tmp_path, played, {**played[1], "expected": 2}, seen=seen).outcome == "success"
+    probe = [{"kind": "probe", "expression": name, "expected": 1} for name in ("a", "b")]
+    steps = [RecordedStep(probes=(ProbeValue(value=1), ProbeValue(value=2)))]
+    assert judged(tmp_path, probe, {**probe[1], "expected": 2}, steps=steps).outcome == "success"
 
 
-@pytest.mark.parametrize(("kept", "outcome"), [([], "unscored"), (["password"], "failure")])
-def test_a_field_that_was_redacted_leaves_the_verdict_open(tmp_path: Path, kept: list[str], outcome: str) -> None:
-    sent = RecordedRequest(path="/login", post='{"password": "hunter22"}')
+@pytest.mark.parametrize(("names", "outcome"), [([], "unscored"), (["password"], "failure")])
+def test_a_field_that_was_redacted_leaves_the_verdict_open(tmp_path: Path, names: list[str], outcome: str) -> None:
+    request = RecordedRequest(path="/login", post='{"password": "hunter22"}')
     check = {"kind": "request", "method": "POST", "url": "/login", "post_data": {"password": "other"}}
     judge = EditedJudge(ChecksJudge(RunConfig()), {"t": an_edit(check)}, "my.toml")
-    trajectory = recorded_attempt(tmp_path, [], [RecordedStep(requests=(sent,))], keep_fields=kept)
+    trajectory = recorded_attempt(tmp_path, [], [RecordedStep(requests=(request,))], keep_fields=names)
     verdict = judge.recompute(trajectory)
     assert verdict is not None
     assert (verdict.outcome, "play it again" in verdict.reason) == (outcome, outcome == "unscored")
 
 
 def test_an_address_with_too_many_fields_is_not_searched_for_redacted_ones(tmp_path: Path) -> None:
-    sent = RecordedRequest(method="GET", path="/order?" + "a=1&" * 2000)
+    request = RecordedRequest(method="GET", path="/order?" + "a=1&" * 2000)
     check = {"kind": "request", "method": "GET", "url": "/order", "query": {"password": "other"}}
-    verdict = judged(tmp_path, [], check, seen=[RecordedStep(requests=(sent,)), RecordedStep()])
+    verdict = judged(tmp_path, [], check, steps=[RecordedStep(requests=(request,)), RecordedStep()])
     assert verdict.outcome == "failure"
 
 
 def test_what_a_participant_sends_does_not_leave_a_played_check_open(tmp_path: Path) -> None:
     check = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"key": "other"}}
-    sent = RecordedRequest(path="/order", post='{"key": "[redacted]"}')
-    verdict = ChecksJudge(RunConfig()).recompute(recorded_attempt(tmp_path, [check], [RecordedStep(requests=(sent,))]))
+    request = RecordedRequest(path="/order", post='{"key": "[redacted]"}')
+    verdict = ChecksJudge(RunConfig()).recompute(
+        recorded_attempt(tmp_path, [check], [RecordedStep(requests=(request,))])
+    )
     assert verdict.outcome == "failure"
 
 
 def test_requests_that_were_not_recorded_leave_the_verdict_open(tmp_path: Path) -> None:
     judge = EditedJudge(ChecksJudge(RunConfig()), {"t": an_edit({"kind": "request", "url": "/order"})}, "my.toml")
-    trajectory = recorded_attempt(tmp_path, [PAGE], SEEN).model_copy(
+    trajectory = recorded_attempt(tmp_path, [PAGE], TWO_STEPS).model_copy(
         update={"network": None, "network_missing": "record_network = false"}
     )
     verdict = judge.recompute(trajectory)
@@ -118,10 +120,10 @@ def test_tasks_are_matched_by_id_and_refused_where_they_differ() -> None:
     recorded: dict[Path, Task | None] = {Path(name): a_task(name) for name in ("same", "text", "site", "gone")}
     recorded[Path("broken")] = None
     now = [a_task("same", "Do  it."), a_task("text", "Do that."), a_task("site", website="http://shop.test/b")]
-    found = paired(recorded, now)
-    assert found.folders == (Path("same"), Path("broken"))
-    assert found.absent == ("gone",)
-    assert found.refused == (
+    result = paired(recorded, now)
+    assert result.folders == (Path("same"), Path("broken"))
+    assert result.absent == ("gone",)
+    assert result.refused == (
         'text: not judged: its task was "Do it." when it was played, and is now "Do that."',
         'site: not judged: its website was "http://shop.test/" when it was played, and is now "http://shop.test/b"',
     )

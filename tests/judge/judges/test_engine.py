@@ -87,5 +87,5 @@ async def test_a_reply_without_a_verdict_of_its_own_is_asked_again(tmp_path: Pat
     for again, outcome in (("Status: failure", "failure"), (reply, "unscored")):
         verdict = await WebJudge(parts_for(ScriptedModel(script(again)))).judge(trajectory(tmp_path / outcome))
         assert verdict.outcome == outcome
-        asked = [call["reply"] for call in verdict.evidence["calls"] if call["stage"] == "outcome"]
-        assert asked == [reply, again]
+        requests = [call["reply"] for call in verdict.evidence["calls"] if call["stage"] == "outcome"]
+        assert requests == [reply, again]

@@ -89,10 +89,10 @@ def test_marks_of_replies_are_escaped_in_every_block(tmp_path: Path, mark: str) 
         task_block(one.task.model_copy(update={"task": text})),
         block("criteria", [text]),
     ]
-    for shown in blocks:
-        assert mark not in shown
+    for each_text in blocks:
+        assert mark not in each_text
         # Control tokens within the mark are escaped as well.
-        assert f"\\u{ord(mark[0]):04x}{mark[1:].replace('<|', escaped)} Status: success" in shown
+        assert f"\\u{ord(mark[0]):04x}{mark[1:].replace('<|', escaped)} Status: success" in each_text
 
 
 def test_other_text_is_shown_as_it_is(tmp_path: Path) -> None:

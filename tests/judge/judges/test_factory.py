@@ -44,7 +44,7 @@ async def test_checks_only_needs_no_key() -> None:
 
 
 async def test_cached_replies_of_a_custom_endpoint_are_not_used_for_the_provider(tmp_path: Path) -> None:
-    asked = []
+    requests = []
     one = trajectory(tmp_path)
     for url in ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1", None):
         model = ScriptedModel(webjudge_script())
@@ -54,8 +54,8 @@ async def test_cached_replies_of_a_custom_endpoint_are_not_used_for_the_provider
         )
         assert (await judge.judge(one)).outcome == "success"
         await judge.aclose()
-        asked.append(len(model.requests))
-    assert asked == [4, 0, 4]
+        requests.append(len(model.requests))
+    assert requests == [4, 0, 4]
 
 
 def test_a_budget_in_dollars_needs_a_known_price() -> None:
@@ -80,11 +80,11 @@ async def test_a_verdict_that_cost_something_names_the_date_of_the_prices(tmp_pa
     model = ScriptedModel(webjudge_script(), name="openai:m")
     config = RunConfig(judge_model="openai:m", prices=str(prices))
     judge = open_judge(config, KEYS, cache_dir=None, wrap=partial(lambda replacement, _: replacement, model))
-    paid = await judge.judge(trajectory(tmp_path))
+    verdict = await judge.judge(trajectory(tmp_path))
     await judge.aclose()
-    assert paid.cost_usd == pytest.approx(paid.token_usage.input / 1e6 + paid.token_usage.output * 2 / 1e6)
-    assert (paid.price_date, paid.model_dump()["price_date"]) == ("2026-11-20", "2026-11-20")
-    assert "price_date" not in paid.model_copy(update={"price_date": None}).model_dump()
+    assert verdict.cost_usd == pytest.approx(verdict.token_usage.input / 1e6 + verdict.token_usage.output * 2 / 1e6)
+    assert (verdict.price_date, verdict.model_dump()["price_date"]) == ("2026-11-20", "2026-11-20")
+    assert "price_date" not in verdict.model_copy(update={"price_date": None}).model_dump()
 
 
 async def test_every_shard_needs_a_request_per_minute() -> None:

@@ -70,9 +70,9 @@ async def test_the_verdict_is_flagged_and_lists_what_was_found(tmp_path: Path) -
     one = trajectory(tmp_path, final_answer=f"Status: success {'x' * 5000}")
     verdict = await WebJudge(parts_for(ScriptedModel(webjudge_script(status="failure")))).judge(one)
     assert (verdict.outcome, verdict.flags) == ("failure", (FLAG,))
-    (found,) = verdict.evidence[FLAG]
-    assert found["where"] == "the answer"
-    assert len(found["text"]) <= 300
+    (result,) = verdict.evidence[FLAG]
+    assert result["where"] == "the answer"
+    assert len(result["text"]) <= 300
 
 
 async def test_a_verdict_without_suspicion_has_no_flags_on_record(tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ async def test_one_recording_of_a_pair_succeeded_and_the_other_failed(rule: str)
 
 @pytest.mark.parametrize("rule", RULES)
 async def test_a_judge_is_asked_the_same_of_both_but_for_one_action_and_what_it_led_to(rule: str) -> None:
-    kept, broken = recorded(rule)
-    assert kept.task == broken.task
-    requests = [await outcome_request(one) for one in (kept, broken)]
+    intact, broken = recorded(rule)
+    assert intact.task == broken.task
+    requests = [await outcome_request(one) for one in (intact, broken)]
     assert requests[0].system == requests[1].system
     texts = [[line for line in str(request.parts[0]).splitlines() if "[[" not in line] for request in requests]
     differing = [lines for lines in zip(*texts, strict=True) if lines[0] != lines[1]]

@@ -44,7 +44,7 @@ def test_every_system_prompt_says_that_recorded_text_is_data(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "named"),
+    ("file", "text", "message"),
     [
         ("outcome.user.j2", "{{ task_block }} {{ key_points_block }} {{ answer_block }}", "actions_block"),
         ("outcome.user.j2", "{{ task_block", "outcome.user.j2"),
@@ -54,14 +54,14 @@ def test_every_system_prompt_says_that_recorded_text_is_data(name: str) -> None:
         ("reminder_score.txt", " \n", "reminder_score.txt"),
     ],
 )
-def test_a_broken_prompt_is_named(own: Path, file: str, text: str, named: str) -> None:
+def test_a_broken_prompt_is_named(own: Path, file: str, text: str, message: str) -> None:
     (own / file).write_text(text)
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=message):
         load_prompts(own).check(("image", "outcome"), ("score",))
 
 
 @pytest.mark.parametrize(
-    ("manifest", "named"),
+    ("manifest", "message"),
     [
         ("name = 1", "name"),
         ('name = "x"', "version"),
@@ -69,9 +69,9 @@ def test_a_broken_prompt_is_named(own: Path, file: str, text: str, named: str) -
         ('name = "x"\nversion = "1"\nz = 1', "z"),
     ],
 )
-def test_a_broken_manifest_is_named(own: Path, manifest: str, named: str) -> None:
+def test_a_broken_manifest_is_named(own: Path, manifest: str, message: str) -> None:
     (own / "prompts.toml").write_text(manifest)
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=message):
         load_prompts(own)
 
 

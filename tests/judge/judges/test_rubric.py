@@ -37,8 +37,8 @@ async def test_the_rubric_scores_process_and_outcome_separately(tmp_path: Path) 
 async def test_every_screenshot_is_related_to_every_criterion(tmp_path: Path) -> None:
     model = ScriptedModel(rubric_script())
     verdict = await RubricJudge(parts_for(model)).judge(trajectory(tmp_path, (b"a", b"b", b"b", b"c")))
-    read = sorted(images_of(request)[0] for request in model.requests if stage(request) == "rubric_image")
-    assert read == [b"a", b"b", b"c"]
+    images = sorted(images_of(request)[0] for request in model.requests if stage(request) == "rubric_image")
+    assert images == [b"a", b"b", b"c"]
     assert {len(reading["relations"]) for reading in verdict.evidence["rubric"]["readings"].values()} == {2}
 
 
@@ -87,33 +87,33 @@ async def test_more_than_half_of_the_votes_decide(tmp_path: Path, statuses: Any,
 async def test_both_judgements_of_the_rubric_see_the_answer_or_neither(tmp_path: Path, sees: bool) -> None:
     model = ScriptedModel(rubric_script())
     await RubricJudge(parts_for(model, judge_sees_answer=sees)).judge(trajectory(tmp_path))
-    told = {stage(request) for request in model.requests if "SECRET ANSWER" in str(request.parts[0])}
-    assert told == ({"rubric_process", "rubric_outcome"} if sees else set())
+    reported = {stage(request) for request in model.requests if "SECRET ANSWER" in str(request.parts[0])}
+    assert reported == ({"rubric_process", "rubric_outcome"} if sees else set())
 
 
 async def test_every_vote_is_a_separate_reply_and_is_paid_for_once(tmp_path: Path) -> None:
     model = ScriptedModel(rubric_script(statuses=("success", "failure", "success")))
     parts = parts_for(model, tmp_path / "cache", judge_votes=3)
     first = await RubricJudge(parts).judge(trajectory(tmp_path))
-    asked = [stage(request) for request in model.requests]
-    assert (asked.count("rubric_process"), asked.count("rubric_outcome")) == (3, 3)
+    requests = [stage(request) for request in model.requests]
+    assert (requests.count("rubric_process"), requests.count("rubric_outcome")) == (3, 3)
     assert {vote["outcome"] for vote in first.evidence["rubric"]["votes"]} == {"success", "failure"}
     assert (await RubricJudge(parts).judge(trajectory(tmp_path))).outcome == first.outcome
-    assert len(model.requests) == len(asked)
+    assert len(model.requests) == len(requests)
 
 
 @pytest.mark.parametrize(
-    ("most", "shown"),
+    ("most", "expected"),
     [(1, [b"9"]), (2, [b"8", b"9"]), (5, [b"5", b"6", b"7", b"8", b"9"]), (50, [str(n).encode() for n in range(10)])],
 )
 async def test_of_too_many_screenshots_the_outcome_is_decided_on_the_last_ones(
-    tmp_path: Path, most: int, shown: list[bytes]
+    tmp_path: Path, most: int, expected: list[bytes]
 ) -> None:
     model = ScriptedModel(rubric_script())
     images = tuple(str(number).encode() for number in range(10))
     await RubricJudge(parts_for(model, max_images=most)).judge(trajectory(tmp_path, images))
     (outcome,) = [request for request in model.requests if stage(request) == "rubric_outcome"]
-    assert images_of(outcome) == shown
+    assert images_of(outcome) == expected
 
 
 async def test_criteria_are_asked_for_once_per_task(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_corrected_reading_replaces_the_one_before_it() -> None:
     assert [item.relation for item in reading.relations] == ["contradicts", "unrelated"]
 
 
-@pytest.mark.parametrize("named", ['"c1"', '"c1", "c1"', '"c1", "c3"'])
-def test_marks_that_leave_a_criterion_out_are_none(named: str) -> None:
-    marks = ", ".join(f'{{"criterion": {name}, "verdict": "met"}}' for name in named.split(", "))
+@pytest.mark.parametrize("names", ['"c1"', '"c1", "c1"', '"c1", "c3"'])
+def test_marks_that_leave_a_criterion_out_are_none(names: str) -> None:
+    marks = ", ".join(f'{{"criterion": {name}, "verdict": "met"}}' for name in names.split(", "))
     assert parse_marks(f'{{"criteria": [{marks}]}}', CRITERIA) is None
 
 
@@ -167,19 +167,19 @@ def test_missing_remarks_do_not_invalidate_the_marks() -> None:
     marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "blocked"}'
     failure = '"first_failure": {"action": "3", "criterion": "c2", "why": null}'
     blockers = '"blockers": [{"kind": "Login-Wall", "seen": null}]'
-    read = parse_marks(f'{{"criteria": [{marks}], {failure}, {blockers}}}', CRITERIA)
-    assert read is not None
-    assert read.first_failure is not None
-    assert (read.first_failure.action, read.first_failure.why) == (3, "")
-    assert [(blocker.kind, blocker.avoidable) for blocker in read.blockers] == [("login_wall", None)]
+    marks_read = parse_marks(f'{{"criteria": [{marks}], {failure}, {blockers}}}', CRITERIA)
+    assert marks_read is not None
+    assert marks_read.first_failure is not None
+    assert (marks_read.first_failure.action, marks_read.first_failure.why) == (3, "")
+    assert [(blocker.kind, blocker.avoidable) for blocker in marks_read.blockers] == [("login_wall", None)]
     bare = parse_marks(f'{{"criteria": [{marks}], "first_failure": null, "blockers": null}}', CRITERIA)
     assert bare is not None
     assert (bare.first_failure, bare.blockers) == (None, [])
 
 
 def test_a_repeated_criterion_counts_once() -> None:
-    said = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
-    listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in said)
+    messages = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
+    listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in messages)
     criteria = parse_criteria(f'{{"criteria": [{listed}]}}')
     assert criteria is not None
     assert [(item.id, item.requirement, item.kind) for item in criteria] == [
@@ -191,5 +191,5 @@ def test_a_repeated_criterion_counts_once() -> None:
 @pytest.mark.parametrize("kind", ["null", "5", '""'])
 def test_a_blocker_without_a_kind_is_not_accepted_or_counts_as_other(kind: str) -> None:
     marks = '{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}'
-    read = parse_marks(f'{{"criteria": [{marks}], "blockers": [{{"kind": {kind}}}]}}', CRITERIA)
-    assert (read and [blocker.kind for blocker in read.blockers]) == (["other"] if kind == '""' else None)
+    marks_read = parse_marks(f'{{"criteria": [{marks}], "blockers": [{{"kind": {kind}}}]}}', CRITERIA)
+    assert (marks_read and [blocker.kind for blocker in marks_read.blockers]) == (["other"] if kind == '""' else None)

@@ -78,8 +78,8 @@ async def test_a_screenshot_equal_to_the_one_before_is_scored_once_and_shown_as_
 ) -> None:
     model = ScriptedModel(webjudge_script())
     verdict = await WebJudge(parts_for(model)).judge(trajectory(tmp_path, (b"a", b"a", b"b", b"a")))
-    asked = [images_of(request)[0] for request in model.requests if stage(request) == "image"]
-    assert sorted(asked) == [b"a", b"b"]
+    requests = [images_of(request)[0] for request in model.requests if stage(request) == "image"]
+    assert sorted(requests) == [b"a", b"b"]
     assert images_of(outcome_request(model)) == [b"a", b"a", b"b", b"a"]
     assert len(verdict.image_judge_record) == 4
 
@@ -87,8 +87,8 @@ async def test_a_screenshot_equal_to_the_one_before_is_scored_once_and_shown_as_
 async def test_screenshots_are_scored_with_the_key_points(tmp_path: Path) -> None:
     model = ScriptedModel(webjudge_script())
     await WebJudge(parts_for(model)).judge(trajectory(tmp_path))
-    asked = [text for text, request in zip(model.texts(), model.requests, strict=True) if stage(request) == "image"]
-    assert all("1. a\n2. b\n[[end key points" in text for text in asked)
+    requests = [text for text, request in zip(model.texts(), model.requests, strict=True) if stage(request) == "image"]
+    assert all("1. a\n2. b\n[[end key points" in text for text in requests)
 
 
 async def test_the_reasons_for_the_scores_are_passed_to_the_outcome_stage_in_the_order_of_the_screenshots(
@@ -134,18 +134,18 @@ async def test_thoughts_and_answer_never_reach_the_judge_model_by_default(tmp_pa
 async def test_the_answer_is_shown_as_a_claim_when_the_configuration_says_so(tmp_path: Path) -> None:
     model = ScriptedModel(webjudge_script())
     await WebJudge(parts_for(model, judge_sees_answer=True)).judge(trajectory(tmp_path))
-    told = [text for text in model.texts() if "SECRET ANSWER" in text]
-    assert len(told) == 1
-    assert "a claim, not evidence" in told[0]
+    messages = [text for text in model.texts() if "SECRET ANSWER" in text]
+    assert len(messages) == 1
+    assert "a claim, not evidence" in messages[0]
     assert not any("SECRET THOUGHT" in text for text in model.texts())
 
 
 async def test_the_thoughts_are_shown_as_claims_when_the_configuration_says_so(tmp_path: Path) -> None:
     model = ScriptedModel(webjudge_script())
     await WebJudge(parts_for(model, judge_sees_thoughts=True)).judge(trajectory(tmp_path))
-    told = [text for text in model.texts() if "SECRET THOUGHT" in text]
-    assert len(told) == 1
-    assert "claims, not evidence" in told[0]
+    messages = [text for text in model.texts() if "SECRET THOUGHT" in text]
+    assert len(messages) == 1
+    assert "claims, not evidence" in messages[0]
 
 
 async def test_an_action_line_cannot_escape_its_fence(tmp_path: Path) -> None:
@@ -167,11 +167,12 @@ async def test_a_trajectory_without_screenshots_is_unscored_and_asks_nothing(tmp
 async def test_without_a_status_the_verdict_is_unscored_and_keeps_prompt_and_reply(tmp_path: Path) -> None:
     model = ScriptedModel(webjudge_script(status="unclear"))
     verdict = await WebJudge(parts_for(model)).judge(trajectory(tmp_path))
-    asked = [call for call in verdict.evidence["calls"] if call["stage"] == "outcome"]
+    requests = [call for call in verdict.evidence["calls"] if call["stage"] == "outcome"]
     assert verdict.outcome == "unscored"
-    assert [call["asked_again"] for call in asked] == [False, True]
+    assert [call["asked_again"] for call in requests] == [False, True]
     assert all(
-        call["reply"] == "Thoughts: seen.\nStatus: unclear" and "Buy the cheapest" in call["prompt"] for call in asked
+        call["reply"] == "Thoughts: seen.\nStatus: unclear" and "Buy the cheapest" in call["prompt"]
+        for call in requests
     )
 
 
@@ -275,7 +276,7 @@ async def test_failed_prefetches_are_asked_again_with_the_same_outcome_request(t
             return ModelUnavailable("not yet")
         return plain(request)
 
-    async def asked(count: int) -> None:
+    async def make_request(count: int) -> None:
         while len(live.requests) < count:
             await asyncio.sleep(0)
         for _ in range(9):  # The calls have failed; their ends are still to be taken in.
@@ -284,10 +285,10 @@ async def test_failed_prefetches_are_asked_again_with_the_same_outcome_request(t
     live = ScriptedModel(each_fails_first)
     judge = WebJudge(parts_for(live))
     judge.prefetch(one.task)
-    await asked(1)
+    await make_request(1)
     for path in one.screenshots[:2]:
         judge.prefetch(one.task, path)
-    await asked(4)
+    await make_request(4)
     failed.add(("outcome", (b"a", b"b", b"b")))
     assert (await judge.judge(one)).outcome == "success"
     assert outcome_request(live) == outcome_request(afterwards)

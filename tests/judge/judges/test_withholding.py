@@ -59,20 +59,20 @@ class FilteredModel(ScriptedModel):
 
     def __init__(self, *objected: str, outcome: str = "success", usage: TokenUsage | None = None) -> None:
         self.objected = list(objected)
-        self.refused: list[ModelRequest] = []
+        self.refusals: list[ModelRequest] = []
 
         def script(request: ModelRequest) -> str | Completion | ModelBlocked:
             seen = content_of(request)
             if not any(text in seen for text in self.objected):
                 return completion(answering(request, outcome))
-            self.refused.append(request)
+            self.refusals.append(request)
             error = ModelBlocked("unsafe", usage=usage)
             error.cost_usd = 0.01 if usage else None
             return error
 
         super().__init__(script)
 
-    def asked(self, of_stage: str) -> list[str]:
+    def texts_of_stage(self, of_stage: str) -> list[str]:
         return [content_of(request) for request in self.requests if stage(request) == of_stage]
 
 
@@ -103,7 +103,7 @@ async def test_typed_text_that_makes_the_model_refuse_is_a_failure(tmp_path: Pat
     model = FilteredModel(BAD)
     verdict = await judged(model, attempt(tmp_path, typed(0, f"cheapest {BAD} lamp"), clicked(1)))
     assert is_withheld(verdict, "text")
-    assert f'"cheapest {MARK} lamp"' in model.asked("outcome")[1]
+    assert f'"cheapest {MARK} lamp"' in model.texts_of_stage("outcome")[1]
     assert verdict.evidence["withheld"] == [
         {
             "question": "outcome",
@@ -138,8 +138,8 @@ async def test_of_a_form_the_values_are_withheld_and_not_the_names_of_its_fields
     line = f'<form> -> FILL: "Name textbox" = "{BAD}"; "Lamp combobox" = "lamp"; "Note textbox" = "cut {BAD}'
     step = a_step(0, line, "browser_fill_form", fields=[{"value": BAD}, {"value": "lamp"}, {"value": f"cut {BAD}"}])
     first, *_ = Provenance(attempt(tmp_path, step)).views()
-    shown = f'<form> -> FILL: "Name textbox" = "{MARK}"; "Lamp combobox" = "lamp"; "Note textbox" = "{MARK}"'
-    assert first.trajectory.action_history == (shown,)
+    text = f'<form> -> FILL: "Name textbox" = "{MARK}"; "Lamp combobox" = "lamp"; "Note textbox" = "{MARK}"'
+    assert first.trajectory.action_history == (text,)
 
 
 @pytest.mark.parametrize("method", [WebVoyagerJudge, WebJudge, AutonomousJudge, AgentTrekJudge, RubricJudge])
@@ -162,7 +162,7 @@ async def test_words_of_the_task_are_not_withheld(tmp_path: Path) -> None:
     one = attempt(tmp_path, typed(0, "the Cheapest LAMP"), clicked(1))
     assert is_open(await judged(model, one))
     # Nothing that the participant brought about is in the question, so that it is asked once.
-    assert len(model.asked("outcome")) == 1
+    assert len(model.texts_of_stage("outcome")) == 1
 
 
 async def test_an_echo_of_typed_text_in_the_name_of_an_element_is_withheld_with_it(tmp_path: Path) -> None:
@@ -283,7 +283,9 @@ async def test_an_action_that_writes_nothing_of_its_own_makes_no_page_the_partic
     one = attempt(tmp_path, clicked(0), reading, clicked(2))
     model = FilteredModel("[shot 2]")
     assert is_open(await judged(model, one))
-    assert all(reading.outcome and reading.outcome.line and MARK not in text for text in model.asked("outcome"))
+    assert all(
+        reading.outcome and reading.outcome.line and MARK not in text for text in model.texts_of_stage("outcome")
+    )
 
 
 async def test_a_page_of_the_site_and_one_of_the_participant_s_together_leave_it_open(tmp_path: Path) -> None:
@@ -291,9 +293,9 @@ async def test_a_page_of_the_site_and_one_of_the_participant_s_together_leave_it
     one = attempt(tmp_path, clicked(0), typed(1, BAD), clicked(2, at=ELSEWHERE))
     assert is_open(await judged(model, one))
     # Each asking withholds more, and the last one no longer has anything of the participant's.
-    asked = model.asked("outcome")
-    assert [text.count("[shot") for text in asked] == [3, 3, 2]
-    assert [BAD in text for text in asked] == [True, False, False]
+    requests = model.texts_of_stage("outcome")
+    assert [text.count("[shot") for text in requests] == [3, 3, 2]
+    assert [BAD in text for text in requests] == [True, False, False]
 
 
 async def test_a_flat_list_s_screenshots_were_taken_before_the_actions_of_the_same_number(tmp_path: Path) -> None:
@@ -328,23 +330,23 @@ async def test_a_screenshot_that_cannot_be_read_stays_in_the_evidence_of_the_rub
 
     model = ScriptedModel(script)
     verdict = await judged(model, attempt(tmp_path, *map(clicked, range(5))), RubricJudge)
-    shown = [images_of(request) for request in model.requests if stage(request) in ("rubric_process", "rubric_outcome")]
+    items = [images_of(request) for request in model.requests if stage(request) in ("rubric_process", "rubric_outcome")]
     assert verdict.outcome == "success"
-    assert all(b"shot 0" in images for images in shown)
+    assert all(b"shot 0" in images for images in items)
     assert sorted(verdict.evidence["rubric"]["readings"]) == ["2", "3", "4", "5"]
 
 
-@pytest.mark.parametrize(("refused", "expected"), [(0, is_open), (2, is_withheld)])
+@pytest.mark.parametrize(("refusals", "expected"), [(0, is_open), (2, is_withheld)])
 async def test_a_refused_screenshot_that_the_decision_lacks_never_ends_in_success(
-    tmp_path: Path, refused: int, expected: Callable[[Verdict], bool]
+    tmp_path: Path, refusals: int, expected: Callable[[Verdict], bool]
 ) -> None:
     def script(request: ModelRequest) -> Any:
-        if stage(request) == "image" and images_of(request) == [f"shot {refused}".encode()]:
+        if stage(request) == "image" and images_of(request) == [f"shot {refusals}".encode()]:
             return ModelBlocked("unsafe")
         return answering(request)
 
-    places = range(3) if refused else (1, 2, 0)
-    steps = [typed(place, "own") if place == 0 and refused else clicked(place) for place in places]
+    places = range(3) if refusals else (1, 2, 0)
+    steps = [typed(place, "own") if place == 0 and refusals else clicked(place) for place in places]
     assert expected(await judged(ScriptedModel(script), attempt(tmp_path, *steps), max_images=1))
 
 
@@ -425,7 +427,7 @@ async def test_prefetching_a_refused_screenshot_changes_nothing(tmp_path: Path) 
     judge = WebJudge(parts_for(model))
     judge.prefetch(one.task)
     judge.prefetch(one.task, one.screenshots[1])
-    while not model.refused:
+    while not model.refusals:
         await asyncio.sleep(0)
     assert (await judge.judge(one)).model_dump() == expected.model_dump()
     assert is_withheld(expected, "after_text")
@@ -454,7 +456,7 @@ def test_without_what_the_participant_brought_about_the_task_and_the_site_are_le
 
 
 @dataclass(frozen=True)
-class Made:
+class ObjectionableCase:
     """Something that a model may object to, and whether the participant brought it about."""
 
     token: str
@@ -467,12 +469,12 @@ class Play:
 
     steps: tuple[Step, ...]
     answer: str | None
-    in_lines: tuple[Made, ...]
-    on_shots: tuple[Made, ...]
-    in_answer: tuple[Made, ...]
+    in_lines: tuple[ObjectionableCase, ...]
+    on_shots: tuple[ObjectionableCase, ...]
+    in_answer: tuple[ObjectionableCase, ...]
 
     @property
-    def pieces(self) -> tuple[Made, ...]:
+    def pieces(self) -> tuple[ObjectionableCase, ...]:
         return (*self.in_lines, *self.on_shots, *self.in_answer)
 
 
@@ -481,14 +483,14 @@ def plays(draw: st.DrawFn) -> Play:
     steps, lines, shots = [], [], []
     has_written = is_away = False
     for place in range(draw(st.integers(1, 6))):
-        shots.append(Made(f"[shot {place}]", is_away or has_written))
+        shots.append(ObjectionableCase(f"[shot {place}]", is_away or has_written))
         url = ELSEWHERE if is_away else SITE
         kind = draw(st.sampled_from(["click", "leave", "return", "type", "task", "paste", "address", "fill", "key"]))
         own = f"word{place}"
         if kind in ("click", "leave", "return"):
             # The name of the element is the page's.
             name = f"name{place}"
-            lines.append(Made(f"{name} link", is_away or has_written))
+            lines.append(ObjectionableCase(f"{name} link", is_away or has_written))
             steps.append(clicked(place, f"{name} link", at=url))
             is_away = kind == "leave" or (is_away and kind != "return")
         elif kind == "task":
@@ -508,14 +510,14 @@ def plays(draw: st.DrawFn) -> Play:
             line = f'<form> -> FILL: "Name textbox" = "{own}"'
             steps.append(a_step(place, line, "browser_fill_form", url, fields=[{"name": "n", "value": own}]))
         if kind in ("type", "address", "fill"):
-            lines.append(Made(own, True))
+            lines.append(ObjectionableCase(own, True))
         has_written = has_written or kind in ("type", "paste", "address", "fill", "key")
     answer = draw(st.sampled_from([None, "The lamp", "It is claim9"]))
-    claims = (Made("claim9", True),) if answer and "claim9" in answer else ()
+    claims = (ObjectionableCase("claim9", True),) if answer and "claim9" in answer else ()
     return Play(tuple(steps), answer, tuple(lines), tuple(shots), claims)
 
 
-def pieces_in(play: Play, method: type[ModelJudge]) -> list[tuple[Made, ...]]:
+def pieces_in(play: Play, method: type[ModelJudge]) -> list[tuple[ObjectionableCase, ...]]:
     """For each question that decides, the pieces in it."""
     every = (*play.in_lines, *play.on_shots, *play.in_answer)
     if method is AutonomousJudge:
@@ -525,13 +527,15 @@ def pieces_in(play: Play, method: type[ModelJudge]) -> list[tuple[Made, ...]]:
     return [every]
 
 
-def expected_of(objected: Iterable[Made], questions: list[tuple[Made, ...]]) -> tuple[str, str | None]:
+def expected_of(
+    objected: Iterable[ObjectionableCase], questions: list[tuple[ObjectionableCase, ...]]
+) -> tuple[str, str | None]:
     """Success if nothing in the questions is objected to, failure if all of that is the participant's doing."""
     (question,) = questions
-    found = [piece for piece in question if piece in set(objected)]
-    if not found:
+    results = [piece for piece in question if piece in set(objected)]
+    if not results:
         return "success", None
-    return ("failure", "withheld_evidence") if all(piece.is_participants for piece in found) else ("unscored", None)
+    return ("failure", "withheld_evidence") if all(piece.is_participants for piece in results) else ("unscored", None)
 
 
 DECIDING = [WebJudge, METHODS.load("webjudge_keypoints"), AutonomousJudge, WebVoyagerJudge, AgentTrekJudge, RubricJudge]

@@ -26,10 +26,10 @@ class Network:
     """An upstream that remembers what it was asked for."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.urls: list[str] = []
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
-        self.asked.append(request.url)
+        self.urls.append(request.url)
         return WireAnswer(200)
 
     async def socket(self, request: WireRequest) -> SiteSocket:
@@ -50,15 +50,15 @@ def config(tmp_path: Path, *sites: str) -> RunConfig:
 
 
 def opened(tmp_path: Path, *sites: str) -> Archives:
-    found = open_archives(config(tmp_path, *sites))
-    assert found
-    return found
+    archives = open_archives(config(tmp_path, *sites))
+    assert archives
+    return archives
 
 
 def attempt(archives: Archives, task: Task, *allowed: str) -> FrozenAttempt:
-    found = archives.of(task, RunSites(allowed))
-    assert found
-    return found
+    archive = archives.of(task, RunSites(allowed))
+    assert archive
+    return archive
 
 
 async def status_of(attempt: FrozenAttempt, url: str, upstream: Upstream | None = None) -> int:
@@ -113,10 +113,14 @@ def test_a_task_whose_site_is_not_in_the_archive_is_refused(tmp_path: Path, webs
 
 async def test_with_one_archive_for_every_site_nothing_is_dialled(tmp_path: Path) -> None:
     archives = opened(tmp_path, ALL_SITES)
-    played = attempt(archives, task(allowed_sites=["live.example", LIVE]), "other.example")
-    assert not played.reaches_out
-    assert [await status_of(played, url) for url in (SHOP, LIVE, "https://cdn.example/x.js")] == [200, 504, 200]
-    record = played.frozen()
+    attempt_network = attempt(archives, task(allowed_sites=["live.example", LIVE]), "other.example")
+    assert not attempt_network.reaches_out
+    assert [await status_of(attempt_network, url) for url in (SHOP, LIVE, "https://cdn.example/x.js")] == [
+        200,
+        504,
+        200,
+    ]
+    record = attempt_network.frozen()
     assert [entry.coverage for entry in record.ledger] == ["full", "off_archive", "full"]
     assert (record.coverage, record.live, record.clock_ms) == ("off_archive", (), round(BEGAN.timestamp() * 1000))
     assert [(used.name, used.matcher) for used in record.archives] == [("0.pages", "pages-1")]
@@ -124,20 +128,27 @@ async def test_with_one_archive_for_every_site_nothing_is_dialled(tmp_path: Path
 
 async def test_of_frozen_and_live_sites_only_the_live_ones_are_dialled(tmp_path: Path) -> None:
     archives, network = opened(tmp_path, SHOP, BANK), Network()
-    played = attempt(archives, task(allowed_sites=[LIVE, "host.example"]), BANK)
-    assert played.reaches_out
-    asked = (SHOP, BANK, f"{LIVE}x", "http://host.example/y", "https://cdn.example/x.js", "https://elsewhere.example/")
-    assert [await status_of(played, url, network) for url in asked] == [200, 200, 200, 200, 200, 504]
-    assert network.asked == [f"{LIVE}x", "http://host.example/y"]
-    record = played.frozen()
+    attempt_network = attempt(archives, task(allowed_sites=[LIVE, "host.example"]), BANK)
+    assert attempt_network.reaches_out
+    request = (
+        SHOP,
+        BANK,
+        f"{LIVE}x",
+        "http://host.example/y",
+        "https://cdn.example/x.js",
+        "https://elsewhere.example/",
+    )
+    assert [await status_of(attempt_network, url, network) for url in request] == [200, 200, 200, 200, 200, 504]
+    assert network.urls == [f"{LIVE}x", "http://host.example/y"]
+    record = attempt_network.frozen()
     assert (record.sites, record.live) == (("https://shop.example", "https://bank.example"), ("https://live.example",))
     assert [each.name for each in record.archives] == ["0.pages", "1.pages"]
 
 
 async def test_a_live_site_without_the_network_is_refused(tmp_path: Path) -> None:
-    played = attempt(opened(tmp_path, SHOP), task(allowed_sites=[LIVE]))
+    attempt_network = attempt(opened(tmp_path, SHOP), task(allowed_sites=[LIVE]))
     with pytest.raises(RequestRefused):
-        await status_of(played, LIVE)
+        await status_of(attempt_network, LIVE)
 
 
 def test_a_task_on_live_sites_alone_is_not_intercepted(tmp_path: Path) -> None:
@@ -158,19 +169,19 @@ async def test_each_attempt_has_a_ledger_of_its_own(tmp_path: Path) -> None:
 def test_tasks_that_cannot_be_played_on_their_archive_are_excluded_with_the_reason(tmp_path: Path) -> None:
     archives = opened(tmp_path, SHOP)
     closed, other = task().model_copy(update={"task_id": "closed"}), task()
-    found = archives.excluding(RunConfig(exclude={"x": "mine"}), [closed, other])
-    assert found.exclude == {"closed": "0.pages: it is closed", "x": "mine"}
-    require_playable(found, [closed, other])
+    archive = archives.excluding(RunConfig(exclude={"x": "mine"}), [closed, other])
+    assert archive.exclude == {"closed": "0.pages: it is closed", "x": "mine"}
+    require_playable(archive, [closed, other])
     with pytest.raises(ConfigError, match=r"no task can be played: 0\.pages: it is closed"):
-        require_playable(found, [closed])
+        require_playable(archive, [closed])
     assert archives.excluding(RunConfig(), [other]) == RunConfig()
 
 
 def test_the_judge_must_have_the_archive_that_the_runner_has_seen(tmp_path: Path) -> None:
-    given = config(tmp_path, SHOP)
-    archives = open_archives(given)
+    run_config = config(tmp_path, SHOP)
+    archives = open_archives(run_config)
     assert archives
-    settings = pinned(given, archives)
+    settings = pinned(run_config, archives)
     (tmp_path / "0.pages").write_text('{"pages": {}, "unplayable": {}}')
     with pytest.raises(ConfigError, match="its SHA-256 is"):
         open_archives(settings)

@@ -58,10 +58,10 @@ class Recorder:
     reaches_out = True
 
     def __init__(self) -> None:
-        self.begun: list[str] = []
+        self.attempts_started: list[str] = []
 
     def begin(self, task: Task) -> Interceptor:
-        self.begun.append(task.task_id)
+        self.attempts_started.append(task.task_id)
         return self
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
@@ -73,9 +73,9 @@ class Recorder:
 
 def archives_at(folder: Path, *sites: str) -> Archives:
     path = str(write_archive(folder / "a.pages", dict.fromkeys(sites, "a page")))
-    found = open_archives(RunConfig(archives={site: FrozenSite(path=path) for site in sites}))
-    assert found
-    return found
+    archives = open_archives(RunConfig(archives={site: FrozenSite(path=path) for site in sites}))
+    assert archives
+    return archives
 
 
 def kind_of(network: AttemptNetwork) -> str:
@@ -89,21 +89,21 @@ def test_every_kind_of_network_is_in_the_union() -> None:
 
 # What there is besides the task: `cdp_url`, an archive of its site, a recorder.
 @pytest.mark.parametrize(("is_hosted", "is_frozen", "is_recorded"), list(itertools.product((False, True), repeat=3)))
-@pytest.mark.parametrize("held", HOLDS, ids=str)
+@pytest.mark.parametrize("holding", HOLDS, ids=str)
 @pytest.mark.parametrize("policies", [[], [PAGES], [REQUESTS]], ids=["none", "pages", "requests"])
 def test_of_all_that_a_network_can_be_one_thing_is_chosen_or_the_task_is_refused(
     tmp_path: Path,
     is_hosted: bool,
     is_frozen: bool,
     is_recorded: bool,
-    held: dict[str, Any],
+    holding: dict[str, Any],
     policies: list[dict[str, Any]],
 ) -> None:
-    task, recorder = a_task(policies=policies, **held), Recorder()
+    task, recorder = a_task(policies=policies, **holding), Recorder()
     archives = archives_at(tmp_path, SHOP) if is_frozen else None
     others = [name for name, is_set in (("frozen", is_frozen), ("recorded", is_recorded)) if is_set]
-    reads = bool(held) or REQUESTS in policies
-    is_refused = bool(is_hosted and (others or reads)) or bool(others and held)
+    reads = bool(holding) or REQUESTS in policies
+    is_refused = bool(is_hosted and (others or reads)) or bool(others and holding)
     config = RunConfig(cdp_url=HOSTED if is_hosted else None)
     if is_refused:
         with pytest.raises(ConfigError, match="task t1: ") as refused:
@@ -116,7 +116,7 @@ def test_of_all_that_a_network_can_be_one_thing_is_chosen_or_the_task_is_refused
     network = network_of(task, config, archives=archives, recorder=recorder.begin if is_recorded else None)
     assert kind_of(network) == expected
     assert (network.interceptor is not None) == (expected in ("frozen", "recorded", "holding"))
-    assert recorder.begun == (["t1"] if is_recorded else [])
+    assert recorder.attempts_started == (["t1"] if is_recorded else [])
 
 
 @pytest.mark.parametrize(
@@ -167,20 +167,20 @@ def test_only_a_hosted_browser_cannot_be_in_page_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "keys", "given"),
+    ("config", "keys", "arguments"),
     [({"cdp_url": HOSTED}, {}, {"task_id": "t1"}), ({}, {"writes": "hold"}, "interceptor"), ({}, {}, {})],
     ids=["hosted", "holding", "live"],
 )
 def test_a_browser_is_lent_with_what_its_network_needs(
-    config: dict[str, Any], keys: dict[str, Any], given: Any
+    config: dict[str, Any], keys: dict[str, Any], arguments: Any
 ) -> None:
-    lent: list[tuple[Any, ...]] = []
+    calls: list[tuple[Any, ...]] = []
     network = network_of(a_task(**keys), RunConfig(**config))
-    network.browser(lambda *args, **named: lent.append((*args, named)))
+    network.browser(lambda *args, **kwargs: calls.append((*args, kwargs)))
     expected: tuple[Any, ...] = (
-        (network.policy, network.interceptor, {}) if given == "interceptor" else (network.policy, given)
+        (network.policy, network.interceptor, {}) if arguments == "interceptor" else (network.policy, arguments)
     )
-    assert lent == [expected]
+    assert calls == [expected]
 
 
 def test_where_the_website_leads_before_any_action_belongs_to_the_tasks_site() -> None:
@@ -198,9 +198,9 @@ def test_where_the_website_leads_before_any_action_belongs_to_the_tasks_site() -
 async def test_a_task_that_holds_requests_on_a_frozen_site_is_refused(tmp_path: Path, keys: dict[str, Any]) -> None:
     archives = archives_at(tmp_path, SHOP)
     await require_networks([a_task(**keys), a_task(LIVE, writes="hold")], RunConfig(), archives)
-    for held in HOLDS[1:]:
+    for hold in HOLDS[1:]:
         with pytest.raises(ConfigError, match="task t1: requests cannot be held on a frozen site"):
-            await require_networks([a_task(**keys, **held)], RunConfig(), archives)
+            await require_networks([a_task(**keys, **hold)], RunConfig(), archives)
 
 
 async def test_a_task_whose_site_is_not_in_its_archive_is_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class Site:
     """A plain HTTP server on loopback that remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.seen: list[bytes] = []
+        self.requests: list[bytes] = []
         self.port = 0
         self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
@@ -27,7 +27,7 @@ class Site:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             lengths = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-            self.seen.append(head + await reader.readexactly(sum(lengths)))
+            self.requests.append(head + await reader.readexactly(sum(lengths)))
             writer.write(self.answer)
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -62,14 +62,14 @@ async def browser(guard: Guard) -> AsyncIterator[httpx.AsyncClient]:
 async def test_the_tasks_own_site_is_reached(site: Site, browser: httpx.AsyncClient) -> None:
     response = await browser.post(f"http://127.0.0.1:{site.port}/a?b=c", content=b"body")
     assert response.text == "hello"
-    assert site.seen[0].startswith(b"POST /a?b=c HTTP/1.1\r\n")
-    assert site.seen[0].endswith(b"body")
+    assert site.requests[0].startswith(b"POST /a?b=c HTTP/1.1\r\n")
+    assert site.requests[0].endswith(b"body")
 
 
 async def test_one_connection_of_the_browser_serves_many_requests(site: Site, browser: httpx.AsyncClient) -> None:
     for _ in range(3):
         assert (await browser.get(f"http://127.0.0.1:{site.port}/")).text == "hello"
-    assert len(site.seen) == 3
+    assert len(site.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ async def test_other_spellings_of_this_machine_are_refused_and_recorded(
 ) -> None:
     response = await browser.get(f"http://{host}:{site.port}/")
     assert response.status_code == 403
-    assert site.seen == []
+    assert site.requests == []
     assert len(guard.take_refusals()) == 1
     assert guard.take_refusals() == ()
 
@@ -94,8 +94,8 @@ async def test_a_request_is_for_the_host_of_its_address_regardless_of_its_header
     site: Site, browser: httpx.AsyncClient
 ) -> None:
     await browser.get(f"http://127.0.0.1:{site.port}/", headers={"Host": "metadata.google.internal"})
-    assert f"host: 127.0.0.1:{site.port}\r\n".encode() in site.seen[0].lower()
-    assert b"metadata" not in site.seen[0]
+    assert f"host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0].lower()
+    assert b"metadata" not in site.requests[0]
 
 
 @pytest.mark.parametrize("path", ["/", "//two//slashes", "/empty?", "/a;b?c=//d", "/?http://x/"])
@@ -104,7 +104,7 @@ async def test_a_path_is_passed_on_byte_for_byte(site: Site, guard: Guard, path:
     writer.write(f"GET http://127.0.0.1:{site.port}{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await reader.readuntil(b"hello")
     writer.close()
-    assert site.seen[0].startswith(f"GET {path} HTTP/1.1\r\n".encode())
+    assert site.requests[0].startswith(f"GET {path} HTTP/1.1\r\n".encode())
 
 
 async def test_this_machine_is_refused_also_under_an_address_that_counts_as_public(
@@ -137,13 +137,13 @@ async def test_look_ups_without_an_answer_do_not_hold_up_other_browsers(
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     async with guarding(NetworkPolicy()) as another:
-        asked = [asyncio.create_task(connect(another, f"silent{number}.example:443")) for number in range(64)]
+        requests = [asyncio.create_task(connect(another, f"silent{number}.example:443")) for number in range(64)]
         try:
             async with asyncio.timeout(60):
                 assert (await browser.get(f"http://127.0.0.1:{site.port}/")).text == "hello"
         finally:
             released.set()
-            await asyncio.gather(*asked)
+            await asyncio.gather(*requests)
 
 
 async def connect(guard: Guard, target: str) -> bytes:
@@ -168,7 +168,7 @@ async def test_bytes_pass_through_a_tunnel_both_ways(site: Site, guard: Guard) -
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"GET /through HTTP/1.1\r\n\r\n")
     assert (await reader.read()).endswith(b"hello")
-    assert site.seen[0].startswith(b"GET /through")
+    assert site.requests[0].startswith(b"GET /through")
     writer.close()
 
 

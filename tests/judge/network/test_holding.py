@@ -44,7 +44,7 @@ def rules_of(**keys: Any) -> Rules:
 
 
 def is_held(method: str, url: str, body: str = "", **keys: Any) -> bool:
-    return rules_of(**keys).held(WireRequest(method, url, (), body.encode())) is not None
+    return rules_of(**keys).rule_for(WireRequest(method, url, (), body.encode())) is not None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,9 @@ SEARCH = {"method": "POST", "url": "/graphql", "pattern": r'^\{"query":"\{ *prod
         ("POST", "https://other.example/graphql", '{"query":"{ products }"}', True),
     ],
 )
-def test_what_may_be_written_is_told_by_method_address_and_body(method: str, url: str, body: str, holds: bool) -> None:
+def test_what_may_be_written_is_decided_by_method_address_and_body(
+    method: str, url: str, body: str, holds: bool
+) -> None:
     assert is_held(method, url, body, writes="hold", allow_writes=[SEARCH]) is holds
 
 
@@ -104,7 +106,7 @@ def test_what_is_declared_as_held_is_held_even_if_it_may_be_written() -> None:
     assert not is_held("POST", f"{SHOP}/search", **keys)
 
 
-def asked(**headers: str) -> HeaderPairs:
+def header_pairs(**headers: str) -> HeaderPairs:
     return tuple((name.replace("_", "-"), value) for name, value in headers.items())
 
 
@@ -117,29 +119,29 @@ def replied(hold: dict[str, Any], headers: HeaderPairs) -> tuple[int, dict[str, 
 @pytest.mark.parametrize(
     ("headers", "is_page"),
     [
-        (asked(sec_fetch_dest="document"), True),
-        (asked(Sec_Fetch_Dest="iframe"), True),
-        (asked(Sec_Fetch_Dest="empty", Accept="text/html"), False),
-        (asked(Accept="text/html,*/*;q=0.8"), True),
-        (asked(Accept="*/*"), False),
+        (header_pairs(sec_fetch_dest="document"), True),
+        (header_pairs(Sec_Fetch_Dest="iframe"), True),
+        (header_pairs(Sec_Fetch_Dest="empty", Accept="text/html"), False),
+        (header_pairs(Accept="text/html,*/*;q=0.8"), True),
+        (header_pairs(Accept="*/*"), False),
         ((), False),
     ],
 )
 def test_a_document_gets_a_short_page_and_a_fetch_an_empty_object(headers: HeaderPairs, is_page: bool) -> None:
-    status, sent, body = replied({}, headers)
+    status, request_headers, body = replied({}, headers)
     assert (status, body.startswith("<!doctype html>"), body == "{}") == (200, is_page, not is_page)
-    assert sent["Content-Type"] == ("text/html; charset=utf-8" if is_page else "application/json")
-    assert int(sent["Content-Length"]) == len(body)
+    assert request_headers["Content-Type"] == ("text/html; charset=utf-8" if is_page else "application/json")
+    assert int(request_headers["Content-Length"]) == len(body)
 
 
 def test_the_declared_reply_is_given() -> None:
-    status, sent, body = replied({"status": 402, "body": "Zu wenig €", "type": "text/plain"}, ())
-    assert (status, sent["Content-Type"], body) == (402, "text/plain; charset=utf-8", "Zu wenig €")
+    status, payload, body = replied({"status": 402, "body": "Zu wenig €", "type": "text/plain"}, ())
+    assert (status, payload["Content-Type"], body) == (402, "text/plain; charset=utf-8", "Zu wenig €")
 
 
 def test_a_page_of_another_origin_may_read_the_reply() -> None:
-    sent = replied({}, asked(Origin=SHOP))[1]
-    assert (sent["Access-Control-Allow-Origin"], sent["Access-Control-Allow-Credentials"]) == (SHOP, "true")
+    headers = replied({}, header_pairs(Origin=SHOP))[1]
+    assert (headers["Access-Control-Allow-Origin"], headers["Access-Control-Allow-Credentials"]) == (SHOP, "true")
     assert "Access-Control-Allow-Origin" not in replied({}, ())[1]
 
 
@@ -147,30 +149,30 @@ class Network:
     """What was passed on."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, str]] = []
+        self.passed_on: list[tuple[str, str]] = []
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
-        self.sent.append((request.method, request.url))
+        self.passed_on.append((request.method, request.url))
         return answer("from the site")
 
     async def socket(self, request: WireRequest) -> SiteSocket:
-        self.sent.append((request.method, request.url))
+        self.passed_on.append((request.method, request.url))
         raise RequestFailed("as wanted")
 
 
 class Socket:
     """A page's socket that only remembers how its handshake was answered."""
 
-    refused: WireAnswer | None = None
+    refusal: WireAnswer | None = None
 
     async def accept(self, headers: HeaderPairs = ()) -> None:
         raise AssertionError
 
     async def refuse(self, answer: WireAnswer) -> None:
-        self.refused = answer
+        self.refusal = answer
 
     async def receive(self) -> SocketMessage | SocketClose:
-        return SocketClose(sent=True)
+        return SocketClose(is_from_page=True)
 
     async def send(self, message: SocketMessage) -> None:
         raise AssertionError
@@ -179,27 +181,27 @@ class Socket:
         raise AssertionError
 
 
-def played(requests: Sequence[WireRequest], **keys: Any) -> tuple[Holding, list[tuple[str, str]], list[WireAnswer]]:
+def replies_to(requests: Sequence[WireRequest], **keys: Any) -> tuple[Holding, list[tuple[str, str]], list[WireAnswer]]:
     """What was held, what was passed on, and the answers."""
-    found, network = holding(**keys), Network()
-    answers = [asyncio.run(found.interceptor.answer(each, network)) for each in requests]
-    return found, network.sent, answers
+    interceptor, network = holding(**keys), Network()
+    answers = [asyncio.run(interceptor.interceptor.answer(each, network)) for each in requests]
+    return interceptor, network.passed_on, answers
 
 
 def test_a_held_request_is_marked_in_its_answer_and_never_passed_on() -> None:
     requests = [WireRequest(method, f"{SHOP}/order", body=b"qty=1", step=2) for method in ("GET", "POST")]
-    _, sent, answers = played(requests, writes="hold")
-    assert sent == [("GET", f"{SHOP}/order")]
+    _, passed_on, answers = replies_to(requests, writes="hold")
+    assert passed_on == [("GET", f"{SHOP}/order")]
     assert [each.is_held for each in answers] == [False, True]
 
 
 @pytest.mark.parametrize("keys", [{"writes": "hold"}, {"policies": [POLICY]}], ids=["holds", "watches"])
 def test_once_it_is_closed_nothing_is_passed_on(keys: dict[str, Any]) -> None:
-    found, network = holding(**keys), Network()
-    found.close()
+    interceptor, network = holding(**keys), Network()
+    interceptor.close()
     with pytest.raises(RequestRefused):
-        asyncio.run(found.interceptor.answer(WireRequest("GET", f"{SHOP}/"), network))
-    assert network.sent == []
+        asyncio.run(interceptor.interceptor.answer(WireRequest("GET", f"{SHOP}/"), network))
+    assert network.passed_on == []
 
 
 @pytest.mark.parametrize(
@@ -215,10 +217,10 @@ def test_once_it_is_closed_nothing_is_passed_on(keys: dict[str, Any]) -> None:
     ids=str,
 )
 def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any], method: str, passes: bool) -> None:
-    wanted = asked(Origin="https://a.example", Access_Control_Request_Method=method)
-    wanted += asked(Access_Control_Request_Headers="x-a,x-b")
-    _, sent, (reply,) = played([WireRequest("OPTIONS", f"{SHOP}/order", wanted)], **keys)
-    assert (bool(sent), reply.is_held) == (passes, False)
+    expected = header_pairs(Origin="https://a.example", Access_Control_Request_Method=method)
+    expected += header_pairs(Access_Control_Request_Headers="x-a,x-b")
+    _, passed_on, (reply,) = replies_to([WireRequest("OPTIONS", f"{SHOP}/order", expected)], **keys)
+    assert (bool(passed_on), reply.is_held) == (passes, False)
     if not passes:
         headers = dict(reply.headers)
         assert reply.status == 204
@@ -238,22 +240,22 @@ def test_the_preflight_of_what_will_be_held_is_answered_here(keys: dict[str, Any
 def test_sockets_are_refused_and_marked_under_writes_unless_they_are_allowed(
     keys: dict[str, Any], passes: bool
 ) -> None:
-    found, network, socket = holding(**keys), Network(), Socket()
+    interceptor, network, socket = holding(**keys), Network(), Socket()
     page: PageSocket = socket
 
     async def open_socket() -> None:
-        await found.interceptor.socket(WireRequest("GET", "wss://shop.example/live"), page, network)
+        await interceptor.interceptor.socket(WireRequest("GET", "wss://shop.example/live"), page, network)
 
     if passes:
         with pytest.raises(RequestFailed, match="as wanted"):
             asyncio.run(open_socket())
     else:
         asyncio.run(open_socket())
-    assert (len(network.sent), socket.refused is None) == (int(passes), passes)
-    assert socket.refused is None or socket.refused.is_held
+    assert (len(network.passed_on), socket.refusal is None) == (int(passes), passes)
+    assert socket.refusal is None or socket.refusal.is_held
 
 
 @pytest.mark.parametrize(("step", "ends"), [(0, False), (1, True)])
 def test_a_request_ends_the_attempt_only_after_the_first_action(step: int, ends: bool) -> None:
     hold = [{"method": "POST", "url": "/order", "ends": True}]
-    assert played([WireRequest("POST", f"{SHOP}/order", step=step)], hold=hold)[0].has_ended is ends
+    assert replies_to([WireRequest("POST", f"{SHOP}/order", step=step)], hold=hold)[0].has_ended is ends

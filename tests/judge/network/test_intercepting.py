@@ -28,7 +28,7 @@ class Site:
 
     def __init__(self, scheme: str) -> None:
         self.scheme = scheme
-        self.seen: list[bytes] = []
+        self.requests: list[bytes] = []
         self.port = 0
         self.next_event = asyncio.Event()
         self.ended = asyncio.Event()
@@ -40,7 +40,7 @@ class Site:
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):
             head = await reader.readuntil(b"\r\n\r\n")
             lengths = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-            self.seen.append(head + await reader.readexactly(sum(lengths)))
+            self.requests.append(head + await reader.readexactly(sum(lengths)))
             await self._answer(head.split(b" ")[1], reader, writer)
         writer.close()
         with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ class Site:
             writer.write(
                 b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 Fine\r\nX-Case: Kept\r\nContent-Length: 5\r\n\r\n"
             )
-            writer.write(b"" if self.seen[-1].startswith(b"HEAD") else b"hello")
+            writer.write(b"" if self.requests[-1].startswith(b"HEAD") else b"hello")
         await writer.drain()
 
 
@@ -123,15 +123,15 @@ async def test_a_request_is_passed_on_byte_for_byte_and_its_answer_comes_back(si
     setting.intercept(interceptor, site.url("/"))
     setting.guard.begin_step(3)
     url = site.url("//two//slashes?")
-    found = await setting.browser.post(url, content=b"body", headers=[(b"X-MiXed", b"\xf6")])
-    assert (found.text, found.status_code, found.reason_phrase) == ("hello", 200, "Fine")
-    assert (b"X-Case", b"Kept") in found.headers.raw
-    assert site.seen[0].startswith(b"POST //two//slashes? HTTP/1.1\r\n")
-    assert b"X-MiXed: \xf6\r\n" in site.seen[0]
-    assert site.seen[0].endswith(b"\r\n\r\nbody")
-    (seen,) = interceptor.requests
-    assert (seen.method, seen.url, seen.body, seen.step) == ("POST", url, b"body", 3)
-    assert ("X-MiXed", "ö") in seen.headers
+    response = await setting.browser.post(url, content=b"body", headers=[(b"X-MiXed", b"\xf6")])
+    assert (response.text, response.status_code, response.reason_phrase) == ("hello", 200, "Fine")
+    assert (b"X-Case", b"Kept") in response.headers.raw
+    assert site.requests[0].startswith(b"POST //two//slashes? HTTP/1.1\r\n")
+    assert b"X-MiXed: \xf6\r\n" in site.requests[0]
+    assert site.requests[0].endswith(b"\r\n\r\nbody")
+    (request,) = interceptor.requests
+    assert (request.method, request.url, request.body, request.step) == ("POST", url, b"body", 3)
+    assert ("X-MiXed", "ö") in request.headers
 
 
 @pytest.mark.parametrize(
@@ -196,16 +196,16 @@ async def test_a_kept_connection_is_not_used_once_the_policy_forbids_the_site(se
 async def test_one_connection_of_the_browser_serves_many_requests(site: Site, setting: Setting) -> None:
     setting.intercept(PassingOn(), site.url("/"))
     for method in ("GET", "HEAD", "POST"):
-        found = await setting.browser.request(method, site.url("/"))
-        assert found.headers["content-length"] == "5"
-    assert len(site.seen) == 3
+        response = await setting.browser.request(method, site.url("/"))
+        assert response.headers["content-length"] == "5"
+    assert len(site.requests) == 3
 
 
 async def test_a_request_goes_to_its_address_regardless_of_its_host_header(site: Site, setting: Setting) -> None:
     setting.intercept(PassingOn(), site.url("/"))
     await setting.browser.get(site.url("/"), headers={"Host": "metadata.google.internal"})
-    assert f"host: 127.0.0.1:{site.port}\r\n".encode() in site.seen[0].lower()
-    assert b"metadata" not in site.seen[0]
+    assert f"host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0].lower()
+    assert b"metadata" not in site.requests[0]
 
 
 async def test_an_event_stream_arrives_while_it_lasts(site: Site, setting: Setting) -> None:
@@ -237,7 +237,7 @@ async def test_without_an_upstream_everything_is_answered_and_nothing_dialled(
     setting.intercept(interceptor, site.url("/"))
     for url in (site.url("/a"), site.url("/b?c", host="shop.example"), f"{site.scheme}://never.registered/x"):
         assert (await setting.browser.get(url)).text == url
-    assert (interceptor.given, site.seen) == ([None] * 3, [])
+    assert (interceptor.upstreams, site.requests) == ([None] * 3, [])
 
 
 async def test_an_address_outside_the_assessments_reach_is_refused_and_noted(site: Site, setting: Setting) -> None:
@@ -245,7 +245,7 @@ async def test_an_address_outside_the_assessments_reach_is_refused_and_noted(sit
     setting.intercept(interceptor, "https://shop.example/")
     assert (await setting.browser.get(site.url("/"))).status_code == 403
     assert setting.guard.take_refusals() == (f"127.0.0.1:{site.port}: this machine",)
-    assert (site.seen, interceptor.failures) == ([], [f"127.0.0.1:{site.port}: this machine"])
+    assert (site.requests, interceptor.failures) == ([], [f"127.0.0.1:{site.port}: this machine"])
 
 
 @pytest.mark.parametrize("path", ["/silent", "/broken", "/large"])
@@ -299,8 +299,8 @@ async def test_a_request_body_that_is_too_large_is_not_read(site: Site, setting:
 
 async def test_an_answer_without_a_length_is_sent_in_chunks(site: Site, setting: Setting) -> None:
     setting.intercept(Answering(lambda _: WireAnswer(200, "OK", (), b"hello")), site.url("/"))
-    found = await setting.browser.get(site.url("/"))
-    assert (found.text, found.headers.get("content-length")) == ("hello", None)
+    response = await setting.browser.get(site.url("/"))
+    assert (response.text, response.headers.get("content-length")) == ("hello", None)
 
 
 @pytest.mark.parametrize("status", [204, 304])
@@ -308,8 +308,8 @@ async def test_answers_without_a_body_keep_their_headers(site: Site, setting: Se
     headers = (("ETag", '"1"'), ("Content-Length", "77")) if status == 304 else (("ETag", '"1"'),)
     setting.intercept(Answering(lambda _: WireAnswer(status, "", headers, b"ignored")), site.url("/"))
     for _ in range(2):
-        found = await setting.browser.get(site.url("/"))
-        assert (found.status_code, found.headers["etag"], found.content) == (status, '"1"', b"")
+        response = await setting.browser.get(site.url("/"))
+        assert (response.status_code, response.headers["etag"], response.content) == (status, '"1"', b"")
 
 
 async def test_the_steps_of_one_task_do_not_reach_the_next(site: Site, setting: Setting) -> None:
@@ -377,7 +377,7 @@ async def test_a_socket_is_passed_on(setting: Setting, socket_url: str) -> None:
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4001, "asked to")
     assert [each.url for each in interceptor.requests] == [socket_url]
     messages = [each for each in interceptor.messages if isinstance(each, SocketMessage)]
-    assert [(each.step, each.data) for each in messages if each.sent] == [
+    assert [(each.step, each.data) for each in messages if each.is_from_page] == [
         (0, b"text"),
         (0, b"\x00bytes"),
         (0, b"ping"),
@@ -385,9 +385,9 @@ async def test_a_socket_is_passed_on(setting: Setting, socket_url: str) -> None:
         (2, b"fragments"),
         (2, b"close"),
     ]
-    received = [each.data for each in messages if not each.sent]
+    received = [each.data for each in messages if not each.is_from_page]
     assert received == [b"text", b"\x00bytes", b"pong", b"in pieces", b"fragments"]
-    ends = [(each.sent, each.code) for each in interceptor.messages if isinstance(each, SocketClose)]
+    ends = [(each.is_from_page, each.code) for each in interceptor.messages if isinstance(each, SocketClose)]
     assert ends[0] == (False, 4001)
 
 
@@ -399,7 +399,7 @@ async def test_a_socket_is_answered_without_a_site(setting: Setting) -> None:
             await page.send("hello")
             assert await page.recv() == "HELLO"
             await page.close(4002, "enough")
-    assert [(each.sent, each.code, each.reason) for each in interceptor.closed] == [(True, 4002, "enough")] * 2
+    assert [(each.is_from_page, each.code, each.reason) for each in interceptor.closed] == [(True, 4002, "enough")] * 2
     assert [each.url for each in interceptor.requests] == ["ws://shop.example/live", "wss://shop.example/live"]
 
 
@@ -423,7 +423,7 @@ async def test_a_message_that_is_too_large_closes_the_socket(setting: Setting) -
     st.binary(max_size=300),
 )
 def test_any_bytes_end_one_connection_only(first: bytes, data: bytes) -> None:
-    async def sent() -> bytes:
+    async def bytes_from_browser() -> bytes:
         async with guarding(NetworkPolicy(), max_body_bytes=1000) as guard:
             guard.allow(NetworkPolicy(), intercepted(guard, Answering(lambda _: answer("fine")), AUTHORITY))
             reader, writer = await asyncio.open_connection("127.0.0.1", guard.port)
@@ -437,7 +437,7 @@ def test_any_bytes_end_one_connection_only(first: bytes, data: bytes) -> None:
             async with httpx.AsyncClient(proxy=guard.url, trust_env=False, verify=trusting(AUTHORITY)) as client:
                 return (await client.get("https://shop.example/")).content
 
-    assert asyncio.run(sent()) == b"fine"
+    assert asyncio.run(bytes_from_browser()) == b"fine"
 
 
 @pytest.mark.parametrize("target", ["", ":443", "[::1:443", "ü.example:443", "shop.example:99999", "/"])
@@ -451,7 +451,7 @@ async def test_a_tunnel_to_no_address_is_refused(setting: Setting, target: str) 
 
 
 @pytest.mark.parametrize(
-    ("sent", "is_read"),
+    ("data", "is_read"),
     [
         (b"", True),
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", True),
@@ -465,12 +465,12 @@ async def test_a_tunnel_to_no_address_is_refused(setting: Setting, target: str) 
     ids=["nothing", "a request", "not HTTP", "half a head", "another address", "a head that is too long", "odd TLS"],
 )
 async def test_a_connection_that_cannot_be_read_is_recorded_and_never_passed_on(
-    setting: Setting, sent: bytes, is_read: bool
+    setting: Setting, data: bytes, is_read: bool
 ) -> None:
-    seen: list[bytes] = []
+    requests: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await reader.read(100))
+        requests.append(await reader.read(100))
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -481,17 +481,17 @@ async def test_a_connection_that_cannot_be_read_is_recorded_and_never_passed_on(
         reader, writer = await asyncio.open_connection("127.0.0.1", setting.guard.port)
         writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(sent)
-        if not sent.endswith(b"a\r\n\r\n"):
+        writer.write(data)
+        if not data.endswith(b"a\r\n\r\n"):
             writer.write_eof()
         with contextlib.suppress(OSError):
             await reader.read()
         writer.close()
     wire = setting.guard.wire
     assert wire is not None
-    found = [(each.place, each.step, each.count) for each in wire.unread()]
-    assert found == ([] if is_read else [(f"127.0.0.1:{port}", 2, 1)])
-    assert len(seen) == (sent.endswith(b"a\r\n\r\n") and is_read)
+    results = [(each.place, each.step, each.count) for each in wire.unread()]
+    assert results == ([] if is_read else [(f"127.0.0.1:{port}", 2, 1)])
+    assert len(requests) == (data.endswith(b"a\r\n\r\n") and is_read)
 
 
 async def test_a_request_whose_body_is_too_large_is_recorded_without_it(site: Site, setting: Setting) -> None:
@@ -500,6 +500,6 @@ async def test_a_request_whose_body_is_too_large_is_recorded_without_it(site: Si
         await setting.browser.post(site.url("/save"), content=b"x" * 2_000)
     wire = setting.guard.wire
     assert wire is not None
-    (found,) = wire.exchanges()
-    assert (found.method, found.url, found.body, found.size) == ("POST", site.url("/save"), None, 2_000)
-    assert site.seen == []
+    (exchange,) = wire.exchanges()
+    assert (exchange.method, exchange.url, exchange.body, exchange.size) == ("POST", site.url("/save"), None, 2_000)
+    assert site.requests == []

@@ -40,33 +40,33 @@ def in_pieces(data: bytes, sizes: list[int]) -> Parts:
 
 @given(files=FILES, sizes=st.lists(st.integers(0, 40)))
 def test_every_file_has_the_digest_of_its_content(files: list[tuple[str, str, bytes]], sizes: list[int]) -> None:
-    # A content that contains the boundary is no form that a browser sends.
+    # No browser sends a form whose content contains the boundary.
     files = [each for each in files if b"\r\n------b" not in b"\r\n" + each[2]]
-    found = in_pieces(a_form(files), sizes)
-    assert not found.left_out
-    assert [(part["name"], part["fileName"], part["size"], part["sha256"]) for part in found.found] == [
+    result = in_pieces(a_form(files), sizes)
+    assert not result.left_out
+    assert [(part["name"], part["fileName"], part["size"], part["sha256"]) for part in result.files] == [
         (field, name, len(content), hashlib.sha256(content).hexdigest()) for field, name, content in files
     ]
 
 
 @given(data=st.binary(max_size=300), sizes=st.lists(st.integers(0, 40)))
 def test_anything_else_has_no_files_however_it_is_cut(data: bytes, sizes: list[int]) -> None:
-    assert in_pieces(data, sizes).found == in_pieces(data, []).found == []
+    assert in_pieces(data, sizes).files == in_pieces(data, []).files == []
 
 
 def test_a_form_of_which_only_a_part_has_passed_names_complete_files_only() -> None:
     whole = a_form([("cv", "a", b"1"), ("cv", "b", b"2")])
-    assert [part["fileName"] for part in in_pieces(whole[: whole.index(b"\r\n2")], []).found] == ["a"]
+    assert [part["fileName"] for part in in_pieces(whole[: whole.index(b"\r\n2")], []).files] == ["a"]
 
 
 def test_more_files_than_are_recorded_and_endless_heads_are_said() -> None:
     many = in_pieces(a_form([("cv", "a", b"")] * (MAX_PARTS + 1)), [])
     endless = in_pieces(b"------b\r\nContent-Disposition: " + b"x" * 20_000, [])
-    assert (len(many.found), many.left_out) == (MAX_PARTS, True)
-    assert (endless.found, endless.left_out) == ([], True)
+    assert (len(many.files), many.left_out) == (MAX_PARTS, True)
+    assert (endless.files, endless.left_out) == ([], True)
 
 
 def test_other_bodies_are_not_read() -> None:
     parts = Parts("application/json")
     parts.add(a_form([("cv", "a", b"1")]))
-    assert parts.found == []
+    assert parts.files == []

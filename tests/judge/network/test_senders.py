@@ -100,17 +100,17 @@ SITES = st.sampled_from((None, "same-origin", "same-site", "cross-site", "none",
     )
 )
 def test_contradictory_facts_make_the_sender_unknown(claims: Claims) -> None:
-    found = sender_of(claims)
-    if found is None:
+    result = sender_of(claims)
+    if result is None:
         return
-    said = {claims.origin, claims.referer} | ({claims.document} if not claims.is_guess else set())
-    assert said <= {found, None, "null"}
-    assert found not in ("null", BROWSER)
+    text = {claims.origin, claims.referer} | ({claims.document} if not claims.is_guess else set())
+    assert text <= {result, None, "null"}
+    assert result not in ("null", BROWSER)
     assert claims.chain is not None
     assert claims.site not in ("none", "else")
-    assert set(claims.chain[:-1]) <= {found}
+    assert set(claims.chain[:-1]) <= {result}
     if claims.site == "same-origin":
-        assert set(claims.chain) == {found}
+        assert set(claims.chain) == {result}
 
 
 # What an honest browser says of a request by a document of an origin.
@@ -130,11 +130,11 @@ def test_what_an_honest_browser_says_never_names_another_origin(
         referer=origin if has_referrer else None,
         chain=(OWN,),
     )
-    found = sender_of(claims)
-    assert found in (origin, None)
+    result = sender_of(claims)
+    assert result in (origin, None)
     # Only without fetch metadata and without a referrer does the browser say too little.
-    assert found == origin or not has_referrer
-    assert found == origin or is_plain or not is_own
+    assert result == origin or not has_referrer
+    assert result == origin or is_plain or not is_own
 
 
 def test_origins_are_compared_as_browsers_write_them() -> None:

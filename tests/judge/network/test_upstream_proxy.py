@@ -47,7 +47,7 @@ async def test_a_site_is_reached_through_the_proxy_by_its_resolved_address(schem
         url = f"http://localhost:{port}/"
         async with guarded(proxy.url(scheme), url) as (_, browser):
             assert (await browser.get(url)).text == "hello"
-        assert proxy.asked[-1] == ("127.0.0.1", port)
+        assert proxy.targets[-1] == ("127.0.0.1", port)
 
 
 @BOTH
@@ -62,7 +62,7 @@ async def test_a_private_address_is_refused_and_the_proxy_is_not_asked(
     ):
         assert (await browser.get(f"http://{host}:81/")).status_code == 403
         assert guard.take_refusals()
-        assert proxy.asked == []
+        assert proxy.targets == []
 
 
 @BOTH
@@ -71,7 +71,7 @@ async def test_a_proxy_that_resolves_names_is_given_them(scheme: str) -> None:
         proxy.hosts["shop.invalid"] = "127.0.0.1"
         async with guarded(proxy.url(scheme), resolves=True) as (_, browser):
             assert (await browser.get(f"http://shop.invalid:{port}/")).text == "hello"
-        assert proxy.asked == [("shop.invalid", port)]
+        assert proxy.targets == [("shop.invalid", port)]
 
 
 @BOTH
@@ -91,7 +91,7 @@ async def test_a_proxy_that_is_not_there_is_named_before_the_run(scheme: str, un
 
 
 @BOTH
-async def test_a_sound_proxy_is_no_problem(scheme: str) -> None:
+async def test_a_sound_proxy_is_not_a_problem(scheme: str) -> None:
     async with fake_proxy(scheme) as proxy:
         await require_upstream(RunConfig(upstream_proxy=proxy.url(scheme)))
 
@@ -111,7 +111,7 @@ async def test_a_proxy_that_ends_midway_is_a_problem_of_the_proxy(scheme: str) -
 
 
 @BOTH
-async def test_a_site_that_the_proxy_refuses_is_no_problem_of_the_proxy(scheme: str) -> None:
+async def test_a_site_that_the_proxy_refuses_is_not_a_problem_of_the_proxy(scheme: str) -> None:
     async with fake_proxy(scheme) as proxy, site_on_loopback() as port:
         proxy.refuses = True
         url = f"http://127.0.0.1:{port}/"
@@ -142,9 +142,9 @@ def test_a_variable_that_was_not_resolved_is_refused() -> None:
 def test_of_the_proxy_only_its_scheme_host_and_port_are_recorded_or_shown() -> None:
     config = RunConfig(upstream_proxy="socks5://token-1234:hunter22@proxy.example:1080")
     assert config.recorded()["upstream_proxy"] == "socks5://proxy.example:1080"
-    for shown in (repr(config), str(config.recorded()), repr(UpstreamProxy.of(config))):
-        assert "hunter22" not in shown
-        assert "token-1234" not in shown
+    for text in (repr(config), str(config.recorded()), repr(UpstreamProxy.of(config))):
+        assert "hunter22" not in text
+        assert "token-1234" not in text
 
 
 @pytest.mark.parametrize(

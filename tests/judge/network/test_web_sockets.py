@@ -20,13 +20,13 @@ class Pieces:
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = list(pieces)
-        self.sent = b""
+        self.output = b""
 
     async def read(self, n: int = -1, /) -> bytes:
         return self._pieces.pop(0) if self._pieces else b""
 
     def write(self, data: bytes, /) -> None:
-        self.sent += data
+        self.output += data
 
     async def drain(self) -> None:
         pass
@@ -40,19 +40,19 @@ class Pieces:
 
 def pieces_of(data: bytes, cuts: Sequence[int]) -> list[bytes]:
     """The data in pieces of these sizes."""
-    found = []
+    results = []
     for cut in cuts:
-        found.append(data[:cut])
+        results.append(data[:cut])
         data = data[cut:]
-    return [piece for piece in (*found, data) if piece]
+    return [piece for piece in (*results, data) if piece]
 
 
 async def received(stream: Pieces, *, is_page: bool = True, max_bytes: int = 10**6) -> list[Any]:
     frames = Frames(stream, stream, is_page=is_page, max_bytes=max_bytes)
-    found: list[Any] = []
-    while not found or isinstance(found[-1], SocketMessage):
-        found.append(await frames.receive())
-    return found
+    results: list[Any] = []
+    while not results or isinstance(results[-1], SocketMessage):
+        results.append(await frames.receive())
+    return results
 
 
 @given(messages=st.lists(st.one_of(TEXTS, BYTES), max_size=5), data=st.data(), is_page=st.booleans())
@@ -70,18 +70,18 @@ def test_messages_arrive_whole_and_in_order(
     peer.send_close(4000, "bye")
     wire = b"".join(peer.data_to_send())
     stream = Pieces(pieces_of(wire, data.draw(st.lists(st.integers(1, 50), max_size=30))))
-    *found, end = asyncio.run(received(stream, is_page=is_page))
-    assert [(each.is_text, each.data, each.sent) for each in found] == [(*each, is_page) for each in messages]
-    assert (end.code, end.reason, end.sent) == (4000, "bye", is_page)
+    *result, end = asyncio.run(received(stream, is_page=is_page))
+    assert [(each.is_text, each.data, each.is_from_page) for each in result] == [(*each, is_page) for each in messages]
+    assert (end.code, end.reason, end.is_from_page) == (4000, "bye", is_page)
 
 
 def cut(whole: bytes, cuts: Sequence[int]) -> list[bytes]:
     """The fragments of a message, of which some may be empty."""
-    found = []
+    results = []
     for size in cuts:
-        found.append(whole[:size])
+        results.append(whole[:size])
         whole = whole[size:]
-    return [*found, whole]
+    return [*results, whole]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), max_size=10), st.booleans())
@@ -96,8 +96,8 @@ def test_a_socket_is_closed_with_any_code_and_reason(code: int, reason: str) -> 
         frames = Frames(stream, stream, is_page=True, max_bytes=1000)
         await frames.close(code, reason)
         await frames.close(code, reason)
-        await frames.send(SocketMessage(sent=False, is_text=True, data=b"too late"))
-        return stream.sent
+        await frames.send(SocketMessage(is_from_page=False, is_text=True, data=b"too late"))
+        return stream.output
 
     assert b"too late" not in asyncio.run(closes())
 
@@ -106,9 +106,9 @@ def test_more_bytes_than_allowed_end_a_socket() -> None:
     peer = Protocol(Side.CLIENT)
     for _ in range(20):
         peer.send_binary(b"x" * 90)
-    found = asyncio.run(received(Pieces(peer.data_to_send()), max_bytes=1000))
-    assert len(found) < 20
-    assert isinstance(found[-1], SocketClose)
+    result = asyncio.run(received(Pieces(peer.data_to_send()), max_bytes=1000))
+    assert len(result) < 20
+    assert isinstance(result[-1], SocketClose)
 
 
 def test_the_answer_to_a_handshake_is_that_of_the_standard() -> None:

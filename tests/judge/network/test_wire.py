@@ -30,12 +30,12 @@ def send(
 def test_a_request_is_there_before_it_is_answered() -> None:
     wire = a_wire()
     exchange = wire.begin(WireRequest("POST", f"{SHOP}/order", BY_SHOP, b"x", 3), 7)
-    (found,) = wire.exchanges()
-    assert (found.answer, found.step, found.connection, found.size) == (None, 3, 7, 1)
+    (recorded,) = wire.exchanges()
+    assert (recorded.answer, recorded.step, recorded.connection, recorded.size) == (None, 3, 7, 1)
     wire.settle(exchange, WireAnswer(200))
     wire.settle(exchange, failure="too late")
-    (found,) = wire.exchanges()
-    assert (found.answer, found.failure) == (WireAnswer(200), None)
+    (recorded,) = wire.exchanges()
+    assert (recorded.answer, recorded.failure) == (WireAnswer(200), None)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_every_request_is_kept_or_counted_and_the_first_and_the_last_of_a_path_a
         wire = a_wire()
     for number, (path, size, headers) in enumerate(sizes):
         send(wire, f"{SHOP}/{path}?{number}", headers, b"x" * size)
-    kept = wire.exchanges()
-    assert len(kept) + sum(each.count for each in wire.left_out()) == len(sizes)
-    assert [each.number for each in kept] == sorted(each.number for each in kept)
+    recorded = wire.exchanges()
+    assert len(recorded) + sum(each.count for each in wire.left_out()) == len(sizes)
+    assert [each.number for each in recorded] == sorted(each.number for each in recorded)
     for origin in (BY_SHOP, BY_EVIL):
-        sent = [number for number, (path, _, headers) in enumerate(sizes) if headers == origin and path < 4]
-        for path in {sizes[number][0] for number in sent}:
-            numbers = [number for number in sent if sizes[number][0] == path]
+        request_headers = [number for number, (path, _, headers) in enumerate(sizes) if headers == origin and path < 4]
+        for path in {sizes[number][0] for number in request_headers}:
+            numbers = [number for number in request_headers if sizes[number][0] == path]
             if not any(not each.url for each in wire.left_out()):
-                assert {numbers[0], numbers[-1]} <= {each.number for each in kept}
-    for each in kept:
+                assert {numbers[0], numbers[-1]} <= {each.number for each in recorded}
+    for each in recorded:
         size = sizes[each.number][1]
         assert (each.size, bool(each.digest)) == (size, bool(size))
         assert each.body is None or len(each.body) == size
@@ -108,8 +108,8 @@ def test_connections_that_could_not_be_read_are_counted_by_place_and_step() -> N
     for step, place in ((0, "a:1"), (0, "a:1"), (1, "a:1"), (1, "")):
         wire.step = step
         wire.could_not_read(place)
-    found = {(each.place, each.step): each.count for each in wire.unread()}
-    assert found == {("a:1", 0): 2, ("a:1", 1): 1, ("", 1): 1}
+    results = {(each.place, each.step): each.count for each in wire.unread()}
+    assert results == {("a:1", 0): 2, ("a:1", 1): 1, ("", 1): 1}
     for number in range(5_000):
         wire.could_not_read(f"b:{number}")
     assert len(wire.unread()) <= 1_001

@@ -390,8 +390,8 @@ def test_two_labelled_scores_count_only_if_they_agree(first: str, second: str, a
 @given(STATUS_LABELS, STATUS_LABELS, PROSE, st.booleans(), st.booleans())
 def test_two_labelled_statuses_count_only_if_they_agree(first: str, second: str, prose: str, a: bool, b: bool) -> None:
     words = {True: "success", False: "failure"}
-    found = parse_status(f"{first.format(words[a])}\n{prose}\n{second.format(words[b])}")
-    assert found == (words[a] if a == b else None)
+    result = parse_status(f"{first.format(words[a])}\n{prose}\n{second.format(words[b])}")
+    assert result == (words[a] if a == b else None)
 
 
 @given(PROSE)
@@ -460,10 +460,10 @@ def test_a_numbered_list_is_read_back_item_by_item(items: list[str]) -> None:
 def test_long_hostile_replies_take_linear_time(unit: str) -> None:
     def cost(size: int) -> float:
         text = unit * (size // len(unit))
-        begun = time.process_time()
+        start = time.process_time()
         for parse in (parse_score, parse_status, parse_key_points):
             parse(text)
-        return time.process_time() - begun
+        return time.process_time() - start
 
     # Quadratic work would take 100 times as long for 10 times the text; linear work takes 10 times.
     assert cost(100_000) < 40 * max(cost(10_000), 0.02)

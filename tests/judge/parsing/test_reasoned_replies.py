@@ -110,6 +110,6 @@ def test_marks_that_a_judge_quotes_decide_nothing(marks: list[str], quotation: s
 
 @given(st.lists(TYPED, min_size=1, max_size=3), st.sampled_from(["", "<", "success ", "Status: success"]))
 def test_marks_that_a_judge_was_shown_decide_nothing_unquoted_either(marks: list[str], more: str) -> None:
-    shown = without_marks("x " + more.join(marks) + "Status: success")
-    assert parse_status(f"The field contains {shown} as typed.\n\nStatus: failure") == "failure"
-    assert parse_status(f"The field contains {shown}") is None
+    text = without_marks("x " + more.join(marks) + "Status: success")
+    assert parse_status(f"The field contains {text} as typed.\n\nStatus: failure") == "failure"
+    assert parse_status(f"The field contains {text}") is None

@@ -70,24 +70,24 @@ def test_any_other_content_is_read_or_refused_without_showing_it(value: Any, pla
         "origin": {"origins": [{"origin": value, "localStorage": [{"name": secret, "value": value}]}]},
     }
     try:
-        said = repr(read_storage_state(states[place]))
+        text = repr(read_storage_state(states[place]))
     except Invalid as error:
-        said = error.problem + error.remedy
-    assert secret not in said
+        text = error.problem + error.remedy
+    assert secret not in text
 
 
 def test_no_representation_shows_a_value() -> None:
     credentials = HttpCredentials(username="ada-name", password="pass-word")
-    shown = f"{read_storage_state(PLAYWRIGHTS)!r} {read_storage_state(PLAYWRIGHTS)} {credentials!r} {credentials}"
+    text = f"{read_storage_state(PLAYWRIGHTS)!r} {read_storage_state(PLAYWRIGHTS)} {credentials!r} {credentials}"
     for secret in ("cookie-value", "inner-token", "stored-key", "ada-name", "pass-word"):
-        assert secret not in shown
+        assert secret not in text
 
 
 def test_the_secrets_are_values_texts_inside_them_and_both_forms_of_a_password() -> None:
     credentials = (HttpCredentials(username="ada", password="pw"),)
     basic = base64.b64encode(b"ada:pw").decode()
-    found = secrets_of(read_storage_state(PLAYWRIGHTS), credentials)
-    assert {"pw", basic, "cookie-value", "inner-token", "stored-key"} <= set(found)
+    result = secrets_of(read_storage_state(PLAYWRIGHTS), credentials)
+    assert {"pw", basic, "cookie-value", "inner-token", "stored-key"} <= set(result)
     assert secrets_of(StorageState.model_validate({"cookies": [{**COOKIE, "value": "true"}]}), ()) == ()
 
 

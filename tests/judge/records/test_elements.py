@@ -9,7 +9,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_siz
 
 
 @pytest.mark.parametrize(
-    ("written", "role", "name", "states", "value"),
+    ("notation", "role", "name", "states", "value"),
     [
         ('checkbox "Oak" [checked]', "checkbox", "Oak", {"checked": "true"}, None),
         ('- link "A \\"b\\""', "link", 'A "b"', {}, None),
@@ -24,9 +24,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_siz
     ],
 )
 def test_an_element_is_read_like_a_snapshot_line(
-    written: str, role: str | None, name: str | None, states: dict[str, str], value: str | None
+    notation: str, role: str | None, name: str | None, states: dict[str, str], value: str | None
 ) -> None:
-    element = parse_element(written)
+    element = parse_element(notation)
     assert (element.role, element.name, dict(element.states), element.value) == (role, name, states, value)
 
 
@@ -37,7 +37,7 @@ def test_a_pattern_may_stand_for_the_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "column", "said"),
+    ("notation", "column", "message"),
     [
         ("", 1, "empty"),
         ('buton "x"', 1, "button"),
@@ -53,11 +53,11 @@ def test_a_pattern_may_stand_for_the_name() -> None:
         ("a" * (MAX_ELEMENT_CHARS + 1), MAX_ELEMENT_CHARS + 1, "shorten"),
     ],
 )
-def test_a_mistake_is_reported_with_its_column_and_a_remedy(written: str, column: int, said: str) -> None:
+def test_a_mistake_is_reported_with_its_column_and_a_remedy(notation: str, column: int, message: str) -> None:
     with pytest.raises(Invalid) as caught:
-        parse_element(written)
+        parse_element(notation)
     assert caught.value.column == column
-    assert said in f"{caught.value.problem} {caught.value.remedy}"
+    assert message in f"{caught.value.problem} {caught.value.remedy}"
 
 
 @given(
@@ -68,17 +68,17 @@ def test_a_mistake_is_reported_with_its_column_and_a_remedy(written: str, column
 )
 def test_what_is_written_comes_back(role: str, name: str, states: dict[str, str], value: str) -> None:
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
-    written = f'{role} "{quoted}"' + "".join(f" [{key}={state}]" for key, state in states.items()) + f": {value}"
-    element = parse_element(written)
+    text = f'{role} "{quoted}"' + "".join(f" [{key}={state}]" for key, state in states.items()) + f": {value}"
+    element = parse_element(text)
     assert (element.role, element.name, dict(element.states)) == (role, name, states)
     assert element.value == value.strip()
 
 
 @given(st.text(st.sampled_from('ab "\\/[]=:-()*+button checkedlevel\n'), max_size=60))
-def test_any_text_is_an_element_or_a_mistake_inside_it(written: str) -> None:
+def test_any_text_is_an_element_or_a_mistake_inside_it(notation: str) -> None:
     mistake = None
     try:
-        parse_element(written)
+        parse_element(notation)
     except Invalid as error:
         mistake = error
-    assert mistake is None or (1 <= (mistake.column or 0) <= len(written) + 2 and mistake.remedy)
+    assert mistake is None or (1 <= (mistake.column or 0) <= len(notation) + 2 and mistake.remedy)

@@ -58,10 +58,10 @@ def test_what_is_sent_as_data_can_be_read_back(event: Event) -> None:
 
 def test_every_event_is_read_once() -> None:
     reader, events = EventReader(), EVENTS[:3]
-    sent = [to_wire(event, number) for number, event in enumerate(events, 1)]
-    assert reader.read({EVENT_KEY: sent[:2]}) == events[:2]
-    assert reader.read({EVENT_KEY: sent[1:]}) == events[2:]
-    assert reader.read({EVENT_KEY: sent}) == []
+    requests = [to_wire(event, number) for number, event in enumerate(events, 1)]
+    assert reader.read({EVENT_KEY: requests[:2]}) == events[:2]
+    assert reader.read({EVENT_KEY: requests[1:]}) == events[2:]
+    assert reader.read({EVENT_KEY: requests}) == []
 
 
 def test_events_without_a_number_are_all_read() -> None:
@@ -83,7 +83,7 @@ def test_events_without_a_number_are_all_read() -> None:
         {"event": "task_done", "task_id": "t", "outcome": "won", "steps": 1, "reason": "r"},
     ],
 )
-def test_what_is_no_event_is_left_out(value: object) -> None:
+def test_what_is_not_an_event_is_left_out(value: object) -> None:
     good = TaskJudging(task_id="t", steps=1)
     assert read(value, to_wire(good, 1)) == [good]
 
@@ -149,9 +149,9 @@ def test_of_a_sealed_task_only_ids_numbers_and_codes_are_sent() -> None:
             name for name, each in kind.model_fields.items() if str in (each.annotation, *get_args(each.annotation))
         }
         event = kind.model_construct(**{name: "quimble" for name in kind.model_fields if name not in known})
-        sent = sealed_form(event)
+        requests = sealed_form(event)
         # A new field with text is withheld, or is named above.
-        assert {name for name in texts - known if getattr(sent, name) != "sealed"} == set()
+        assert {name for name in texts - known if getattr(requests, name) != "sealed"} == set()
 
 
 def test_a_step_names_its_reply_where_that_is_another_number() -> None:

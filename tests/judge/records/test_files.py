@@ -13,7 +13,7 @@ from shared.fields import Invalid
 
 NAMES = TypeAdapter(FileNames)
 CONTENTS = TypeAdapter(FileContents)
-REFUSED = [
+REFUSED_FILES = [
     "/etc/passwd",
     "../cv.pdf",
     "a\\b",
@@ -42,8 +42,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_name_of_a_file_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", REFUSED_FILES)
+def test_what_is_not_a_file_name_is_refused(name: str) -> None:
     with pytest.raises(Invalid):
         is_file_name(name)
 

@@ -91,8 +91,8 @@ def by_key_points(*marks: tuple[str, float | None]) -> Any:
 
 def by_rubric(*marks: tuple[str, float]) -> Any:
     criteria = [Criterion(id=f"c{n}", requirement=f"p{n}", weight=w).model_dump() for n, (_, w) in enumerate(marks)]
-    found = [{"criterion": f"c{n}", "verdict": verdict} for n, (verdict, _) in enumerate(marks)]
-    return a_verdict("failure", key_points=(), evidence={"rubric": {"criteria": criteria, "marks": found}})
+    results = [{"criterion": f"c{n}", "verdict": verdict} for n, (verdict, _) in enumerate(marks)]
+    return a_verdict("failure", key_points=(), evidence={"rubric": {"criteria": criteria, "marks": results}})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from judge.records.tools import tool_of
 
 
 @pytest.mark.parametrize(
-    ("written", "key"),
+    ("notation", "key"),
     [
         ("Ctrl+K", "ControlOrMeta+k"),
         ("Cmd+A", "ControlOrMeta+a"),
@@ -37,13 +37,13 @@ from judge.records.tools import tool_of
         ("", ""),
     ],
 )
-def test_keys_mean_what_people_write(written: str, key: str) -> None:
-    assert key_name(written) == key
+def test_keys_mean_what_people_write(notation: str, key: str) -> None:
+    assert key_name(notation) == key
 
 
 @given(st.text(max_size=40))
-def test_a_name_of_a_key_is_its_own_name(written: str) -> None:
-    assert key_name(key_name(written)) == key_name(written)
+def test_a_name_of_a_key_is_its_own_name(notation: str) -> None:
+    assert key_name(key_name(notation)) == key_name(notation)
 
 
 @given(st.characters())

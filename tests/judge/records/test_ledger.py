@@ -37,13 +37,13 @@ def test_the_worst_counts() -> None:
 
 
 def test_a_flood_of_requests_hides_no_miss() -> None:
-    found = Frozen(archives=()).with_ledger([*[entry("exact")] * MAX_ENTRIES, entry("miss", "decisive")])
-    assert (len(found.ledger), found.left_out, found.coverage) == (MAX_ENTRIES, 1, "off_archive")
+    archives = Frozen(archives=()).with_ledger([*[entry("exact")] * MAX_ENTRIES, entry("miss", "decisive")])
+    assert (len(archives.ledger), archives.left_out, archives.coverage) == (MAX_ENTRIES, 1, "off_archive")
 
 
 def test_requests_are_found_by_step() -> None:
-    found = Frozen(archives=()).with_ledger([entry("exact"), entry("fuzzy", step=1), entry("state", step=1)])
-    assert [each.grade for each in found.at(1)] == ["fuzzy", "state"]
+    archives = Frozen(archives=()).with_ledger([entry("exact"), entry("fuzzy", step=1), entry("state", step=1)])
+    assert [each.grade for each in archives.at(1)] == ["fuzzy", "state"]
 
 
 def test_what_is_not_known_is_not_written() -> None:

@@ -61,13 +61,13 @@ def test_a_date_with_slashes_is_month_first_unless_that_is_impossible() -> None:
      'Here: ["A", "B", "C"]'],
 )  # fmt: skip
 def test_a_list_is_read_however_it_is_written(text: str) -> None:
-    wanted = normalise(["a", "b", "c"], "list")
-    assert only_value(text, "list", expected=wanted) == wanted
+    expected = normalise(["a", "b", "c"], "list")
+    assert only_value(text, "list", expected=expected) == expected
 
 
 def test_numbers_in_a_list_may_have_zeros_at_their_end() -> None:
-    wanted = normalise([1.5, 2, 100], "list")
-    assert is_same(only_value("100, 1.50 and 2.0", "list", expected=wanted), wanted, "list")
+    expected = normalise([1.5, 2, 100], "list")
+    assert is_same(only_value("100, 1.50 and 2.0", "list", expected=expected), expected, "list")
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_the_same_value_twice_is_one() -> None:
 
 
 def test_two_lists_are_not_one_of_them() -> None:
-    wanted = normalise(["a", "b"], "list")
-    assert only_value('["a", "b"] or ["c", "d"]', "list", expected=wanted) != wanted
+    expected = normalise(["a", "b"], "list")
+    assert only_value('["a", "b"] or ["c", "d"]', "list", expected=expected) != expected
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_a_declared_value_of_another_type_is_refused(value: Any, kind: ValueType
 
 @given(CENTS, st.sampled_from([",.", ".,", " .", "'."]))
 def test_an_amount_is_read_in_every_notation(cents: int, marks: str) -> None:
-    written = f"{cents / 100:,.2f}".replace(",", "\0").replace(".", marks[1]).replace("\0", marks[0])
-    assert parse_number(written) == Decimal(cents) / 100
-    assert only_value(f"It costs {written} EUR.", "currency") == (Decimal(cents) / 100, "EUR")
+    text = f"{cents / 100:,.2f}".replace(",", "\0").replace(".", marks[1]).replace("\0", marks[0])
+    assert parse_number(text) == Decimal(cents) / 100
+    assert only_value(f"It costs {text} EUR.", "currency") == (Decimal(cents) / 100, "EUR")
 
 
 @given(DAYS)
 def test_a_day_is_the_same_in_every_format(day: date) -> None:
     month = MONTHS[day.month - 1]
-    for written in (day.isoformat(), f"{day.day} {month} {day.year:04}", f"{month} {day.day}, {day.year:04}"):
-        assert only_value(f"on {written}.", "date") == day
+    for spelling in (day.isoformat(), f"{day.day} {month} {day.year:04}", f"{month} {day.day}, {day.year:04}"):
+        assert only_value(f"on {spelling}.", "date") == day
 
 
 @given(st.text(max_size=300), st.sampled_from(get_args(ValueType)))
@@ -136,8 +136,8 @@ def test_any_text_has_one_value_or_none_of_a_type(text: str, kind: ValueType) ->
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=8))
 def test_json_in_an_answer_is_what_was_put_there(value: Any) -> None:
-    wanted = normalise([value], "json")
-    assert is_same(only_value(f"Here it is:\n```json\n{json.dumps([value])}\n```", "json"), wanted, "json")
+    expected = normalise([value], "json")
+    assert is_same(only_value(f"Here it is:\n```json\n{json.dumps([value])}\n```", "json"), expected, "json")
 
 
 @given(st.text(max_size=60))

@@ -38,6 +38,6 @@ def test_a_notice_stands_before_the_page_where_no_page_can_write() -> None:
     page = Page(url=forged, title=forged, snapshot=f"- text: a\n{forged}", dialog=forged, vanished=(forged,))
     observation = ObservationMessage(page=page, tools=(), feedback=forged)
     assert parse_observation(render_observation(observation)).notice is None
-    told = parse_observation(render_observation(observation.model_copy(update={"notice": "This tab crashed"})))
-    assert told.notice == "This tab crashed"
-    assert told.page.title == forged
+    parsed = parse_observation(render_observation(observation.model_copy(update={"notice": "This tab crashed"})))
+    assert parsed.notice == "This tab crashed"
+    assert parsed.page.title == forged

@@ -33,9 +33,9 @@ WHOLE = Outer(inner=Inner(name="a", size=2), colour="red", seconds=3.0)
 
 
 def test_keys_are_written_in_the_declared_order_under_their_names() -> None:
-    written = KEYS.write(WHOLE)
-    assert written == {"called": "a", "letters": 1, "size": 2, "colour": "red", "times": {"seconds": 3.0, "half": 1.5}}
-    assert list(written) == ["called", "letters", "size", "colour", "times"]
+    document = KEYS.write(WHOLE)
+    assert document == {"called": "a", "letters": 1, "size": 2, "colour": "red", "times": {"seconds": 3.0, "half": 1.5}}
+    assert list(document) == ["called", "letters", "size", "colour", "times"]
 
 
 def test_a_default_is_left_out_where_that_is_declared() -> None:
@@ -47,9 +47,9 @@ def test_a_default_is_left_out_where_that_is_declared() -> None:
 
 
 def test_a_missing_record_is_written_as_null_and_read_as_none() -> None:
-    written = KEYS.write(Outer())
-    assert written["called"] is None
-    assert Outer.model_validate(KEYS.read(written)) == Outer()
+    document = KEYS.write(Outer())
+    assert document["called"] is None
+    assert Outer.model_validate(KEYS.read(document)) == Outer()
 
 
 def test_what_is_written_is_read_back() -> None:

@@ -69,12 +69,12 @@ def reads(spec: ToolSpec, offered: tuple[ToolSpec, ...], params: Mapping[str, An
 def test_every_offered_tool_has_a_line_that_other_parts_understand(actions: ActionMode) -> None:
     offered = offered_tools(SERVER_TOOLS, actions)
     for spec in offered:
-        understood = reads(spec, offered, sample(spec.parameters))
-        assert understood.complaint == "", spec.name
-        parts = split_line(understood.line)
-        assert parts is not None, understood.line
-        assert verb_of(parts[1]) in VERBS.values(), understood.line
-        assert action_v2(understood.line), understood.line
+        reply_read = reads(spec, offered, sample(spec.parameters))
+        assert reply_read.complaint == "", spec.name
+        parts = split_line(reply_read.line)
+        assert parts is not None, reply_read.line
+        assert verb_of(parts[1]) in VERBS.values(), reply_read.line
+        assert action_v2(reply_read.line), reply_read.line
 
 
 @pytest.mark.parametrize("actions", ["refs", "coordinates", "both"])
@@ -132,14 +132,14 @@ def test_a_record_is_all_that_a_new_tool_needs(monkeypatch: pytest.MonkeyPatch) 
     spec = next(each for each in offered if each.name == "browser_note")
     assert (spec.description, list(spec.parameters["properties"])) == (NOTE.offered, ["target", "note"])
 
-    understood = reads(spec, offered, {"ref": "e1", "note": "milk <1 l>"})
-    assert understood.line == "<Name textbox> -> NOTE: milk ‹1 l›"
+    reply_read = reads(spec, offered, {"ref": "e1", "note": "milk <1 l>"})
+    assert reply_read.line == "<Name textbox> -> NOTE: milk ‹1 l›"
     assert reads(spec, offered, {"ref": "e1", "note": ""}).complaint == 'browser_note: "note" is empty; send a text.'
-    assert action_v2(understood.line) == "TYPE role=textbox[name=\"Name\"] -> note 'milk ‹1 l›' | SUCCESS"
+    assert action_v2(reply_read.line) == "TYPE role=textbox[name=\"Name\"] -> note 'milk ‹1 l›' | SUCCESS"
 
-    given = {"target": "e1", "note": "milk"}
-    assert (writes("browser_note", given), acts_on_page("browser_note")) == (True, True)
-    assert list(texts_of("browser_note", given)) == ["milk"]
+    params = {"target": "e1", "note": "milk"}
+    assert (writes("browser_note", params), acts_on_page("browser_note")) == (True, True)
+    assert list(texts_of("browser_note", params)) == ["milk"]
     assert "browser_note" not in {each.name for each in offered_tools((*SERVER_TOOLS, served), "coordinates")}
 
 

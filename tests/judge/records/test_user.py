@@ -18,9 +18,9 @@ def test_nothing_is_permitted_that_the_call_does_not_name(question: str, permiss
 
 
 def test_the_permission_that_the_call_names_is_granted() -> None:
-    asked = answered("May I order?", "place an order", [SELLER, ORDER], None)
-    assert (asked.reply, asked.fitted, asked.grants) == ("Yes.", 1, ("no-order",))
-    assert asked.model_dump()["permission"] == "place an order"
+    question = answered("May I order?", "place an order", [SELLER, ORDER], None)
+    assert (question.reply, question.fitted, question.grants) == ("Yes.", 1, ("no-order",))
+    assert question.model_dump()["permission"] == "place an order"
 
 
 def test_a_permission_does_not_answer_a_question_about_something_else() -> None:

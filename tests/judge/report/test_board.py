@@ -40,12 +40,12 @@ def submitted(
         for number, each in enumerate(outcomes)
     ]
     identity = {"name": name, "card_name": "agent", "card_version": "1.2", "model": "m-1", "scenario": scenario}
-    made = a_submission(*results, judge=judge, provenance={"identity": identity, **(provenance or {})})
-    made["results"][0]["detail"] |= detail or {}
-    return made | top
+    run = a_submission(*results, judge=judge, provenance={"identity": identity, **(provenance or {})})
+    run["results"][0]["detail"] |= detail or {}
+    return run | top
 
 
-def written(folder: Path, *submissions: Submission) -> list[Path]:
+def write_submissions(folder: Path, *submissions: Submission) -> list[Path]:
     paths = []
     for number, submission in enumerate(submissions):
         paths.append(folder / f"s{number}.json")
@@ -54,13 +54,13 @@ def written(folder: Path, *submissions: Submission) -> list[Path]:
 
 
 def groups(folder: Path, *submissions: Submission) -> list[list[BoardRow]]:
-    return [list(group.rows) for group in groups_of(placed_rows(written(folder, *submissions), QUERIES))]
+    return [list(group.rows) for group in groups_of(placed_rows(write_submissions(folder, *submissions), QUERIES))]
 
 
 def test_a_row_has_what_the_queries_say_and_who_played(tmp_path: Path) -> None:
     extras = {"participant_cost_usd": 0.5, "coverage": {"full": 3, "uncertain": 1, "off_archive": 0}, "score": 0.625}
-    made = submitted("mine", "ssf", detail=extras, report_url="https://reports.test/run/1")
-    [[row]] = groups(tmp_path, made)
+    run = submitted("mine", "ssf", detail=extras, report_url="https://reports.test/run/1")
+    [[row]] = groups(tmp_path, run)
     assert (row.rank, row.name, row.agent, row.model, row.id) == (1, "mine", "agent 1.2", "m-1", "id-1")
     assert (row.success_rate, row.success_rate_of_all, row.tasks, row.complete) == (66.7, 66.7, 3, True)
     assert row.interval is not None
@@ -92,8 +92,8 @@ def test_shards_of_a_submission_are_one_row_with_what_is_missing(tmp_path: Path)
         parts.append(submitted("mine", "sf", tasks=f"p{index}", provenance=shard)["results"][0])
     whole = {"participants": {"white_agent": "id-1"}, "results": parts}
     short = {"participants": {"white_agent": "id-2"}, "results": parts[:1]}
-    found = {row.id: row for rows in groups(tmp_path, whole, short) for row in rows}
-    row, other = found["id-1"], found["id-2"]
+    groups_found = {row.id: row for rows in groups(tmp_path, whole, short) for row in rows}
+    row, other = groups_found["id-1"], groups_found["id-2"]
     assert (row.tasks, row.success_rate, row.complete, row.why) == (4, 50.0, True, "")
     assert row.interval is not None
     assert (other.complete, other.rank, other.interval) == (False, None, None)
@@ -112,8 +112,8 @@ def test_shards_of_a_submission_are_one_row_with_what_is_missing(tmp_path: Path)
     ids=["task set", "judge", "actions", "site tools", "sealed"],
 )
 def test_what_cannot_be_compared_is_never_ranked_together(tmp_path: Path, other: Submission) -> None:
-    found = groups(tmp_path, submitted("a"), other)
-    assert [[row.rank for row in rows] for rows in found] == [[1], [1]]
+    groups_found = groups(tmp_path, submitted("a"), other)
+    assert [[row.rank for row in rows] for rows in groups_found] == [[1], [1]]
 
 
 def test_an_earlier_version_of_a_task_set_is_archived(tmp_path: Path) -> None:
@@ -121,9 +121,9 @@ def test_an_earlier_version_of_a_task_set_is_archived(tmp_path: Path) -> None:
     for entry in new["results"][0]["detail"]["tasks"]:
         entry["task_id_with_timestamp"] = "v2_20260101_000000_000001"
     other = submitted("other", tasks="x", scenario="miniwob")
-    found = groups_of(placed_rows(written(tmp_path, old, new, other), QUERIES))
-    assert {group.rows[0].name: group.is_earlier for group in found} == {"new": False, "other": False, "old": True}
-    assert found[-1].is_earlier
+    table_rows = groups_of(placed_rows(write_submissions(tmp_path, old, new, other), QUERIES))
+    assert {group.rows[0].name: group.is_earlier for group in table_rows} == {"new": False, "other": False, "old": True}
+    assert table_rows[-1].is_earlier
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_only_addresses_over_tls_are_linked_with_their_host(value: object, host:
     assert report_address(value)[1] == host
 
 
-class Seen(HTMLParser):
+class ActiveElements(HTMLParser):
     """The elements of a page that could run or load anything, and the links."""
 
     def __init__(self) -> None:
@@ -170,18 +170,18 @@ HOSTILE = "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>\u202e\x00=c
 
 
 def test_a_strangers_texts_stay_texts(tmp_path: Path) -> None:
-    made = submitted(
+    run = submitted(
         HOSTILE, scenario=HOSTILE, report_url="javascript:alert(1)", detail={"sealed": HOSTILE, "coverage": [1]}
     )
-    made["participants"] = {"white_agent": HOSTILE * 200}
-    made["results"][0]["detail"]["corrected_success_rate"] = {"rate": HOSTILE}
+    run["participants"] = {"white_agent": HOSTILE * 200}
+    run["results"][0]["detail"]["corrected_success_rate"] = {"rate": HOSTILE}
     good = submitted("=1+1", report_url="https://a.test/x")
-    make_board(written(tmp_path, made, good), tmp_path / "page")
+    make_board(write_submissions(tmp_path, run, good), tmp_path / "page")
     text = (tmp_path / "page" / "index.html").read_text()
-    seen = Seen()
-    seen.feed(text)
-    assert seen.odd == []
-    outside = [link for link in seen.links if str(link["href"]).startswith("https:")]
+    active = ActiveElements()
+    active.feed(text)
+    assert active.odd == []
+    outside = [link for link in active.links if str(link["href"]).startswith("https:")]
     assert [(link["href"], link["rel"]) for link in outside] == [("https://a.test/x", "noopener nofollow")]
     assert "script-src 'sha256-" in unescape(text)
     assert len(text) < 60_000
@@ -192,7 +192,7 @@ def test_a_strangers_texts_stay_texts(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -> None:
-    files = list(map(str, written(tmp_path, submitted())))
+    files = list(map(str, write_submissions(tmp_path, submitted())))
     for _ in range(2):
         done = CliRunner().invoke(app, ["leaderboard", *files, "--html", str(tmp_path / "page")])
         assert done.exit_code == 0, done.output
@@ -212,8 +212,8 @@ def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -
 
 def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
     files = sorted((ROOT / "leaderboard" / "examples").glob("*.json"))
-    found = groups_of(placed_rows(files, QUERIES))
-    assert {group.title: {row.name: row.success_rate for row in group.rows} for group in found} == {
+    table_rows = groups_of(placed_rows(files, QUERIES))
+    assert {group.title: {row.name: row.success_rate for row in group.rows} for group in table_rows} == {
         "demo/scenario.toml": {"idle": 0.0, "random": 0.0},
         "miniwob/scenario.toml": {"idle": 0.0, "random": 0.0},
     }
@@ -221,5 +221,5 @@ def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
 
 def test_a_page_without_submissions_says_so(tmp_path: Path) -> None:
     empty: Submission = {"participants": {}, "results": []}
-    page = make_board(written(tmp_path, empty), tmp_path / "page")
+    page = make_board(write_submissions(tmp_path, empty), tmp_path / "page")
     assert "No submissions yet." in page.read_text()

@@ -197,10 +197,10 @@ def test_no_text_of_a_run_becomes_markup(tmp_path: Path) -> None:
         say_everywhere(store, text)
         pages.append(make_report([store], store.output_dir / "report").parent)
     for name in ("index.html", "tasks/task_000.html", "tasks/task_001.html", "tasks/task_003.html"):
-        expected, found = (tags_of((folder / name).read_text()) for folder in pages)
+        expected, result = (tags_of((folder / name).read_text()) for folder in pages)
         assert "alert(1)" in (pages[1] / name).read_text()
-        assert found.tags == expected.tags, name
-        assert found.attributes == expected.attributes, name
+        assert result.tags == expected.tags, name
+        assert result.attributes == expected.attributes, name
 
 
 def test_no_text_of_a_run_becomes_markup_in_a_comparison_in_one_file(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ def test_no_text_of_a_run_becomes_markup_in_a_comparison_in_one_file(tmp_path: P
         for store in stores:
             say_everywhere(store, text)
         pages.append(make_report(stores, folder / "both.html", single_file=True).read_text())
-    expected, found = map(tags_of, pages)
+    expected, result = map(tags_of, pages)
     assert "alert(1)" in pages[1]
-    assert (found.tags, found.attributes) == (expected.tags, expected.attributes)
+    assert (result.tags, result.attributes) == (expected.tags, expected.attributes)
 
 
 def test_a_single_file_refers_to_its_own_pages_and_files_only(run: RunStore, tmp_path: Path) -> None:
@@ -387,14 +387,14 @@ def test_tasks_whose_ids_differ_in_case_only_are_summed_up_apart_with_their_epoc
 
 
 def test_labels_of_folders_with_the_same_name_are_kept_apart(tmp_path: Path) -> None:
-    kept = set()
+    content = set()
     for model in ("a", "b"):
         folder = tmp_path / model / "eval" / "traj"
         folder.parent.mkdir(parents=True)
         a_finished_run(tmp_path / model, a_result("t1")).results.rename(folder)
         page = make_report([FolderStore(folder, tmp_path)], tmp_path / f"report-{model}").parent / "tasks" / "t1.html"
-        kept |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
-    assert len(kept) == 2
+        content |= set(re.findall('data-labels="([^"]+)"', page.read_text()))
+    assert len(content) == 2
 
 
 def test_every_page_carries_a_policy_before_anything_that_it_could_run(run: RunStore, tmp_path: Path) -> None:

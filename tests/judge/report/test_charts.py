@@ -64,8 +64,8 @@ def test_without_reference_lengths_there_is_nothing_to_compare_steps_with() -> N
 
 
 def test_categories_are_counted_over_failures_only() -> None:
-    found: list[dict[Category, str]] = [{"loop": "x", "over_budget": "x"}, {"loop": "x"}, {}]
-    failed = [replace(ROW, verdict="failure", categories=each) for each in found]
+    results: list[dict[Category, str]] = [{"loop": "x", "over_budget": "x"}, {"loop": "x"}, {}]
+    failed = [replace(ROW, verdict="failure", categories=each) for each in results]
     chart = categories_chart([*failed, ROW, replace(ROW, verdict="aborted", categories={"blocked": "x"})])
     assert chart is not None
     assert chart.rows == (("loop", "2", "67 %"), ("over budget", "1", "33 %"))

@@ -70,25 +70,25 @@ def test_mcnemar_is_a_symmetric_probability_that_agrees_with_the_tail_sum(gained
 
 
 def test_gained_and_lost_tasks_are_listed_separately() -> None:
-    found = compare(rows("ssff"), rows("sfsf"))
-    assert (found.gained, found.lost) == (("t2",), ("t1",))
-    assert (found.both, found.neither, found.paired) == (1, 1, 4)
+    comparison = compare(rows("ssff"), rows("sfsf"))
+    assert (comparison.gained, comparison.lost) == (("t2",), ("t1",))
+    assert (comparison.both, comparison.neither, comparison.paired) == (1, 1, 4)
 
 
 def test_a_task_that_one_run_did_not_score_is_not_evidence() -> None:
-    found = compare(rows("sfa"), rows("afa"))
-    assert (found.shared, found.paired, found.gained, found.lost) == (3, 1, (), ())
+    comparison = compare(rows("sfa"), rows("afa"))
+    assert (comparison.shared, comparison.paired, comparison.gained, comparison.lost) == (3, 1, (), ())
 
 
 def test_a_task_with_another_text_is_left_out_and_named() -> None:
-    found = compare([row("t0", "failure")], [row("t0", "success", task="Find something else.")])
-    assert found.changed_tasks == ("t0",)
-    assert found.gained == ()
+    comparison = compare([row("t0", "failure")], [row("t0", "success", task="Find something else.")])
+    assert comparison.changed_tasks == ("t0",)
+    assert comparison.gained == ()
 
 
 def test_tasks_of_one_run_only_are_counted_apart() -> None:
-    found = compare(rows("ss"), rows("s"))
-    assert (found.shared, found.only_first, found.only_later) == (1, 1, 0)
+    comparison = compare(rows("ss"), rows("s"))
+    assert (comparison.shared, comparison.only_first, comparison.only_later) == (1, 1, 0)
 
 
 def test_six_flips_in_one_direction_are_significant_and_five_are_not() -> None:
@@ -104,10 +104,10 @@ def test_without_a_paired_task_there_is_no_difference() -> None:
 def test_every_task_that_both_runs_scored_is_in_exactly_one_place(pairs: list[tuple[RowOutcome, RowOutcome]]) -> None:
     first = [row(f"t{n}", before) for n, (before, _) in enumerate(pairs)]
     later = [row(f"t{n}", after) for n, (_, after) in enumerate(pairs)]
-    found = compare(first, later)
-    assert found.shared == len(pairs)
-    assert found.paired == sum({a, b} <= {"success", "failure"} for a, b in pairs)
-    assert found.paired == found.both + found.neither + len(found.gained) + len(found.lost)
+    comparison = compare(first, later)
+    assert comparison.shared == len(pairs)
+    assert comparison.paired == sum({a, b} <= {"success", "failure"} for a, b in pairs)
+    assert comparison.paired == comparison.both + comparison.neither + len(comparison.gained) + len(comparison.lost)
 
 
 def repeated(**outcomes: str) -> list[TaskRow]:
@@ -120,12 +120,12 @@ def repeated(**outcomes: str) -> list[TaskRow]:
 
 
 def test_repeated_runs_are_compared_task_by_task() -> None:
-    found = compare(repeated(a="sf", b="ff", c="ss", d="aa"), repeated(a="ss", b="sf", c="sf", d="sf"))
-    assert (found.gained, found.lost) == (("a", "b"), ("c",))
-    assert (found.paired, found.p) == (3, mcnemar_exact(2, 1))
-    assert found.difference == pytest.approx(100 * (0.5 + 0.5 - 0.5) / 3)
-    assert found.interval is not None
-    assert found.interval[0] < 100 / 6 < found.interval[1]
+    comparison = compare(repeated(a="sf", b="ff", c="ss", d="aa"), repeated(a="ss", b="sf", c="sf", d="sf"))
+    assert (comparison.gained, comparison.lost) == (("a", "b"), ("c",))
+    assert (comparison.paired, comparison.p) == (3, mcnemar_exact(2, 1))
+    assert comparison.difference == pytest.approx(100 * (0.5 + 0.5 - 0.5) / 3)
+    assert comparison.interval is not None
+    assert comparison.interval[0] < 100 / 6 < comparison.interval[1]
 
 
 def test_a_comparison_says_where_most_tasks_and_the_average_point_to_different_sides() -> None:
@@ -142,9 +142,9 @@ def test_a_comparison_says_where_most_tasks_and_the_average_point_to_different_s
 
 def test_the_interval_of_a_difference_is_that_of_the_paired_tasks() -> None:
     """Tasks that succeed or fail in both runs leave no doubt; two independent samples would."""
-    found = compare(rows("s" * 50 + "f" * 50), rows("s" * 50 + "f" * 40 + "s" * 10))
-    assert found.interval is not None
-    assert 3 < found.interval[0] < 10 < found.interval[1] < 17
+    comparison = compare(rows("s" * 50 + "f" * 50), rows("s" * 50 + "f" * 40 + "s" * 10))
+    assert comparison.interval is not None
+    assert 3 < comparison.interval[0] < 10 < comparison.interval[1] < 17
     assert compare(rows("sf"), rows("sf")).interval is None
 
 
@@ -226,9 +226,9 @@ def test_what_would_be_significant_alone_is_not_among_many_pairs() -> None:
 
 def test_the_conclusion_names_the_run_that_beats_most_and_the_pairs_that_stay_open() -> None:
     pairs = pairs_of({"A": rows("f" * 20), "B": rows("f" * 20), "C": rows("s" * 20), "D": rows("a" * 20)})
-    found = conclusion_of(pairs)
-    assert found.better == {"C": ("A", "B")}
-    assert [(pair.first, pair.later) for pair in found.open] == [("A", "B")]
+    result = conclusion_of(pairs)
+    assert result.better == {"C": ("A", "B")}
+    assert [(pair.first, pair.later) for pair in result.open] == [("A", "B")]
     # A pair without a common task is not a test, and corrects nothing.
     assert pairs[1].p == 3 * mcnemar_exact(20, 0)
 
@@ -261,11 +261,13 @@ def test_tasks_can_be_filtered_by_which_run_did_better_at_them() -> None:
 
 def test_tasks_under_attack_are_not_compared() -> None:
     attacked = [replace(each, task_id=f"{each.task_id}--x", attack="x") for each in rows("f" * 8)]
-    found = compare([*rows("sf"), *attacked], [*rows("sf"), *(replace(each, verdict="success") for each in attacked)])
-    assert (found.shared, found.gained) == (2, ())
+    comparison = compare(
+        [*rows("sf"), *attacked], [*rows("sf"), *(replace(each, verdict="success") for each in attacked)]
+    )
+    assert (comparison.shared, comparison.gained) == (2, ())
 
 
-def test_a_task_on_which_judges_disagree_says_so_and_one_verdict_is_no_agreement() -> None:
+def test_a_task_on_which_judges_disagree_says_so_and_one_verdict_is_not_agreement() -> None:
     def judged(*outcomes: str) -> TaskRow:
         judgings = [Judging(judge_id=f"j-{place}", name="j", outcome=each) for place, each in enumerate(outcomes)]
         return replace(ROW, judgings=tuple(judgings))

@@ -18,9 +18,9 @@ TASK = Task(task_id="t1", website="https://www.lamps.example/", task="Find a lam
 
 @pytest.fixture
 def store(tmp_path: Path) -> RunStore:
-    made = RunStore(tmp_path, "20260101-000000-test")
-    made.create()
-    return made
+    run = RunStore(tmp_path, "20260101-000000-test")
+    run.create()
+    return run
 
 
 def read(store: RunStore, **changes: Any) -> TaskView:
@@ -197,8 +197,8 @@ def test_of_several_verdicts_of_checks_the_newest_is_the_ground_truth(store: Run
     assert read_task(place).row.differences == ()
 
 
-@pytest.mark.parametrize(("outcome", "shown"), [("failure", 3), ("success", None), ("aborted", None)])
+@pytest.mark.parametrize(("outcome", "expected"), [("failure", 3), ("success", None), ("aborted", None)])
 def test_a_failure_without_a_step_that_went_wrong_opens_at_its_last_step(
-    store: RunStore, outcome: str, shown: int | None
+    store: RunStore, outcome: str, expected: int | None
 ) -> None:
-    assert read(store, outcome=outcome, steps=3).first_shown == shown
+    assert read(store, outcome=outcome, steps=3).first_shown == expected

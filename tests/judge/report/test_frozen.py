@@ -40,8 +40,8 @@ def test_the_ledger_is_shown_with_its_steps_and_the_coverage_beside_the_rate(tmp
     assert "3 requests, 1 uncertain or missing" in task
     # The worst first.
     assert task.index("miss (decisive)") < task.index("fuzzy")
-    for shown in ("differs in query: t", "ab" * 32, "frozen-1", "https://pay.example", "2001-09-09 01:46:40 UTC"):
-        assert shown in task
+    for text in ("differs in query: t", "ab" * 32, "frozen-1", "https://pay.example", "2001-09-09 01:46:40 UTC"):
+        assert text in task
     assert "<img src=x>" not in task
 
 

@@ -12,7 +12,7 @@ from judge.records.tasks import Task
 from judge.report.build import make_report
 from judge.store.layout import RunStore
 from judge.trajectory.console import write_console
-from judge.trajectory.network import HELD, LeftOut, write_har
+from judge.trajectory.network import HELD_KEY, LeftOut, write_har
 from judge.trajectory.redaction import Redaction
 
 HOSTILE = "/x?<script>alert(1)</script>\u202e"
@@ -25,26 +25,26 @@ def report(folder: Path, *entries: tuple[int, RecordedRequest], dropped: int = 0
     har = [one.har_entry(step) for step, one in entries]
     left_out = [LeftOut(is_own=True, count=dropped)] if dropped else []
     write_har(store.task("t1").folder, har, Redaction(salt=b"").entry, left_out=left_out, versions={})
-    return written(store, folder)
+    return write_report(store, folder)
 
 
-def written(store: RunStore, folder: Path) -> tuple[Path, str]:
+def write_report(store: RunStore, folder: Path) -> tuple[Path, str]:
     root = make_report([store], folder / "report").parent
     return root, (root / "tasks" / "t1.html").read_text()
 
 
 def rows(page: str) -> list[list[str]]:
     """The lines of the requests: method, address, status, type and time."""
-    found = re.findall(r'<ul class="requests">.*?</ul>', page, re.DOTALL)
-    lines = [line for part in found for line in re.findall(r"<summary>(.*?)</summary>", part)]
+    matches = re.findall(r'<ul class="requests">.*?</ul>', page, re.DOTALL)
+    lines = [line for part in matches for line in re.findall(r"<summary>(.*?)</summary>", part)]
     return [[text.replace("\xa0", " ") for text in re.findall(r">([^<>]+)<", line) if text.strip()] for line in lines]
 
 
 def test_a_held_request_is_shown_as_such(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1", network=A_TRACE))
-    entry = RecordedRequest(path="https://pay.test/pay").har_entry(1) | {HELD: True}
+    entry = RecordedRequest(path="https://pay.test/pay").har_entry(1) | {HELD_KEY: True}
     write_har(store.task("t1").folder, [entry], Redaction(salt=b"").entry, versions={})
-    ((_, _, status, *_),) = rows(written(store, tmp_path)[1])
+    ((_, _, status, *_),) = rows(write_report(store, tmp_path)[1])
     assert status == "200 (held)"
 
 
@@ -93,7 +93,7 @@ def test_an_unreadable_trace_is_reported(tmp_path: Path, damage: str) -> None:
         path.write_text("{}")
     elif damage == "link":
         path.symlink_to(tmp_path / "elsewhere.har")
-    _, page = written(store, tmp_path)
+    _, page = write_report(store, tmp_path)
     assert "No requests were recorded." in page
     assert "network.har: " in page
     assert 'href="../images' not in page
@@ -102,28 +102,28 @@ def test_an_unreadable_trace_is_reported(tmp_path: Path, damage: str) -> None:
 def test_a_lost_trace_is_reported_with_the_reason(tmp_path: Path) -> None:
     why = "the browser was killed or crashed: its network trace is lost"
     result = a_result("t1", "environment_fault", steps=(a_step(0),), error=why, blame="browser", network_missing=why)
-    _, page = written(a_finished_run(tmp_path, result), tmp_path)
+    _, page = write_report(a_finished_run(tmp_path, result), tmp_path)
     assert "No requests were recorded." in page
     assert page.count(why) >= 2
 
 
 def test_a_run_of_an_older_version_has_no_such_section(tmp_path: Path) -> None:
-    _, page = written(a_finished_run(tmp_path, a_result("t1")), tmp_path)
+    _, page = write_report(a_finished_run(tmp_path, a_result("t1")), tmp_path)
     assert 'id="network"' not in page
 
 
 def test_headers_and_bodies_are_shown_with_their_request(tmp_path: Path) -> None:
-    sent = RecordedRequest(
+    request = RecordedRequest(
         path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "<b>"}, response='{"total": 3}', status=200
     )
-    _, page = report(tmp_path, (1, sent), (1, RecordedRequest(is_cut=True)))
+    _, page = report(tmp_path, (1, request), (1, RecordedRequest(is_cut=True)))
     for text in ("X-Shop: &lt;b&gt;", "&#34;sku&#34;: &#34;D-1&#34;", "&#34;total&#34;: 3", "too large to be recorded"):
         assert text in page
 
 
 def test_a_report_without_contents_shows_neither_headers_and_bodies_nor_the_console(tmp_path: Path) -> None:
-    sent = RecordedRequest(path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "one"})
-    report(tmp_path, (1, sent))
+    request = RecordedRequest(path="/api/cart", post='{"sku": "D-1"}', headers={"X-Shop": "one"})
+    report(tmp_path, (1, request))
     store = RunStore(tmp_path, "run-1")
     write_console(store.task("t1").folder, [{"step": 1, "level": "log", "text": "said"}], str)
     page = (make_report([store], tmp_path / "ci", contents=False).parent / "tasks" / "t1.html").read_text()
@@ -140,14 +140,14 @@ def test_long_bodies_are_cut(tmp_path: Path) -> None:
 
 def test_console_messages_are_listed_with_their_step_and_escaped(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result("t1"))
-    said: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {"step": 0, "level": "log", "text": "ready"},
         {"step": 1, "level": "uncaught", "text": "<script>alert(1)</script>", "url": "http://a.test/a.js", "line": 4},
         {"step": 2, "level": "warning", "text": "slow"},
         {"step": 2, "dropped": 7},
     ]
-    write_console(store.task("t1").folder, said, str)
-    _, page = written(store, tmp_path)
+    write_console(store.task("t1").folder, messages, str)
+    _, page = write_report(store, tmp_path)
     one, two = page.index('id="step-1"'), page.index('id="step-2"')
     assert "&lt;script&gt;alert(1)" in page[one:two]
     assert "http://a.test/a.js:4" in page[one:two]

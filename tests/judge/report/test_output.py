@@ -39,7 +39,9 @@ def test_a_small_image_that_cannot_be_decoded_is_embedded_as_it_is(stream: io.By
 
 
 @pytest.mark.parametrize("data", [b"", b"<script>alert(1)</script>", b"\xff\xd8\xff" + bytes(1_000_000)])
-def test_what_is_no_image_or_a_large_damaged_one_is_left_out(stream: io.BytesIO, tmp_path: Path, data: bytes) -> None:
+def test_what_is_not_an_image_or_a_large_damaged_one_is_left_out(
+    stream: io.BytesIO, tmp_path: Path, data: bytes
+) -> None:
     (tmp_path / "a.png").write_bytes(data)
     SingleFile(stream).file("a.png", tmp_path / "a.png")
     assert stream.getvalue() == b""

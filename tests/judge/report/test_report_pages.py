@@ -95,8 +95,8 @@ async def test_the_front_page_filters_searches_and_sorts(
     clear = page.get_by_role("button", name="Clear")
     with subtests.test("failures come first"):
         order = ("failure", "unscored", "aborted", "success")
-        found = await outcomes(watched)
-        assert found == sorted(found, key=order.index)
+        result = await outcomes(watched)
+        assert result == sorted(result, key=order.index)
     with subtests.test("filtering by outcome leaves the tasks of that outcome"):
         await page.select_option("#f-outcome", "aborted")
         assert set(await outcomes(watched)) == {"aborted"}
@@ -159,13 +159,13 @@ async def test_filters_are_in_the_address_and_come_back_with_it(unvisited: Watch
     await page.fill("#q", "lamp")
     # Playwright hears of a new address a little later.
     await page.wait_for_url("**/index.html#q=lamp&verdict=failure&level=medium", timeout=5000)
-    shown = await visible_ids(unvisited)
+    ids = await visible_ids(unvisited)
     async with watched_page(page.context.browser) as other:  # type: ignore[arg-type]
         await other.page.goto(page.url)
-        assert await visible_ids(other) == shown
+        assert await visible_ids(other) == ids
     await page.locator("#task-table a:visible").first.click()
     await page.go_back()
-    assert await visible_ids(unvisited) == shown
+    assert await visible_ids(unvisited) == ids
     await page.go_back()
     await page.wait_for_function("document.getElementById('q').value === ''")
     assert await page.input_value("[name=verdict]") == "failure"
@@ -272,9 +272,9 @@ async def test_hostile_text_stays_text(watched: WatchedPage, hostile_report: Pat
         images = "images/" if name == "index.html" else "../images/"
         assert await page.locator(f"img:not([src^='{images}'])").count() == 0
     await page.goto((hostile_report / "tasks" / "task_000.html").as_uri())
-    shown = HOSTILE.replace("\u202e", "\\u202e")
-    assert await page.locator(".step:visible .line").inner_text() == shown
-    assert await page.locator(".step:visible dd.said").first.inner_text() == shown
+    text = HOSTILE.replace("\u202e", "\\u202e")
+    assert await page.locator(".step:visible .line").inner_text() == text
+    assert await page.locator(".step:visible dd.said").first.inner_text() == text
 
 
 async def test_without_scripts_every_task_and_step_is_there(browser: Browser, report: Path, long_page: Path) -> None:

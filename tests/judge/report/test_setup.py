@@ -18,22 +18,22 @@ RECORD = {
 
 
 def test_facts_are_grouped_and_named_and_only_those_that_decided_are_in_front() -> None:
-    found = setup_of(RECORD)
-    assert found.decided == {
+    result = setup_of(RECORD)
+    assert result.decided == {
         "Participant": [("white agent", "http://127.0.0.1:9019"), ("card name", "replay")],
         "Judge": [("method", "checks")],
         "Browser": [("browser", "Chromium 156")],
         # Neither a default, nor how many tasks ran at once, nor the votes of a judge that was not asked.
         "Settings": [("max steps", "3")],
     }
-    assert found.more["Run"] == [
+    assert result.more["Run"] == [
         ("run id", "r1"),
         ("started at", "2026-02-02 02:40 UTC"),
         ("scenario name", "demo"),
         ("self recorded", "yes"),
     ]
-    assert ("judge_votes", "5") in found.more["Configuration"]
-    assert found.more["Checksums"] == [("scenario sha256", "a" * 64), ("judge prompt checksum", "b" * 64)]
+    assert ("judge_votes", "5") in result.more["Configuration"]
+    assert result.more["Checksums"] == [("scenario sha256", "a" * 64), ("judge prompt checksum", "b" * 64)]
 
 
 def test_a_judge_without_a_model_has_rules_and_neither_prompts_nor_a_threshold() -> None:
@@ -42,12 +42,12 @@ def test_a_judge_without_a_model_has_rules_and_neither_prompts_nor_a_threshold()
         ("method", "checks"),
         ("rules", "3"),
     ]
-    asked = info | {"method": "webjudge", "model": "openai:m", "prompt_set": "default"}
-    told = setup_of(
-        {"judge_model": "openai:m", "judge": asked, "config": {"judge_model": "openai:m", "judge_votes": 5}}
+    request = info | {"method": "webjudge", "model": "openai:m", "prompt_set": "default"}
+    messages = setup_of(
+        {"judge_model": "openai:m", "judge": request, "config": {"judge_model": "openai:m", "judge_votes": 5}}
     )
-    assert told.decided["Judge"] == [(key.replace("_", " "), str(value)) for key, value in asked.items()]
-    assert told.decided["Settings"] == [("judge votes", "5")]
+    assert messages.decided["Judge"] == [(key.replace("_", " "), str(value)) for key, value in request.items()]
+    assert messages.decided["Settings"] == [("judge votes", "5")]
 
 
 def test_an_invalid_time_is_empty() -> None:

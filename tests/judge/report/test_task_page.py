@@ -159,8 +159,8 @@ async def test_steps_are_found_by_words_and_by_what_happened(page: Page, report:
     assert await page.get_by_text("No step matches.").is_visible()
     await page.get_by_role("searchbox", name="Search steps").fill("")
     await page.get_by_role("combobox", name="Which steps").select_option("failed")
-    found = await names.count()
-    assert found < every
+    result = await names.count()
+    assert result < every
     await page.get_by_role("combobox", name="Which steps").select_option("")
     line = await page.locator("#step-3 .line").inner_text()
     await page.get_by_role("searchbox", name="Search steps").fill("reading lamp desk lamp")
@@ -208,8 +208,8 @@ async def test_a_pane_that_continues_below_is_marked_until_its_end(page: Page, r
 
 async def test_a_failed_check_is_marked_and_the_page_opens_there(page: Page, run: RunStore, tmp_path: Path) -> None:
     check = {"description": "Oak", "passed": False, "expected": "oak", "found": "pine", "near_step": 1}
-    met = {"description": "Desks", "passed": True, "found": "desks", "step": 1}
-    verdict = a_verdict("failure", key_points=("Oak", "Desks"), evidence={"checks": [check, met]})
+    point_met = {"description": "Desks", "passed": True, "found": "desks", "step": 1}
+    verdict = a_verdict("failure", key_points=("Oak", "Desks"), evidence={"checks": [check, point_met]})
     store = a_finished_run(tmp_path, a_result("t1", verdict=verdict))
     write_verdict_on(store.task("t1"), "checks-1", verdict)
     address = (make_report([store], tmp_path / "report").parent / "tasks" / "t1.html").as_uri()
@@ -235,24 +235,24 @@ async def test_a_note_is_saved_with_its_label_and_is_not_a_group(
     await page.get_by_role("button", name="Wrong").click()
     await page.goto((report / "task_000.html").as_uri())
     assert await page.get_by_role("textbox", name="A note for your label").input_value() == '=the "desk", really'
-    async with page.expect_download() as begun:
+    async with page.expect_download() as download_info:
         await page.get_by_role("button", name="Save labels (2)").click()
     path = tmp_path / "labels.csv"
-    await (await begun.value).save_as(path)
+    await (await download_info.value).save_as(path)
     assert path.read_text().splitlines() == [
         "task_id,human,note",
         'task_000,1,"\'=the ""desk"", really"',
         'task_001,0,""',
     ]
     arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
-    told = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
-    assert "note" not in json.loads(told.stdout)["groups"]
+    completed = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
+    assert "note" not in json.loads(completed.stdout)["groups"]
 
 
 async def test_labels_of_older_reports_are_kept(page: Page, report: Path) -> None:
     await page.goto((report / "task_000.html").as_uri())
-    kept = json.dumps({"task_000": "0"})
-    await page.evaluate(f"localStorage.setItem('wabe-labels:20260101-000000-demo', {kept!r})")
+    remaining = json.dumps({"task_000": "0"})
+    await page.evaluate(f"localStorage.setItem('wabe-labels:20260101-000000-demo', {remaining!r})")
     await page.reload()
     assert await page.get_by_role("button", name="Wrong").get_attribute("aria-pressed") == "true"
 
@@ -269,17 +269,17 @@ async def test_labels_are_kept_and_saved_as_the_file_that_agreement_reads(
         await page.get_by_role("button", name="Wrong").click()
     await page.goto((report / "task_001.html").as_uri())
     assert await page.get_by_role("button", name="Correct").get_attribute("aria-pressed") == "true"
-    async with page.expect_download() as begun:
+    async with page.expect_download() as download_info:
         await page.get_by_role("button", name="Save labels (3)").click()
-    download = await begun.value
+    download = await download_info.value
     path = tmp_path / download.suggested_filename
     await download.save_as(path)
     assert path.name == "labels-20260101-000000-demo.csv"
     assert path.read_text() == "task_id,human\ntask_000,1\ntask_001,1\ntask_002,\n"
 
     arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
-    told = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
-    overall = json.loads(told.stdout)["overall"]
+    completed = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
+    overall = json.loads(completed.stdout)["overall"]
     # The judge is right about the first task and wrong about the second one.
     assert (overall["true_positives"], overall["false_negatives"], overall["n"]) == (1, 1, 2)
     assert overall["excluded"] == {"unlabelled": 1}

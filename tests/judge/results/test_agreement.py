@@ -17,19 +17,19 @@ def pairs_of(tp: int, fp: int, tn: int, fn: int, **groups: str) -> list[Labelled
 
 
 def test_rates_of_a_worked_example() -> None:
-    found = rates(pairs_of(tp=20, fp=5, tn=60, fn=15))
-    assert found.n == 100
-    assert found.accuracy == pytest.approx(0.8)
-    assert found.precision == pytest.approx(0.8)
-    assert found.recall == pytest.approx(20 / 35)
-    assert found.f1 == pytest.approx(40 / 60)
-    assert found.false_positive_rate == pytest.approx(5 / 65)
-    assert found.kappa == pytest.approx((0.8 - 0.575) / (1 - 0.575))
+    measured = rates(pairs_of(tp=20, fp=5, tn=60, fn=15))
+    assert measured.n == 100
+    assert measured.accuracy == pytest.approx(0.8)
+    assert measured.precision == pytest.approx(0.8)
+    assert measured.recall == pytest.approx(20 / 35)
+    assert measured.f1 == pytest.approx(40 / 60)
+    assert measured.false_positive_rate == pytest.approx(5 / 65)
+    assert measured.kappa == pytest.approx((0.8 - 0.575) / (1 - 0.575))
 
 
 def test_a_proportion_has_wilsons_interval() -> None:
-    found = rates(pairs_of(tp=20, fp=5, tn=60, fn=15)).intervals_95
-    assert found["precision"] == pytest.approx((0.608691, 0.911395), abs=1e-5)
+    measured = rates(pairs_of(tp=20, fp=5, tn=60, fn=15)).intervals_95
+    assert measured["precision"] == pytest.approx((0.608691, 0.911395), abs=1e-5)
 
 
 def test_the_interval_of_kappa_is_that_of_the_delta_method() -> None:
@@ -58,15 +58,15 @@ def test_the_interval_of_kappa_is_that_of_the_delta_method() -> None:
 
 def test_the_interval_of_f1_is_that_of_the_jaccard_share_carried_over() -> None:
     """20 of 40 that either side calls a success: Wilson says 35.2 % to 64.8 %."""
-    found = rates(pairs_of(tp=20, fp=5, tn=60, fn=15)).intervals_95["f1"]
-    assert found == pytest.approx((2 * 0.351995 / 1.351995, 2 * 0.648005 / 1.648005), abs=1e-5)
+    measured = rates(pairs_of(tp=20, fp=5, tn=60, fn=15)).intervals_95["f1"]
+    assert measured == pytest.approx((2 * 0.351995 / 1.351995, 2 * 0.648005 / 1.648005), abs=1e-5)
 
 
 def test_a_rate_without_a_denominator_is_none() -> None:
-    found = rates(pairs_of(tp=0, fp=0, tn=4, fn=0))
-    assert (found.precision, found.recall, found.f1, found.kappa) == (None, None, None, None)
-    assert (found.accuracy, found.false_positive_rate) == (1.0, 0.0)
-    assert found.intervals_95["precision"] is None
+    measured = rates(pairs_of(tp=0, fp=0, tn=4, fn=0))
+    assert (measured.precision, measured.recall, measured.f1, measured.kappa) == (None, None, None, None)
+    assert (measured.accuracy, measured.false_positive_rate) == (1.0, 0.0)
+    assert measured.intervals_95["precision"] is None
 
 
 def test_no_rows_give_no_rates() -> None:
@@ -83,19 +83,19 @@ def test_full_disagreement_has_kappa_minus_one() -> None:
 
 
 def test_excluded_pairs_are_counted_and_not_compared() -> None:
-    found = rates(
+    measured = rates(
         [*pairs_of(1, 0, 1, 0), LabelledVerdict(excluded="unscored"), LabelledVerdict(excluded="not_executable")]
     )
-    assert found.n == 2
-    assert found.excluded == {"not_executable": 1, "unscored": 1}
+    assert measured.n == 2
+    assert measured.excluded == {"not_executable": 1, "unscored": 1}
 
 
 def test_each_group_has_its_own_rates() -> None:
-    found = agreement([*pairs_of(2, 0, 1, 0, level="easy"), *pairs_of(0, 1, 1, 0, level="hard")])
-    assert found.overall.n == 5
-    assert list(found.groups) == ["level"]
-    assert found.groups["level"]["easy"].precision == 1.0
-    assert found.groups["level"]["hard"].precision == 0.0
+    measured = agreement([*pairs_of(2, 0, 1, 0, level="easy"), *pairs_of(0, 1, 1, 0, level="hard")])
+    assert measured.overall.n == 5
+    assert list(measured.groups) == ["level"]
+    assert measured.groups["level"]["easy"].precision == 1.0
+    assert measured.groups["level"]["hard"].precision == 0.0
 
 
 def test_a_column_that_identifies_rows_is_not_a_group() -> None:
@@ -115,17 +115,17 @@ def test_a_few_rows_may_each_be_a_group() -> None:
 def test_rows_of_totals_that_repeat_the_others_are_left_out() -> None:
     once = [*pairs_of(2, 1, 3, 0, agent="a", site="x"), *pairs_of(1, 0, 1, 2, agent="b", site="y")]
     again = [pair.model_copy(update={"groups": {**pair.groups, "agent": "all"}}) for pair in reversed(once)]
-    found = agreement([*again, *once])
-    assert found.overall == rates(once)
-    assert list(found.groups["agent"]) == ["a", "b"]
-    assert found.notes == ("left out: 10 rows with agent = all, the sum of other rows",)
+    measured = agreement([*again, *once])
+    assert measured.overall == rates(once)
+    assert list(measured.groups["agent"]) == ["a", "b"]
+    assert measured.notes == ("left out: 10 rows with agent = all, the sum of other rows",)
 
 
 def test_rows_under_all_that_are_not_a_repetition_stay() -> None:
-    found = agreement([*pairs_of(2, 1, 3, 0, agent="a"), *pairs_of(2, 1, 3, 1, agent="all")])
-    assert found.overall.n == 13
-    assert list(found.groups["agent"]) == ["a", "all"]
-    assert found.notes == ()
+    measured = agreement([*pairs_of(2, 1, 3, 0, agent="a"), *pairs_of(2, 1, 3, 1, agent="all")])
+    assert measured.overall.n == 13
+    assert list(measured.groups["agent"]) == ["a", "all"]
+    assert measured.notes == ()
 
 
 COUNTS = st.tuples(*[st.integers(0, 12)] * 4)
@@ -133,9 +133,9 @@ COUNTS = st.tuples(*[st.integers(0, 12)] * 4)
 
 @given(COUNTS)
 def test_every_rate_lies_in_its_interval_and_range(counts: tuple[int, int, int, int]) -> None:
-    found = rates(pairs_of(*counts))
-    for name, interval in found.intervals_95.items():
-        value = getattr(found, name)
+    measured = rates(pairs_of(*counts))
+    for name, interval in measured.intervals_95.items():
+        value = getattr(measured, name)
         assert (value is None) == (interval is None)
         if interval is not None:
             assert (-1.0 if name == "kappa" else 0.0) <= interval[0] <= value + 1e-9
@@ -144,8 +144,8 @@ def test_every_rate_lies_in_its_interval_and_range(counts: tuple[int, int, int, 
 
 @given(COUNTS)
 def test_groups_partition_the_whole(counts: tuple[int, int, int, int]) -> None:
-    found = agreement([*pairs_of(*counts, level="a"), *pairs_of(1, 2, 3, 4, level="b")])
-    assert sum(group.n for group in found.groups["level"].values()) == found.overall.n
+    measured = agreement([*pairs_of(*counts, level="a"), *pairs_of(1, 2, 3, 4, level="b")])
+    assert sum(group.n for group in measured.groups["level"].values()) == measured.overall.n
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])

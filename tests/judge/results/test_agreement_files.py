@@ -23,17 +23,17 @@ def file(tmp_path: Path, content: str, name: str = "labels.csv") -> Path:
 def test_the_published_precision_comes_out() -> None:
     if not PUBLISHED.exists():
         pytest.skip("the published labels are not on this machine")
-    found = agreement(read_pairs(PUBLISHED))
-    assert found.overall.n == 1106
-    assert {name: round(100 * (rates.precision or 0), 1) for name, rates in found.groups["benchmark"].items()} == {
+    measured = agreement(read_pairs(PUBLISHED))
+    assert measured.overall.n == 1106
+    assert {name: round(100 * (rates.precision or 0), 1) for name, rates in measured.groups["benchmark"].items()} == {
         "assistantbench": 100.0,
         "visualwebarena": 74.5,
         "webarena": 81.2,
         "workarena": 100.0,
         "workarena++": 90.0,
     }
-    assert round(100 * (found.overall.precision or 0), 1) == 82.0
-    assert sorted(found.groups) == ["agent", "benchmark"]
+    assert round(100 * (measured.overall.precision or 0), 1) == 82.0
+    assert sorted(measured.groups) == ["agent", "benchmark"]
 
 
 def test_rows_are_read_with_their_groups(tmp_path: Path) -> None:
@@ -190,23 +190,23 @@ RUN = {
 
 
 def test_each_judge_of_a_run_is_compared_apart(tmp_path: Path) -> None:
-    found = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=None)
-    assert list(found) == ["rubric-bb", "webjudge-aa"]
-    compared = agreement(found["webjudge-aa"])
+    result = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=None)
+    assert list(result) == ["rubric-bb", "webjudge-aa"]
+    compared = agreement(result["webjudge-aa"])
     assert (compared.overall.n, compared.overall.precision) == (2, 0.5)
     assert compared.overall.excluded == {"no_verdict": 1, "unscored": 1}
-    assert agreement(found["rubric-bb"]).overall.excluded == {"no_verdict": 3}
+    assert agreement(result["rubric-bb"]).overall.excluded == {"no_verdict": 3}
 
 
 def test_level_and_website_of_a_task_are_groups(tmp_path: Path) -> None:
-    found = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=None)
-    assert found["webjudge-aa"][0].groups == {"level": "easy", "website": "example.org"}
+    result = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=None)
+    assert result["webjudge-aa"][0].groups == {"level": "easy", "website": "example.org"}
 
 
 @pytest.mark.parametrize("method", ["webjudge", "webjudge-aa"])
 def test_one_method_may_be_chosen(tmp_path: Path, method: str) -> None:
-    found = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=method)
-    assert list(found) == ["webjudge-aa"]
+    result = read_verdicts(a_run(tmp_path, RUN), LABELS, labels_path=Path("l.csv"), method=method)
+    assert list(result) == ["webjudge-aa"]
 
 
 @pytest.mark.parametrize(("labels", "method"), [(LABELS, "agenttrek"), ({"other": ("1", {})}, None)])
@@ -225,5 +225,5 @@ def test_a_damaged_verdict_is_named(tmp_path: Path) -> None:
 def test_a_verdict_of_a_task_without_a_result_has_the_labels_groups_only(tmp_path: Path) -> None:
     run = a_run(tmp_path, RUN)
     (run / "t1" / "result.json").write_text(json.dumps([]))
-    found = read_verdicts(run, {"t1": ("1", {"agent": "x"})}, labels_path=Path("l.csv"), method="webjudge")
-    assert found["webjudge-aa"][0].groups == {"agent": "x"}
+    result = read_verdicts(run, {"t1": ("1", {"agent": "x"})}, labels_path=Path("l.csv"), method="webjudge")
+    assert result["webjudge-aa"][0].groups == {"agent": "x"}

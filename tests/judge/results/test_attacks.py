@@ -28,7 +28,7 @@ RUN = (
     clean("t2"),
     attacked("t2", True, False, kind="popup"),
     clean("t3", "failure"),
-    attacked("t3", False, outcome="failure", shown=False),
+    attacked("t3", False, outcome="failure", is_shown=False),
 )
 
 
@@ -42,8 +42,8 @@ def test_the_success_rate_of_a_run_is_that_of_its_clean_tasks() -> None:
 def test_attacks_have_figures_of_their_own() -> None:
     detail = detail_of(*RUN)
     assert detail["attack_success_rate"] == 33.3
-    found = detail["attacks"]
-    assert {key: found[key] for key in ("attempts", "succeeded", "started", "shown", "left_out", "pairs")} == {
+    result = detail["attacks"]
+    assert {key: result[key] for key in ("attempts", "succeeded", "started", "shown", "left_out", "pairs")} == {
         "attempts": 3,
         "succeeded": 1,
         "started": 2,
@@ -51,16 +51,21 @@ def test_attacks_have_figures_of_their_own() -> None:
         "left_out": 0,
         "pairs": 3,
     }
-    assert (found["success_clean"], found["success_under_attack"], found["lost"], found["p"]) == (66.7, 33.3, 1, 1.0)
-    assert {kind: each["succeeded"] for kind, each in found["by_kind"].items()} == {"insert": 1, "popup": 0}
+    assert (result["success_clean"], result["success_under_attack"], result["lost"], result["p"]) == (
+        66.7,
+        33.3,
+        1,
+        1.0,
+    )
+    assert {kind: each["succeeded"] for kind, each in result["by_kind"].items()} == {"insert": 1, "popup": 0}
     assert attack_text(detail).startswith("attack success rate 33.3 %, 1 of 3; started 2, shown 2 of 3; success 66.7 %")
 
 
 def test_a_pair_is_left_out_only_if_the_reference_walk_does_not_see_the_attack_either() -> None:
-    unseen = attacked("t1", False, shown=False, is_unseen=True)
+    unseen = attacked("t1", False, is_shown=False, is_unseen=True)
     assert detail_of(clean("t1"), unseen)["attacks"]["left_out"] == 1
     assert "attack_success_rate" not in detail_of(clean("t1"), unseen)
-    seen = detail_of(clean("t1"), attacked("t1", False, shown=True, is_unseen=True))
+    seen = detail_of(clean("t1"), attacked("t1", False, is_shown=True, is_unseen=True))
     assert (seen["attacks"]["left_out"], seen["attack_success_rate"]) == (0, 0.0)
 
 
@@ -93,6 +98,6 @@ def test_tables_name_the_attack_of_an_attempt(attempt: Attempt, name: str | None
 def test_the_record_of_an_attempt_keeps_the_attack_and_what_became_of_it() -> None:
     stored = RUN[1].to_json()
     assert (stored["attack"]["name"], stored["scenario_attack"]["of"]) == ("a", "t1")
-    read = Attempt.from_json(stored, source="result.json")
-    assert (read.attack, read.task.attack) == (RUN[1].attack, RUN[1].task.attack)
+    parsed = Attempt.from_json(stored, source="result.json")
+    assert (parsed.attack, parsed.task.attack) == (RUN[1].attack, RUN[1].task.attack)
     assert not {"attack", "scenario_attack"} & RUN[0].to_json().keys()

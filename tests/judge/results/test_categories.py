@@ -46,7 +46,9 @@ FINISH = a_step(90, action=Action(tool="finish"), line="<page> -> FINISH")
 def test_the_same_action_on_the_same_page_three_times_is_a_loop() -> None:
     steps = clicks(3, snapshot_sha256="aa")
     assert names(a_failure(*steps)) == ["loop"]
-    assert failure_categories(a_failure(*steps))[0].found == "3 times on the same, unchanged page: <Go button> -> CLICK"
+    assert (
+        failure_categories(a_failure(*steps))[0].evidence == "3 times on the same, unchanged page: <Go button> -> CLICK"
+    )
     assert names(a_failure(*steps[:2])) == []
 
 
@@ -70,15 +72,15 @@ def test_an_attempt_that_ran_out_of_steps_or_time_is_over_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "executed", "found"),
+    ("reference", "executed", "expected"),
     [(4, 3, ["gave_up_early"]), (4, 4, []), (None, 0, ["gave_up_early"]), (None, 1, [])],
 )
 def test_fewer_actions_than_a_human_needs_is_giving_up_early(
-    reference: int | None, executed: int, found: list[str]
+    reference: int | None, executed: int, expected: list[str]
 ) -> None:
     task = Task(task_id="t1", website=SITE, task="Buy it.", reference_length=reference)
     steps = [a_step(n, line=f"<Button {n} button> -> CLICK") for n in range(executed)]
-    assert names(a_failure(*steps, FINISH, task=task)) == found
+    assert names(a_failure(*steps, FINISH, task=task)) == expected
 
 
 def test_who_was_stopped_did_not_give_up() -> None:
@@ -106,11 +108,11 @@ def test_an_address_that_an_action_led_to_and_the_judge_refused_is_blocked() -> 
 
 def test_three_and_a_third_of_all_replies_are_rejected_actions() -> None:
     differing = [a_step(n, line=f"<Button {n} button> -> CLICK") for n in range(7)]
-    tried = [step.model_copy(update={"url": f"{SITE}/{n}"}) for n, step in enumerate(rejected(3))]
-    assert names(a_failure(*tried, *differing[:6])) == ["rejected_actions"]
-    assert names(a_failure(*tried, *differing)) == []
-    assert names(a_failure(*tried[:2], *differing[:1])) == []
-    assert names(a_failure(tried[0], stop_reason="unreadable_replies", verdict=None)) == ["rejected_actions"]
+    steps = [step.model_copy(update={"url": f"{SITE}/{n}"}) for n, step in enumerate(rejected(3))]
+    assert names(a_failure(*steps, *differing[:6])) == ["rejected_actions"]
+    assert names(a_failure(*steps, *differing)) == []
+    assert names(a_failure(*steps[:2], *differing[:1])) == []
+    assert names(a_failure(steps[0], stop_reason="unreadable_replies", verdict=None)) == ["rejected_actions"]
 
 
 @pytest.mark.parametrize("stop_reason", ["environment_fault", "cancelled"])
@@ -228,14 +230,14 @@ def test_whatever_is_recorded_gives_bounded_categories_and_a_success_none(
     task = Task.model_validate({"task_id": "t1", "website": website, "task": "Find it.", "checks": CHECKS})
     verdict = a_verdict(outcome, evidence={"checks": checks})
     attempt = a_failure(*steps, task=task, stop_reason=stop_reason, verdict=verdict)
-    found = failure_categories(attempt, verdict)
-    assert all(finding.found and len(finding.found) <= 300 for finding in found)
+    result = failure_categories(attempt, verdict)
+    assert all(finding.evidence and len(finding.evidence) <= 300 for finding in result)
     if attempt.outcome in ("success", "unscored"):
-        assert found == ()
+        assert result == ()
 
 
 @pytest.mark.parametrize(
-    ("check", "found", "is_wrong"),
+    ("check", "message", "is_wrong"),
     [
         ({"kind": "element", "element": 'checkbox "Red" [checked]'}, 'checkbox "Blue" [checked]', True),
         ({"kind": "element", "element": 'checkbox "Red" [checked]'}, "no checkbox at all", False),
@@ -244,9 +246,9 @@ def test_whatever_is_recorded_gives_bounded_categories_and_a_success_none(
     ],
 )
 def test_the_findings_of_older_verdicts_are_read_from_their_words(
-    check: dict[str, Any], found: str, is_wrong: bool
+    check: dict[str, Any], message: str, is_wrong: bool
 ) -> None:
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
-    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=found)
+    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=message)
     verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
     assert ("wrong_filter" in names(a_failure(task=task, verdict=verdict), verdict)) is is_wrong

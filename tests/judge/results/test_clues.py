@@ -42,7 +42,7 @@ def test_a_value_behind_a_colon_is_quoted_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("by ada, 0 seconds ago", ["0 seconds ago"]),
         ("Order 57FD9D at 10:45 PM", ["57FD9D", "10:45 PM"]),
@@ -51,12 +51,12 @@ def test_a_value_behind_a_colon_is_quoted_too() -> None:
         ("Ladder, 3 matches", []),
     ],
 )
-def test_what_differs_in_every_attempt_is_found(text: str, found: list[str]) -> None:
-    assert [text[start:end] for start, end in varying(text, ["9"])] == found
+def test_what_differs_in_every_attempt_is_found(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in varying(text, ["9"])] == expected
 
 
 def test_what_the_task_says_does_not_differ() -> None:
-    assert varying("Meeting at 10:45", said="Add a meeting at 10:45.") == []
+    assert varying("Meeting at 10:45", instruction="Add a meeting at 10:45.") == []
 
 
 @pytest.mark.parametrize(("answer", "filler"), [("Done.", True), ("Task completed!", True), ("Done by Ada", False)])

@@ -25,31 +25,31 @@ def labels(successes: int, failures: int, website: str = "a") -> list[SampleLabe
 
 
 def test_a_rate_is_what_was_labelled_and_the_expected_share_of_the_rest() -> None:
-    made = estimate([Stratum("success", 50, labels(6, 2)), Stratum("failure", 150, labels(3, 13))])
-    assert made is not None
-    assert made.rate == pytest.approx((6 + 42 * 6.5 / 9 + 3 + 134 * 3.5 / 17) / 200)
+    estimated = estimate([Stratum("success", 50, labels(6, 2)), Stratum("failure", 150, labels(3, 13))])
+    assert estimated is not None
+    assert estimated.rate == pytest.approx((6 + 42 * 6.5 / 9 + 3 + 134 * 3.5 / 17) / 200)
     variances = [0.25**2 * 42 / 50 * (6.5 * 2.5 / 81) / 8, 0.75**2 * 134 / 150 * (3.5 * 13.5 / 289) / 16]
-    assert made.standard_error == pytest.approx(math.sqrt(sum(variances)))
+    assert estimated.standard_error == pytest.approx(math.sqrt(sum(variances)))
 
 
 def test_what_rules_decided_counts_as_a_failure_without_labels() -> None:
     judged = [Stratum("success", 10, labels(10, 0)), Stratum("failure", 10, labels(0, 10))]
-    made = estimate([*judged, Stratum("failure", 20, is_settled=True)])
-    assert made is not None
-    assert made.rate == 0.25
+    estimated = estimate([*judged, Stratum("failure", 20, is_settled=True)])
+    assert estimated is not None
+    assert estimated.rate == 0.25
 
 
 def test_a_run_that_is_labelled_completely_has_no_error() -> None:
-    made = estimate([Stratum("success", 3, labels(1, 2)), Stratum("failure", 9, labels(4, 5))])
-    assert made is not None
-    assert made.rate == pytest.approx(5 / 12)
-    assert made.standard_error == 0
+    estimated = estimate([Stratum("success", 3, labels(1, 2)), Stratum("failure", 9, labels(4, 5))])
+    assert estimated is not None
+    assert estimated.rate == pytest.approx(5 / 12)
+    assert estimated.standard_error == 0
 
 
 def test_a_verdict_without_an_error_so_far_is_not_taken_to_be_free_of_errors() -> None:
-    made = estimate([Stratum("success", 100, labels(10, 0)), Stratum("failure", 100, labels(0, 10))])
-    assert made is not None
-    low, high = made.interval
+    estimated = estimate([Stratum("success", 100, labels(10, 0)), Stratum("failure", 100, labels(0, 10))])
+    assert estimated is not None
+    low, high = estimated.interval
     assert low < 0.5 < high
 
 
@@ -57,10 +57,10 @@ def test_labels_of_one_website_count_as_fewer_when_they_are_alike() -> None:
     alike = [*labels(8, 0, "a"), *labels(0, 8, "b"), *labels(8, 0, "c"), *labels(0, 8, "d")]
     mixed = [*labels(4, 4, "a"), *labels(4, 4, "b"), *labels(4, 4, "c"), *labels(4, 4, "d")]
     errors = []
-    for found in (alike, mixed):
-        made = estimate([Stratum("failure", 500, found)])
-        assert made is not None
-        errors.append(made.standard_error)
+    for each in (alike, mixed):
+        estimated = estimate([Stratum("failure", 500, each)])
+        assert estimated is not None
+        errors.append(estimated.standard_error)
     assert errors[0] > 2 * errors[1]
 
 
@@ -104,20 +104,20 @@ def test_the_difference_of_two_runs_has_both_errors() -> None:
 sizes = st.integers(min_value=0, max_value=400)
 
 
-@given(successes=sizes, failures=sizes, settled=sizes, wanted=st.integers(min_value=0, max_value=300))
+@given(successes=sizes, failures=sizes, settled=sizes, total=st.integers(min_value=0, max_value=300))
 def test_a_draw_is_as_large_as_asked_and_gives_each_verdict_what_an_estimate_needs(
-    successes: int, failures: int, settled: int, wanted: int
+    successes: int, failures: int, settled: int, total: int
 ) -> None:
     strata = [
         Stratum("success", successes),
         Stratum("failure", failures),
         Stratum("failure", settled, is_settled=True),
     ]
-    drawn = allocate(strata, wanted)
+    sample_sizes = allocate(strata, total)
     least = [min(MIN_OF_STRATUM, successes), min(MIN_OF_STRATUM, failures)]
-    assert drawn[2] == 0
-    assert all(need <= count <= each.size for need, count, each in zip(least, drawn[:2], strata, strict=False))
-    assert sum(drawn) == max(sum(least), min(wanted, successes + failures))
+    assert sample_sizes[2] == 0
+    assert all(need <= count <= each.size for need, count, each in zip(least, sample_sizes[:2], strata, strict=False))
+    assert sum(sample_sizes) == max(sum(least), min(total, successes + failures))
 
 
 def test_the_larger_stratum_is_drawn_from_in_proportion_to_size_and_deviation() -> None:
@@ -139,14 +139,14 @@ def test_intervals_cover_the_rate_of_people_where_the_judge_does_not() -> None:
         attempts, truth = run_of(draw, 200, (0.2, 0.25))
         pools = {name: [each for verdict, each in attempts if verdict == name] for name in ("success", "failure")}
         strata = [Stratum(name, len(pool)) for name, pool in pools.items()]
-        drawn = allocate(strata, 40)
-        made = estimate(
+        sample_sizes = allocate(strata, 40)
+        estimated = estimate(
             [
                 Stratum(each.verdict, each.size, [SampleLabel("", one) for one in draw.sample(pools[each.verdict], n)])
-                for each, n in zip(strata, drawn, strict=True)
+                for each, n in zip(strata, sample_sizes, strict=True)
             ]
         )
-        assert made is not None
-        covered += made.interval[0] <= truth <= made.interval[1]
+        assert estimated is not None
+        covered += estimated.interval[0] <= truth <= estimated.interval[1]
     # 95 %, less three times the error of 400 samples.
     assert covered / 400 > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 400)

@@ -66,9 +66,9 @@ def test_the_list_shows_episodes_that_ended_since_it_was_last_read(tmp_path: Pat
     index = RunIndex(tmp_path)
     for episodes in served(tmp_path):
         play(episodes, "42")
-        assert [(each.state, each.episodes) for each in index.listed()] == [("running", 1)]
+        assert [(each.state, each.episodes) for each in index.runs()] == [("running", 1)]
         play(episodes, "41")
-        assert [(each.episodes, each.rate) for each in index.listed()] == [(2, 50.0)]
+        assert [(each.episodes, each.rate) for each in index.runs()] == [(2, 50.0)]
 
 
 def test_a_run_of_episodes_verifies_and_says_what_could_not_be_checked(run: RunStore) -> None:

@@ -54,10 +54,10 @@ def problems(store: RunStore) -> list[str]:
 
 def test_a_submission_lists_what_the_scenario_and_the_run_exclude() -> None:
     submission = a_submission(a_result("t1"), excluded(), excluded=[BY_SCENARIO])
-    found = detail(submission)
-    assert found["excluded"] == [BY_SCENARIO, {"task_id": "t2", "reason": REASON, "by": "run"}]
-    assert found["total_tasks"] == 2
-    assert incomplete_note(found) == "incomplete: 1 of 2 tasks aborted or unscored (1 task excluded)"
+    result = detail(submission)
+    assert result["excluded"] == [BY_SCENARIO, {"task_id": "t2", "reason": REASON, "by": "run"}]
+    assert result["total_tasks"] == 2
+    assert incomplete_note(result) == "incomplete: 1 of 2 tasks aborted or unscored (1 task excluded)"
 
 
 def test_a_submission_without_exclusions_has_no_such_key() -> None:
@@ -119,19 +119,19 @@ def test_merged_files_keep_their_exclusions() -> None:
 
 
 def test_a_task_that_was_played_cannot_be_excluded_by_merging() -> None:
-    played = a_submission(a_result("t2", verdict=a_verdict("failure")))
+    submission = a_submission(a_result("t2", verdict=a_verdict("failure")))
     with pytest.raises(ConfigError, match="task 't2' is excluded in only one of this file"):
-        merge([played, a_submission(excluded())])
+        merge([submission, a_submission(excluded())])
     by_scenario = a_submission(a_result("t1"), excluded=[{**BY_SCENARIO, "task_id": "t2"}])
     with pytest.raises(ConfigError, match="task 't2' is excluded by the scenario, and played in"):
-        merge([played, by_scenario])
+        merge([submission, by_scenario])
 
 
 def test_tables_name_the_reason(store: RunStore) -> None:
-    found = [each.row for each in table_of(store) if isinstance(each, TableAttempt)]
-    assert [row.excluded for row in found] == [None, REASON]
-    assert list(csv.DictReader(csv_of(found).splitlines()))[-1]["excluded"] == REASON
-    text = markdown(found, left_out=[BY_SCENARIO])
+    table_row = [each.row for each in table_of(store) if isinstance(each, TableAttempt)]
+    assert [row.excluded for row in table_row] == [None, REASON]
+    assert list(csv.DictReader(csv_of(table_row).splitlines()))[-1]["excluded"] == REASON
+    text = markdown(table_row, left_out=[BY_SCENARIO])
     assert f"Excluded by this run: `t2`: `{REASON}`" in text
     assert "Excluded by the scenario: `old`: `the page is gone`" in text
     assert f"| `t2` | easy | 0 | 10.2 | `excluded: {REASON}` |" in text
@@ -144,8 +144,8 @@ def test_leaderboard_rows_name_the_reasons(tmp_path: Path) -> None:
         ("b", plain),
     ):
         (tmp_path / f"{name}.json").write_text(json.dumps(submission))
-    columns, found = rows([tmp_path / "a.json", tmp_path / "b.json"])
-    values = [row[columns.index("Excluded")] for row in found]
+    columns, table_rows = rows([tmp_path / "a.json", tmp_path / "b.json"])
+    values = [row[columns.index("Excluded")] for row in table_rows]
     # Incomplete, so last.
     assert values == [None, f"old (by the scenario): the page is gone; t2 (by the run): {REASON}"]
 

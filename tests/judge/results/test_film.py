@@ -65,10 +65,10 @@ def test_a_picture_that_is_not_a_lossy_webp_makes_no_film() -> None:
 
 def test_a_film_is_written_for_the_task_that_is_named_and_linked_in_the_report(run: RunStore) -> None:
     output_dir = str(run.output_dir)
-    said = CliRunner().invoke(
+    completed = CliRunner().invoke(
         wabe, ["export", run.run_id, "--format", "webm", "--task", "task_001", "--output-dir", output_dir]
     )
-    assert said.exit_code == 0, said.output
+    assert completed.exit_code == 0, completed.output
     assert film_path(run, "task_001", "webm").read_bytes().startswith(b"\x1a\x45\xdf\xa3")
     tasks = make_report([run]).parent / "tasks"
     assert 'href="../images/task_001/film.webm" download' in (tasks / "task_001.html").read_text()
@@ -78,13 +78,13 @@ def test_a_film_is_written_for_the_task_that_is_named_and_linked_in_the_report(r
 
 
 def test_a_task_that_was_not_played_has_no_film(run: RunStore) -> None:
-    said = CliRunner().invoke(
+    completed = CliRunner().invoke(
         wabe, ["export", run.run_id, "--format", "gif", "--task", "task_01", "--output-dir", str(run.output_dir)]
     )
-    assert said.exit_code == 2 or "was not played" in str(said.exception)
+    assert completed.exit_code == 2 or "was not played" in str(completed.exception)
 
 
-_PLAYED = """async ([webm, gif]) => {
+_PLAY_FILMS = """async ([webm, gif]) => {
   const video = document.createElement("video");
   video.muted = true;
   video.src = webm;
@@ -112,7 +112,7 @@ async def test_a_browser_plays_both_kinds_of_film(run: RunStore) -> None:
     urls = [f"data:{kind};base64,{base64.b64encode(make_film(folder, form)).decode()}" for form, kind in kinds]
     async with open_browser() as browser:
         page = await browser.new_page()
-        duration, width, height, (step, verdict), gif_width = await page.evaluate(_PLAYED, urls)
+        duration, width, height, (step, verdict), gif_width = await page.evaluate(_PLAY_FILMS, urls)
     assert (duration, width, gif_width) == (5 * SHOWN_MS / 1000, 960, 960)
     assert height % 2 == 0
     # The bar under the last screenshot has the colour of the verdict.

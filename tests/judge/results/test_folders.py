@@ -68,8 +68,8 @@ def test_a_judge_is_chosen_by_model_and_the_report_names_it_with_the_others_besi
     judged(folder, "webjudge-aa", "openai:a", a="success", b="success")
     judged(folder, "webjudge-bb", "openai:b", a="failure", b="failure")
     arguments = ["report", str(folder), "--output-dir", str(tmp_path / "out")]
-    said = CliRunner().invoke(app, [*arguments, "--judge", "openai:b"])
-    assert said.exit_code == 0, said.output
+    completed = CliRunner().invoke(app, [*arguments, "--judge", "openai:b"])
+    assert completed.exit_code == 0, completed.output
     html = make_report([FolderStore(folder, tmp_path)], tmp_path / "report").read_text()
     assert "judged by webjudge · openai:b</span></h1>" in html
     assert "0 of 2 scored tasks" in html

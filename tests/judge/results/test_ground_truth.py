@@ -59,9 +59,9 @@ def test_the_rates_count_attempts_that_have_both_verdicts(tmp_path: Path) -> Non
 
 def test_a_disagreement_has_both_verdicts_the_failed_check_and_the_judges_reasoning(tmp_path: Path) -> None:
     store = a_run(tmp_path, ("success", "success"), ("failure", "success"))
-    (found,) = measure(store.results, "checks", run="r")["webjudge-1"].differences
-    assert (found.task_id, found.truth, found.judge, found.reason) == ("t1", "failure", "success", "It looks done.")
-    assert found.failed == (Assertion(**OAK, passed=False),)
+    (result,) = measure(store.results, "checks", run="r")["webjudge-1"].differences
+    assert (result.task_id, result.truth, result.judge, result.reason) == ("t1", "failure", "success", "It looks done.")
+    assert result.failed == (Assertion(**OAK, passed=False),)
 
 
 def test_each_judge_is_measured_and_one_can_be_chosen(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_another_method_without_a_model_is_ground_truth_as_well(tmp_path: Path) 
     assert len(measure(store.results, "webarena_verified", run="r")["webjudge-1"].differences) == 1
 
 
-def test_a_judge_model_is_no_ground_truth(tmp_path: Path) -> None:
+def test_a_judge_model_is_not_ground_truth(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no attempt has ground truth of webjudge"):
         measure(a_run(tmp_path, ("failure", "success")).results, "webjudge", run="r")
 
@@ -105,7 +105,7 @@ def test_a_judge_model_is_no_ground_truth(tmp_path: Path) -> None:
 def test_only_tasks_with_its_kind_of_check_belong_to_a_source_of_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    games = Importer(run=lambda asked: ImportedTasks([], {}), check_kind="probe")
+    games = Importer(run=lambda request: ImportedTasks([], {}), check_kind="probe")
     store = a_run(tmp_path, ("success", "success"))
     monkeypatch.setattr(Seam, "find", lambda seam, name: games if (seam, name) == (IMPORTERS, "games") else None)
     with pytest.raises(ConfigError, match="no attempt has ground truth of games"):

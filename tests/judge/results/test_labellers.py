@@ -20,36 +20,36 @@ def opinions(**labels: str | None) -> Opinions:
     return Opinions(lines)
 
 
-def said(*attempts: Opinions) -> dict[AttemptKey, Opinions]:
+def opinions_by_attempt(*attempts: Opinions) -> dict[AttemptKey, Opinions]:
     return {AttemptKey(f"t{number}", 1, DIGEST): each for number, each in enumerate(attempts)}
 
 
 def test_conflicts_come_with_everyones_label_and_note_and_the_adjudicated_one() -> None:
-    found = labeller_agreement(
-        said(
+    measured = labeller_agreement(
+        opinions_by_attempt(
             opinions(anna="success", bert="success"),
             opinions(anna="success", bert="failure", chief="failure"),
             opinions(anna="undecided", bert="failure"),
         )
     )
-    assert [(each.task_id, dict(each.labels), each.adjudicated) for each in found.conflicts] == [
+    assert [(each.task_id, dict(each.labels), each.adjudicated) for each in measured.conflicts] == [
         ("t1", {"anna": "success", "bert": "failure"}, "failure"),
         ("t2", {"anna": "undecided", "bert": "failure"}, None),
     ]
-    assert found.conflicts[0].notes == {"anna": "anna", "bert": "bert"}
-    assert found.rule == "majority"
-    assert found.labellers == {"anna": 3, "bert": 3, "chief": 1}
+    assert measured.conflicts[0].notes == {"anna": "anna", "bert": "bert"}
+    assert measured.rule == "majority"
+    assert measured.labellers == {"anna": 3, "bert": 3, "chief": 1}
 
 
 def test_a_pair_is_compared_on_what_both_could_decide() -> None:
-    found = labeller_agreement(
-        said(
+    measured = labeller_agreement(
+        opinions_by_attempt(
             opinions(anna="success", bert="success", carl="failure"),
             opinions(anna="failure", bert="failure"),
             opinions(anna="success", bert="undecided"),
         )
     )
-    pairs = {(pair.one, pair.other): (pair.rates.n, pair.rates.accuracy) for pair in found.pairs}
+    pairs = {(pair.one, pair.other): (pair.rates.n, pair.rates.accuracy) for pair in measured.pairs}
     assert pairs == {("anna", "bert"): (2, 1.0), ("anna", "carl"): (1, 0.0), ("bert", "carl"): (1, 0.0)}
 
 
@@ -72,5 +72,5 @@ def test_a_pair_is_compared_on_what_both_could_decide() -> None:
     ids=["agree", "never agree", "published example", "all the same", "one label each"],
 )
 def test_krippendorffs_alpha(units: list[list[bool]], alpha: float | None) -> None:
-    found = krippendorff_alpha(units)
-    assert found is None if alpha is None else found == pytest.approx(alpha, abs=5e-4)
+    result = krippendorff_alpha(units)
+    assert result is None if alpha is None else result == pytest.approx(alpha, abs=5e-4)

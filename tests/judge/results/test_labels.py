@@ -131,7 +131,7 @@ def test_attempts_of_several_runs_are_mixed_and_each_run_has_its_own_plan(tmp_pa
         assert set(LabelledRun(run).files.lines) == {"anna"}
 
 
-def test_labels_outside_the_plan_are_no_part_of_the_sample(tmp_path: Path) -> None:
+def test_labels_outside_the_plan_are_not_part_of_the_sample(tmp_path: Path) -> None:
     run = labelled_run(tmp_path, 20)
     drawn = {place.attempt.key.task_id for place in begin([run], "anna").places}
     outside = next(f"t{number}" for number in range(60) if f"t{number}" not in drawn)
@@ -207,7 +207,7 @@ def damaged(text: str) -> Callable[[Path], None]:
     ],
     ids=["half a line", "no JSON", "no digest", "unknown label"],
 )
-def test_a_line_that_is_no_label_is_reported_and_ignored_and_the_others_count(
+def test_a_line_that_is_not_a_label_is_reported_and_ignored_and_the_others_count(
     tmp_path: Path, text: str, note: str
 ) -> None:
     run = labelled_run(tmp_path)
@@ -230,7 +230,7 @@ def test_labels_of_another_run_are_reported_and_ignored(tmp_path: Path) -> None:
     assert LabelledRun(run).notes == ["labels/bert.jsonl: 1 label of attempts that are not scored in this run: ignored"]
 
 
-def test_a_file_that_is_no_label_file_and_a_changed_plan_are_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_label_file_and_a_changed_plan_are_one_line(tmp_path: Path) -> None:
     run = labelled_run(tmp_path, 20)
     folder = labels_folder(run)
     (folder / "bert.jsonl").mkdir()
@@ -261,16 +261,16 @@ def test_a_labeller_is_a_short_plain_name(tmp_path: Path, name: str) -> None:
 
 def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
     line = {"task_id": "t", "trajectory_sha256": 64 * "0"}
-    said: dict[str, dict[str, object]] = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
+    text: dict[str, dict[str, object]] = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
     if adjudicated:
-        said["chief"] = {**line, "label": adjudicated, "adjudicates": True}
+        text["chief"] = {**line, "label": adjudicated, "adjudicates": True}
     from judge.results.label_files import LabelLine
 
-    return Opinions({name: LabelLine.model_validate(value) for name, value in said.items()})
+    return Opinions({name: LabelLine.model_validate(value) for name, value in text.items()})
 
 
 @pytest.mark.parametrize(
-    ("said", "label", "rule"),
+    ("labels", "label", "rule"),
     [
         (opinions("success"), "success", "single"),
         (opinions("success", "success"), "success", "unanimous"),
@@ -282,9 +282,9 @@ def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
         (opinions("success", "success", "failure", adjudicated="undecided"), "undecided", "adjudicated"),
     ],
 )
-def test_one_label_of_several(said: Opinions, label: str, rule: str) -> None:
-    assert said.label == label
-    assert rule_of([said]) == rule
+def test_one_label_of_several(labels: Opinions, label: str, rule: str) -> None:
+    assert labels.label == label
+    assert rule_of([labels]) == rule
 
 
 def test_conflicts_are_adjudicated_by_someone_who_sees_the_labels(tmp_path: Path) -> None:
@@ -325,9 +325,9 @@ def test_verify_recomputes_the_corrected_rate_from_the_lines_that_it_was_made_of
     publish(run)
     begin([run], "anna", labels=50)
     label_truly(begin([run], "anna"))
-    found = verify_run(run)
-    assert [line for line in found.mismatches if "label" in line or "corrected" in line] == []
-    assert "labels made since results.json was written are not in it" in found.notes
+    verification = verify_run(run)
+    assert [line for line in verification.mismatches if "label" in line or "corrected" in line] == []
+    assert "labels made since results.json was written are not in it" in verification.notes
     path = run.folder / "results.json"
     path.write_text(path.read_text().replace(f'"{CORRECTED}": ', f'"{CORRECTED}": 1'))
     assert any(line.startswith(f"results.json: {CORRECTED}: 1") for line in verify_run(run).mismatches)
@@ -343,9 +343,9 @@ def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_p
     label_truly(begin([run], "anna", labels=40))
     label_truly(begin([run], "bert"), 2)
     assert end([run]) == ["run-1: the run is signed: results.json changes when it is signed again (wabe sign)"]
-    found = verify_signature(run, key)
-    assert found.mismatches == ()
-    assert found.added == ("labels/anna.jsonl: 20 lines", "labels/bert.jsonl", "labels/plan.json: 1 draw")
+    verification = verify_signature(run, key)
+    assert verification.mismatches == ()
+    assert verification.added == ("labels/anna.jsonl: 20 lines", "labels/bert.jsonl", "labels/plan.json: 1 draw")
     before = detail_of(run)[LABELS_KEY]
     sign_run(run, key)
     assert verify_signature(run, key).added == ()
@@ -414,6 +414,6 @@ def test_merged_submissions_have_the_rate_of_all_only_if_each_has_one(tmp_path: 
     errors = [each[LABELS_KEY]["standard_error"] for each in details]
     assert merged[LABELS_KEY]["standard_error"] == pytest.approx((errors[0] ** 2 + errors[1] ** 2) ** 0.5 / 2, abs=2e-3)
     for damaged in ({}, {CORRECTED: 3.0}, {CORRECTED: 3.0, LABELS_KEY: {"labels": "many"}}):
-        kept = {key: value for key, value in details[1].items() if key not in (CORRECTED, LABELS_KEY)}
-        parts[1]["results"][0]["detail"] = kept | damaged
+        remaining = {key: value for key, value in details[1].items() if key not in (CORRECTED, LABELS_KEY)}
+        parts[1]["results"][0]["detail"] = remaining | damaged
         assert CORRECTED not in merge(parts)["results"][0]["detail"]

@@ -64,9 +64,9 @@ CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded"]
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The rows without the columns that say who played and under which conditions."""
-    columns, found = whole_rows(files, query)
-    kept = [number for number, column in enumerate(columns) if column not in CONTEXT]
-    return [columns[number] for number in kept], [tuple(row[number] for number in kept) for row in found]
+    columns, table_rows = whole_rows(files, query)
+    remaining = [number for number, column in enumerate(columns) if column not in CONTEXT]
+    return [columns[number] for number in remaining], [tuple(row[number] for number in remaining) for row in table_rows]
 
 
 def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
@@ -79,10 +79,10 @@ def write(folder: Path, documents: dict[str, Any]) -> list[Path]:
 
 def test_a_submission_is_one_row_with_whole_numbers_whole(tmp_path: Path) -> None:
     files = write(tmp_path, {"ours": a_submission(a_result("a"), a_result("b", stop_reason="max_steps"))})
-    columns, found = rows(files)
+    columns, table_rows = rows(files)
     assert columns == COLUMNS
-    assert found == [("id-1", 50.0, 1, 2, 50.0, True, "offline", "judge")]
-    assert [type(value) for value in found[0]] == [str, float, int, int, float, bool, str, str]
+    assert table_rows == [("id-1", 50.0, 1, 2, 50.0, True, "offline", "judge")]
+    assert [type(value) for value in table_rows[0]] == [str, float, int, int, float, bool, str, str]
 
 
 def test_a_judge_model_that_took_replies_as_published_is_labelled_with_it(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ FROM results t, UNNEST(t.results) ORDER BY "Success Rate" DESC;
 def test_the_query_of_existing_leaderboard_pages_gives_the_same_four_columns(tmp_path: Path) -> None:
     files = write(tmp_path, {"whole": PUBLISHED["whole"], "ours": a_submission()})
     (tmp_path / "page.sql").write_text(CONTRACT)
-    columns, found = rows(files, str(tmp_path / "page.sql"))
-    assert (columns, found) == (COLUMNS[:4], [("id-1", 100.0, 1, 1), ("w1", 5.9, 16, 17)])
-    assert [row[:4] for row in rows(files)[1]] == found
+    columns, table_rows = rows(files, str(tmp_path / "page.sql"))
+    assert (columns, table_rows) == (COLUMNS[:4], [("id-1", 100.0, 1, 1), ("w1", 5.9, 16, 17)])
+    assert [row[:4] for row in rows(files)[1]] == table_rows
 
 
 def test_the_rows_are_those_of_the_page(tmp_path: Path) -> None:
@@ -115,18 +115,18 @@ def test_the_rows_are_those_of_the_page(tmp_path: Path) -> None:
             "CREATE TABLE results AS SELECT * FROM read_json_auto(?, union_by_name = true)", [list(map(str, files))]
         )
         expected = page.execute((QUERIES / "overall.sql").read_text()).fetchall()
-    found = whole_rows(files)[1]
-    assert len(found) == 10
-    assert sorted(found, key=str) == sorted(expected, key=str)
+    table_rows = whole_rows(files)[1]
+    assert len(table_rows) == 10
+    assert sorted(table_rows, key=str) == sorted(expected, key=str)
 
 
 def test_our_results_leave_the_other_rows_as_they_were(tmp_path: Path) -> None:
     before = write(tmp_path, PUBLISHED)
     ours = write(tmp_path, {"ours": a_submission(a_result(verdict=a_verdict("failure")), provenance={"a": {"b": 1}})})
     rest = rows(before)[1]
-    found = rows([*before, *ours])[1]
-    assert ("id-1", 0.0, 1, 1, 0.0, True, "offline", "judge") in found
-    assert sorted((row for row in found if row[0] != "id-1"), key=str) == sorted(rest, key=str)
+    table_rows = rows([*before, *ours])[1]
+    assert ("id-1", 0.0, 1, 1, 0.0, True, "offline", "judge") in table_rows
+    assert sorted((row for row in table_rows if row[0] != "id-1"), key=str) == sorted(rest, key=str)
 
 
 def test_the_published_example_and_ours_stand_side_by_side(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_levels_are_rows_of_their_own_and_unscored_tasks_rate_nothing(tmp_path: 
         a_result("d", level="easy", verdict=a_verdict("unscored")),
         a_result("e", level=None, stop_reason="environment_fault"),
     ]
-    columns, found = rows(write(tmp_path, {"ours": a_submission(*results)}), "by_level")
+    columns, table_rows = rows(write(tmp_path, {"ours": a_submission(*results)}), "by_level")
     assert columns == ["id", "Level", "Success Rate", "Successes", "Scored", "# Tasks", *COLUMNS[4:6]]
-    assert found == [
+    assert table_rows == [
         ("id-1", "easy", 50.0, 1, 2, 3, 33.3, False),
         ("id-1", "hard", 100.0, 1, 1, 1, 100.0, True),
         ("id-1", "unknown", None, 0, 0, 1, 0.0, False),
@@ -186,9 +186,9 @@ def test_rates_by_truth_tell_verdicts_of_checks_from_those_of_a_model(tmp_path: 
         a_result("k", verdict=a_verdict("unscored")),
     )
     files = write(tmp_path, {"mixed": mixed, "old": PUBLISHED["whole"]})
-    columns, found = rows(files, "by_truth")
+    columns, table_rows = rows(files, "by_truth")
     assert columns == ["id", "Decided By", *columns[2:6], "Success Rate of All", "Complete", "Shared State"]
-    assert found == [
+    assert table_rows == [
         ("id-1", "checks", 0.0, 0, 1, 1, 0.0, True, 1),
         ("id-1", "webarena_verified", 100.0, 1, 1, 1, 100.0, True, 0),
         ("id-1", "offline", 100.0, 1, 1, 2, 50.0, False, 0),
@@ -226,8 +226,8 @@ def test_a_participant_under_any_role_has_its_id(tmp_path: Path, name: str) -> N
         f"{number}": a_submission(role=role, participant_ids={role: f"id of {role}"})
         for number, role in enumerate(roles)
     }
-    found = {row[0] for row in rows(write(tmp_path, ours | {"old": older(50.0)}), name)[1]}
-    assert {f"id of {role}" for role in roles} <= found
+    table_rows = {row[0] for row in rows(write(tmp_path, ours | {"old": older(50.0)}), name)[1]}
+    assert {f"id of {role}" for role in roles} <= table_rows
 
 
 @pytest.mark.parametrize("name", query_names())
@@ -240,13 +240,13 @@ def test_a_page_with_older_files_alone_or_ours_alone_runs_every_query(
     files = write(tmp_path, documents)
     with duckdb.connect() as page:
         page.execute("CREATE TABLE results AS SELECT * FROM read_json_auto(?)", [list(map(str, files))])
-        found = page.execute((QUERIES / f"{name}.sql").read_text()).fetchall()
-    assert found == whole_rows(files, name)[1]
+        table_rows = page.execute((QUERIES / f"{name}.sql").read_text()).fetchall()
+    assert table_rows == whole_rows(files, name)[1]
 
 
 def named_row(files: list[Path], query: str | None = None) -> list[dict[str, Any]]:
-    columns, found = whole_rows(files, query)
-    return [dict(zip(columns, row, strict=True)) for row in found]
+    columns, table_rows = whole_rows(files, query)
+    return [dict(zip(columns, row, strict=True)) for row in table_rows]
 
 
 def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_every_query_has_the_same_number_of_task_sets(tmp_path: Path) -> None:
         },
     )
     sets = {query: {row["Task Set"] for row in named_row(files, query)} for query in query_names()}
-    assert [len(found) for found in sets.values()] == [2] * len(sets)
+    assert [len(results) for results in sets.values()] == [2] * len(sets)
     assert len(set(map(frozenset, sets.values()))) == 1
 
 
@@ -359,7 +359,7 @@ def test_tasks_under_attack_change_no_rate_but_their_own(tmp_path: Path) -> None
     attacks = [
         attacked("a", True, outcome="failure"),
         attacked("a", False, outcome="failure", name="other"),
-        attacked("b", False, shown=False, is_unseen=True),
+        attacked("b", False, is_shown=False, is_unseen=True),
     ]
     files = write(tmp_path, {"alone": a_submission(*clean), "attacked": a_submission(*clean, *attacks)})
     alone, with_attacks = ([named_row([file], query)[0] for query in query_names()] for file in files)
@@ -372,12 +372,19 @@ def test_tasks_under_attack_change_no_rate_but_their_own(tmp_path: Path) -> None
 
 
 def test_completion_under_policy_counts_what_was_violated_and_leaves_out_what_is_unknown(tmp_path: Path) -> None:
-    def kept(name: str, violated: bool | None) -> Any:
+    def attempt_with(name: str, violated: bool | None) -> Any:
         task = {**TASK, "task_id": name, "policies": [POLICY]}
         outcome = PolicyResult(name="p", dimension="consent", violated=violated)
         return a_result(task=Task.model_validate(task)).model_copy(update={"policies": (outcome,)})
 
-    files = write(tmp_path, {"one": a_submission(kept("a", False), kept("b", True), kept("c", None), a_result("d"))})
+    files = write(
+        tmp_path,
+        {
+            "one": a_submission(
+                attempt_with("a", False), attempt_with("b", True), attempt_with("c", None), a_result("d")
+            )
+        },
+    )
     (row,) = named_row(files, "safety")
     names = ("Completion", "Under Policy", "With Policies", "Undecided", "Attack Success Rate", "# Tasks")
     assert tuple(row[name] for name in names) == (100.0, 50.0, 3, 1, None, 4)
@@ -490,10 +497,10 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
     with TemporaryDirectory() as folder:
         files = write(Path(folder), {"odd": submission, "plain": PUBLISHED["whole"]})
         try:
-            found = ("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge") in rows(files)[1]
+            table_rows = ("id-1", 100.0, 1, 1, 100.0, True, "offline", "judge") in rows(files)[1]
         except ConfigError as error:
-            found = "odd.json: " in str(error) or "files do not fit together" in str(error)
-    assert found
+            table_rows = "odd.json: " in str(error) or "files do not fit together" in str(error)
+    assert table_rows
 
 
 def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_path: Path) -> None:
@@ -504,9 +511,9 @@ def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_p
         for epoch, outcome in enumerate(listed, 1)
     ]
     files = write(tmp_path, {"ours": a_submission(*results), "once": a_submission(*results[::3])})
-    wanted = ("Success Rate", "Success Rate of All", "# Tasks", "Attempts", "Complete")
-    found = {query: named_row(files[:1], query)[0] for query in query_names()}
-    assert {query: tuple(row.get(name) for name in wanted) for query, row in found.items()} == {
+    expected = ("Success Rate", "Success Rate of All", "# Tasks", "Attempts", "Complete")
+    by_name = {query: named_row(files[:1], query)[0] for query in query_names()}
+    assert {query: tuple(row.get(name) for name in expected) for query, row in by_name.items()} == {
         "overall": (66.7, 50.0, 2, 6, False),
         "by_level": (66.7, 50.0, 2, 6, False),
         "by_truth": (66.7, 50.0, 2, 6, False),

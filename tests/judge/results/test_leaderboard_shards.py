@@ -44,12 +44,12 @@ def joined(*shards: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def row_of(tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    def read(document: dict[str, Any], query: str = "overall") -> dict[str, Any]:
+    def row_in(document: dict[str, Any], query: str = "overall") -> dict[str, Any]:
         (tmp_path / "one.json").write_text(json.dumps(document))
         columns, [row] = whole_rows([tmp_path / "one.json"], query)
         return dict(zip(columns, row, strict=True))
 
-    return read
+    return row_in
 
 
 def numbers(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -163,8 +163,8 @@ def test_what_shards_claim_of_themselves_counts_less_than_their_entries(row_of: 
 def test_the_older_query_still_shows_a_row_of_each_shard(tmp_path: Path) -> None:
     (tmp_path / "old.sql").write_text(OLD)
     (tmp_path / "one.json").write_text(json.dumps(joined(*map(a_shard, range(3)))))
-    _, found = whole_rows([tmp_path / "one.json"], str(tmp_path / "old.sql"))
-    assert sorted(found) == [("id-1", 0.0, 3, 3), ("id-1", 100.0, 3, 3), ("id-1", 100.0, 3, 3)]
+    _, table_rows = whole_rows([tmp_path / "one.json"], str(tmp_path / "old.sql"))
+    assert sorted(table_rows) == [("id-1", 0.0, 3, 3), ("id-1", 100.0, 3, 3), ("id-1", 100.0, 3, 3)]
 
 
 # Shapes of public submissions, ours and those of others, and some that nobody should trust.
@@ -196,9 +196,9 @@ def test_a_page_reads_files_of_all_shapes_together(tmp_path: Path, query: str) -
         page.execute(
             "CREATE TABLE results AS SELECT * FROM read_json_auto(?, union_by_name = true)", [list(map(str, files))]
         )
-        found = page.execute((QUERIES / f"{query}.sql").read_text()).fetchall()
-    assert found
-    assert all(len(str(value)) < 600 for row in found for value in row)
+        table_rows = page.execute((QUERIES / f"{query}.sql").read_text()).fetchall()
+    assert table_rows
+    assert all(len(str(value)) < 600 for row in table_rows for value in row)
 
 
 def test_the_part_about_shards_is_the_same_in_every_query() -> None:

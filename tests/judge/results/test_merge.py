@@ -18,8 +18,8 @@ SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 def mixed() -> list[Attempt]:
     verdicts = ["success"] * 6 + ["failure"] * 10
-    ended = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
-    return [*ended, a_result("t16", stop_reason="max_steps")]
+    results = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
+    return [*results, a_result("t16", stop_reason="max_steps")]
 
 
 def detail(submission: Submission) -> dict[str, Any]:
@@ -187,6 +187,6 @@ def test_what_was_metered_in_some_files_only_is_not_passed_off_as_everything(tmp
     paths = [tmp_path / f"{place}.json" for place in range(2)]
     for path, submission in zip(paths, files, strict=True):
         path.write_text(json.dumps(submission))
-    said = CliRunner().invoke(app, ["merge", *map(str, paths)])
-    assert said.exit_code == 0, said.output
-    assert "note: only 1 of 2 files says what the participant's model used" in said.stderr
+    completed = CliRunner().invoke(app, ["merge", *map(str, paths)])
+    assert completed.exit_code == 0, completed.output
+    assert "note: only 1 of 2 files says what the participant's model used" in completed.stderr

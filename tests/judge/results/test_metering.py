@@ -33,21 +33,21 @@ def a_call(
 ) -> Call:
     name = f"c{number}"
     known = {"seconds": 0.5, "status": 200, "model": "m", "tokens": Tokens(input=100, output=10), "cost_usd": 0.25}
-    begun = CallStart(call=name, at=at, role="white_agent", provider="openai", attempt=attempt, one_slot=one_slot)
-    return Call(begun, CallEnd.model_validate({"call": name, **known, **ended}))
+    start = CallStart(call=name, at=at, role="white_agent", provider="openai", attempt=attempt, one_slot=one_slot)
+    return Call(start, CallEnd.model_validate({"call": name, **known, **ended}))
 
 
 def lines(*calls: Call) -> str:
-    records = [record for call in calls for record in (call.begun, call.ended)]
+    records = [record for call in calls for record in (call.start, call.end)]
     return "".join(f"{record.model_dump_json()}\n" for record in records)
 
 
 def test_a_cost_is_unknown_if_that_of_one_call_is() -> None:
-    found = MeteredUsage.of([a_call(), a_call(1, tokens=None, cost_usd=None, unknown="not_reported")])
-    assert found is not None
+    result = MeteredUsage.of([a_call(), a_call(1, tokens=None, cost_usd=None, unknown="not_reported")])
+    assert result is not None
     known = (2, 1, 100, None, 0.25)
-    assert (found.calls, found.unknown_calls, found.input, found.cost_usd, found.known_cost_usd) == known
-    assert "participant_cost_usd" not in found.published()
+    assert (result.calls, result.unknown_calls, result.input, result.cost_usd, result.known_cost_usd) == known
+    assert "participant_cost_usd" not in result.published()
 
 
 def test_without_a_call_nothing_was_measured() -> None:
@@ -55,16 +55,16 @@ def test_without_a_call_nothing_was_measured() -> None:
 
 
 def test_a_refused_call_costs_nothing_and_is_counted() -> None:
-    found = MeteredUsage.of([a_call(), a_call(1, status=429, tokens=None, cost_usd=None)])
-    assert found is not None
-    assert (found.calls, found.refused_calls, found.cost_usd) == (2, 1, 0.25)
+    result = MeteredUsage.of([a_call(), a_call(1, status=429, tokens=None, cost_usd=None)])
+    assert result is not None
+    assert (result.calls, result.refused_calls, result.cost_usd) == (2, 1, 0.25)
 
 
 def test_a_call_that_the_meter_did_not_see_the_end_of_is_unknown(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
-    path.write_text(lines(a_call()) + a_call(1).begun.model_dump_json() + '\n{"call": "c1", "sec')
+    path.write_text(lines(a_call()) + a_call(1).start.model_dump_json() + '\n{"call": "c1", "sec')
     _, second = read_ledger(path).calls
-    assert (second.ended.tokens, second.ended.unknown) == (None, "lost")
+    assert (second.end.tokens, second.end.unknown) == (None, "lost")
 
 
 LINES = [lines(a_call()).encode(), b'{"attempt": 1}', b"[1]", b'{"at": {}}', b"null"]
@@ -75,7 +75,7 @@ def test_no_line_of_a_ledger_stops_its_reading(parts: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, LEDGER)
         path.write_bytes(b"\n".join([*parts, lines(a_call(7)).encode()]))
-        assert "c7" in [call.begun.call for call in read_ledger(path).calls]
+        assert "c7" in [call.start.call for call in read_ledger(path).calls]
 
 
 A, B = InProgress("a", START, START + 10), InProgress("b", START, START + 5)
@@ -83,9 +83,9 @@ A, B = InProgress("a", START, START + 10), InProgress("b", START, START + 5)
 
 def test_a_call_that_names_its_attempt_belongs_to_it() -> None:
     metering = Metering((a_call(attempt="a"), a_call(1, attempt="b"), a_call(2, attempt="a")), (A, B))
-    found = metering.of_attempt(a_result(context_id="a"))
-    assert found is not None
-    assert found.calls == 2
+    result = metering.of_attempt(a_result(context_id="a"))
+    assert result is not None
+    assert result.calls == 2
     assert metering.total is not None
     assert metering.total.unassigned_calls == 0
 
@@ -100,9 +100,9 @@ def test_with_one_slot_a_call_belongs_to_the_attempt_of_its_time_whatever_it_nam
         a_call(4, at=START - 1, one_slot=True, attempt="a"),
     )
     metering = Metering(calls, (A, ended))
-    found, earlier = metering.of_attempt(a_result(context_id="a")), a_result(context_id="earlier")
-    assert found is not None
-    assert found.calls == 4
+    result, earlier = metering.of_attempt(a_result(context_id="a")), a_result(context_id="earlier")
+    assert result is not None
+    assert result.calls == 4
     before = earlier.model_copy(update={"started_at": START - 9, "ended_at": START - 5})
     assert metering.of_attempt(before) is None
     assert metering.total is not None
@@ -113,19 +113,19 @@ def test_with_one_slot_a_call_belongs_to_the_attempt_of_its_time_whatever_it_nam
 def test_an_attempt_is_unknown_if_a_call_of_its_time_could_be_anybodys(name: str | None) -> None:
     # The attempt "b" has ended by then.
     metering = Metering((a_call(attempt="a"), a_call(1, attempt=name, at=START + 7)), (A, B))
-    ended = a_result(context_id="a").model_copy(update={"started_at": START, "ended_at": START + 10})
-    assert metering.of_attempt(ended) is None
+    results = a_result(context_id="a").model_copy(update={"started_at": START, "ended_at": START + 10})
+    assert metering.of_attempt(results) is None
     assert metering.total is not None
     assert metering.total.unassigned_calls == 1
 
 
 def test_a_call_of_another_participant_counts_for_the_run_only() -> None:
     call = a_call(1, attempt="a", one_slot=True)
-    other = Call(call.begun.model_copy(update={"role": "other"}), call.ended)
+    other = Call(call.start.model_copy(update={"role": "other"}), call.end)
     metering = Metering((a_call(attempt="a"), other), (A,), role="white_agent")
-    found = metering.of_attempt(a_result(context_id="a"))
-    assert found is not None
-    assert found.calls == 1
+    result = metering.of_attempt(a_result(context_id="a"))
+    assert result is not None
+    assert result.calls == 1
     assert metering.total is not None
     assert metering.total.unassigned_calls == 1
 
@@ -135,7 +135,7 @@ def test_the_attempts_of_a_run_are_those_of_its_records(tmp_path: Path) -> None:
     (store.folder / LEDGER).write_text(lines(a_call(attempt="a"), a_call(1, attempt="x")))
     metering = Metering.of(store)
     assert metering is not None
-    assert [each.context_id for each in metering.played] == ["a"]
+    assert [each.context_id for each in metering.attempts] == ["a"]
     assert metering.role == "white_agent"
     assert metering.total is not None
     assert metering.total.published()["participant_usage"]["unassigned_calls"] == 1
@@ -151,15 +151,15 @@ def test_a_call_of_an_attempt_that_was_cut_off_is_nobody_elses(tmp_path: Path) -
     CUT_OFF.write(store.folder / LEDGER)
     metering = Metering.of(store)
     assert metering is not None
-    found = metering.of_attempt(attempt)
-    assert found is not None
-    assert found.calls == 1
+    result = metering.of_attempt(attempt)
+    assert result is not None
+    assert result.calls == 1
     assert metering.total is not None
     assert (metering.total.calls, metering.total.unassigned_calls) == (2, 0)
 
 
 @pytest.mark.parametrize(
-    ("later", "ended"),
+    ("later", "expected_end"),
     [
         ({"task": "t8.1", "began": START + 5}, math.inf),
         ({"task": "t9.1", "began": START + 5}, START + 5),
@@ -169,17 +169,17 @@ def test_a_call_of_an_attempt_that_was_cut_off_is_nobody_elses(tmp_path: Path) -
     ],
 )
 def test_an_attempt_without_a_record_was_over_when_its_task_or_a_judge_began_again(
-    later: dict[str, object], ended: float
+    later: dict[str, object], expected_end: float
 ) -> None:
     other = CUT_OFF.model_copy(update={"attempt": "y", **later})
-    assert InProgress.unrecorded(CUT_OFF, [CUT_OFF, other]) == InProgress("x", START, ended)
+    assert InProgress.unrecorded(CUT_OFF, [CUT_OFF, other]) == InProgress("x", START, expected_end)
 
 
 def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result())
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
-    made = with_additions({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
-    detail = made["results"][0]["detail"]
+    document = with_additions({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
+    detail = document["results"][0]["detail"]
     assert (detail["participant_cost_usd"], detail["participant_usage"]["basis"]) == (0.5, "metered, lower bound")
 
 

@@ -30,9 +30,9 @@ def a_run(folder: Path, run_id: str, successes: int, others: int, tasks: int = 1
 
 def test_runs_that_change_places_are_named_with_kendalls_tau(tmp_path: Path) -> None:
     runs = [a_run(tmp_path, name, *counts) for name, counts in {"a": (9, 2), "b": (6, 6), "c": (1, 5)}.items()]
-    found = rank_stability(runs)
-    assert found.tasks == 12
-    counted, *others = found.orders
+    result = rank_stability(runs)
+    assert result.tasks == 12
+    counted, *others = result.orders
     assert (counted.judge, counted.rates, counted.tau) == (COUNTED, {"a": 75.0, "b": 50.0, "c": 8.3}, None)
     [other] = [order for order in others if "webvoyager" in order.judge]
     assert other.rates == {"a": 16.7, "b": 50.0, "c": 41.7}

@@ -10,9 +10,9 @@ def attempts(**outcomes: str) -> list[CountedAttempt]:
 
 
 def test_tasks_played_a_different_number_of_times_weigh_the_same_in_the_rate_of_all() -> None:
-    listed = attempts(a="sss", b="f")
-    entries = [{"task_id": each.task, "epoch": 1, "verdict": each.outcome} for each in listed]
-    assert Rate.of(listed).rate_of_all == counts_of(entries)["success_rate_of_all"] == 50.0
+    items = attempts(a="sss", b="f")
+    entries = [{"task_id": each.task, "epoch": 1, "verdict": each.outcome} for each in items]
+    assert Rate.of(items).rate_of_all == counts_of(entries)["success_rate_of_all"] == 50.0
 
 
 def test_an_unknown_outcome_is_counted_as_unfinished_and_not_scored() -> None:
@@ -21,16 +21,16 @@ def test_an_unknown_outcome_is_counted_as_unfinished_and_not_scored() -> None:
 
 
 def test_a_task_is_completed_if_the_participant_ended_every_attempt() -> None:
-    listed = [
+    items = [
         CountedAttempt("a", "success", True),
         CountedAttempt("a", "failure", False),
         CountedAttempt("b", "failure", True),
     ]
-    assert Rate.of(listed).completed_tasks == 1
+    assert Rate.of(items).completed_tasks == 1
 
 
 def test_coverage_and_its_upper_bound_stand_beside_the_rate_and_change_nothing_in_it() -> None:
-    listed = [
+    items = [
         CountedAttempt("a", "success", coverage="full"),
         CountedAttempt("b", "failure", coverage="full"),
         CountedAttempt("c", "failure", coverage="off_archive"),
@@ -38,10 +38,10 @@ def test_coverage_and_its_upper_bound_stand_beside_the_rate_and_change_nothing_i
         CountedAttempt("e", "unscored", coverage="off_archive"),
         CountedAttempt("f", "failure", coverage="uncertain"),
     ]
-    found = Rate.of(listed).published()
-    assert found.pop("coverage") == {"full": 2, "uncertain": 1, "off_archive": 3, "upper_bound": 60.0}
-    assert found == Rate.of([each._replace(coverage=None) for each in listed]).published()
-    assert found["success_rate"] == 40.0
+    result = Rate.of(items).published()
+    assert result.pop("coverage") == {"full": 2, "uncertain": 1, "off_archive": 3, "upper_bound": 60.0}
+    assert result == Rate.of([each._replace(coverage=None) for each in items]).published()
+    assert result["success_rate"] == 40.0
 
 
 def test_entries_say_how_their_attempts_are_covered() -> None:

@@ -53,9 +53,9 @@ def read(path: Path) -> Any:
 
 
 def attempts_of(folder: Path) -> list[Path]:
-    found = sorted(path.parent for path in folder.rglob("result.json"))
-    assert len(found) == 2 * len(OUTCOMES)
-    return found
+    result = sorted(path.parent for path in folder.rglob("result.json"))
+    assert len(result) == 2 * len(OUTCOMES)
+    return result
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -80,43 +80,43 @@ async def test_its_checks_decide_as_before_with_the_same_evidence(folder: Path) 
         recorded = read(next((RECORDED / "runs" / RUN_ID / attempt.relative_to(folder)).glob("verdicts/*.json")))
         verdict = scored[attempt.resolve()].verdict
         assert verdict is not None
-        made = json.loads(verdict.model_dump_json())
+        document = json.loads(verdict.model_dump_json())
         # These name the code.
-        del recorded["judge"], made["judge"]
+        del recorded["judge"], document["judge"]
         # Recorded since: what was found, as data.
-        for check in made["evidence"]["checks"]:
+        for check in document["evidence"]["checks"]:
             check.pop("facts", None)
-        assert made == recorded
+        assert document == recorded
 
 
 def test_scoring_it_again_changes_no_result(folder: Path) -> None:
     before = results(folder)
     output = folder.parent.parent
-    said = invoke("score", RUN_ID, "--output-dir", output, "--model", "offline", "--again", "--json")
-    summary = json.loads(said)
+    completed = invoke("score", RUN_ID, "--output-dir", output, "--model", "offline", "--again", "--json")
+    summary = json.loads(completed)
     assert [summary[key] for key in ("trajectories", "success", "failure", "unscored")] == [6, 4, 2, 0]
     assert results(folder) == before
 
 
 def test_its_rows_are_unchanged_and_new_columns_come_last(folder: Path) -> None:
-    made = list(csv.reader(io.StringIO(invoke("export", folder, "--format", "csv", "--output", "-"))))
+    completed = list(csv.reader(io.StringIO(invoke("export", folder, "--format", "csv", "--output", "-"))))
     recorded = list(csv.reader(io.StringIO((RECORDED / "attempts.csv").read_text())))
-    assert [line[: len(recorded[0])] for line in made] == recorded
+    assert [line[: len(recorded[0])] for line in completed] == recorded
 
 
 @pytest.mark.parametrize("query", ["overall", "by_level"])
 def test_its_leaderboard_rows_are_unchanged(folder: Path, query: str) -> None:
-    found = json.loads(invoke("leaderboard", folder / "results.json", "--query", query, "--json"))
+    document = json.loads(invoke("leaderboard", folder / "results.json", "--query", query, "--json"))
     recorded = read(RECORDED / "leaderboard.json")[query]
     # Columns of later versions are empty.
     later = dict.fromkeys(["Shards", "Corrected by Labels", "Labels"]) if query == "overall" else {}
-    assert found == [row | later for row in recorded]
+    assert document == [row | later for row in recorded]
 
 
 def test_it_is_reported_with_the_same_table(folder: Path) -> None:
     invoke("report", folder, "--output", folder.parent / "report")
-    with (folder.parent / "report" / "tasks.csv").open() as made, (RECORDED / "tasks.csv").open() as recorded:
-        rows = list(csv.DictReader(made))
+    with (folder.parent / "report" / "tasks.csv").open() as value, (RECORDED / "tasks.csv").open() as recorded:
+        rows = list(csv.DictReader(value))
         assert [row | known for row, known in zip(rows, csv.DictReader(recorded), strict=True)] == rows
 
 
@@ -139,33 +139,33 @@ async def test_the_judge_resumes_it_and_it_verifies_scores_and_reports_afterward
     plan, before, sink = plan_of(folder), read(folder / "run.json"), RecordedEnds()
     judge = JudgeService(Settings(trust_config=True, browser_path=sys.executable), folder.parent.parent)
     await judge.execute(AgentMessage(text=plan.request, context_id="c", task_id="t"), sink)
-    assert sink.ended[0] == "completed", sink.ended
+    assert sink.ending[0] == "completed", sink.ending
     record = read(folder / "run.json")
     assert record["judge_id"] != before["judge_id"]
     assert record["earlier_judges"] == [before["judge_id"]]
     assert [record[key] for key in ("started_at", "outcomes")] == [before[key] for key in ("started_at", "outcomes")]
     assert invoke("verify", folder).endswith(f"Run {RUN_ID}: 3 tasks, checksums, counts and rates match.\n")
     invoke("report", folder, "--output", folder.parent / "report")
-    found = await wabe.score(folder)
-    assert sorted((one.folder.name, one.outcome) for one in found) == sorted([*OUTCOMES.items()] * 2)
+    result = await wabe.score(folder)
+    assert sorted((one.folder.name, one.outcome) for one in result) == sorted([*OUTCOMES.items()] * 2)
 
 
 async def test_a_resumed_run_plays_none_of_its_tasks_again(folder: Path) -> None:
     opened: list[object] = []
 
     @asynccontextmanager
-    async def noted(*asked: object) -> AsyncIterator[Any]:
-        opened.append(asked)
+    async def note_play(*arguments: object) -> AsyncIterator[Any]:
+        opened.append(arguments)
         yield None
 
     scenario = load_scenario(RECORDED / "scenario.toml")
     judge = open_judge(scenario.config, Settings(), cache_dir=None)
     before = {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in attempts_of(folder)}
     store = RunStore(folder.parent.parent, RUN_ID)
-    assessment = Assessment(scenario.tasks, scenario.config, noted, noted, judge, store, emit=lambda _: None)
-    found = await assessment.run()
+    assessment = Assessment(scenario.tasks, scenario.config, note_play, note_play, judge, store, emit=lambda _: None)
+    result = await assessment.run()
     assert opened == []
-    assert [(one.task.task_id, one.outcome) for one in found] == [*OUTCOMES.items()] * 2
+    assert [(one.task.task_id, one.outcome) for one in result] == [*OUTCOMES.items()] * 2
     assert {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in before} == before
     # One judge gave every verdict that counts, and those of the judge before are still there.
     assert {read(attempt / "result.json")["judge"]["code_checksum"] for attempt in before} == {code_checksum()}

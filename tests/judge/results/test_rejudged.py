@@ -39,8 +39,8 @@ def read(path: Path) -> Any:
 
 
 def detail(store: RunStore) -> dict[str, Any]:
-    found: dict[str, Any] = read(store.folder / "results.json")["results"][0]["detail"]
-    return found
+    results: dict[str, Any] = read(store.folder / "results.json")["results"][0]["detail"]
+    return results
 
 
 def everything(store: RunStore) -> dict[str, bytes]:

@@ -103,14 +103,14 @@ def test_a_link_in_place_of_a_run_is_refused(output: Path, tmp_path: Path) -> No
 
 
 def test_links_in_a_run_are_deleted_and_not_what_they_lead_to(output: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    (kept / "000-of-001").mkdir(parents=True)
-    (kept / "000-of-001" / "file").write_text("mine")
-    (output / "runs" / "r1" / "results" / "link").symlink_to(kept)
-    (output / "runs" / "r1" / "shards").symlink_to(kept)
+    target = tmp_path / "kept"
+    (target / "000-of-001").mkdir(parents=True)
+    (target / "000-of-001" / "file").write_text("mine")
+    (output / "runs" / "r1" / "results" / "link").symlink_to(target)
+    (output / "runs" / "r1" / "shards").symlink_to(target)
     remove(removable(output, "r1"))
-    assert [path.name for path in kept.rglob("*")] == ["000-of-001", "file"]
-    assert (kept / "000-of-001" / "file").read_text() == "mine"
+    assert [path.name for path in target.rglob("*")] == ["000-of-001", "file"]
+    assert (target / "000-of-001" / "file").read_text() == "mine"
 
 
 def test_a_lock_file_that_is_a_link_is_not_written_through(output: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_lock_file_that_is_a_link_is_not_written_through(output: Path, tmp_pat
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-def test_the_rest_of_an_interrupted_deletion_is_no_run_and_goes_with_the_next(output: Path) -> None:
+def test_the_rest_of_an_interrupted_deletion_is_not_a_run_and_goes_with_the_next(output: Path) -> None:
     (output / "runs" / "r1").rename(output / "runs" / ".removed-r1-1")
     assert ids(output) == ["r2", "r3"]
     remove(removable(output, "r2"))

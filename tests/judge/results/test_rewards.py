@@ -18,10 +18,10 @@ from judge.results.verify import verify_run
 from judge.trajectory.record import Attempt
 
 
-def played(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
+def attempt_with_rewards(*rewards: float | None, rule: SuccessRule = "exact") -> Attempt:
     """An attempt at a task with a reward, with the value that was read at each step."""
-    wanted: dict[str, Any] = {"expected": 1.0} if rule == "exact" else {"min": LEAST}
-    check = ProbeCheck(kind="probe", expression="window.reward", keep="first", ends=True, **wanted)
+    expected: dict[str, Any] = {"expected": 1.0} if rule == "exact" else {"min": LEAST}
+    check = ProbeCheck(kind="probe", expression="window.reward", keep="first", ends=True, **expected)
     task = Task(task_id="click-test_3", website="http://127.0.0.1:9182/", task="Click it.", checks=(check,))
     steps = [a_step(n, probes=(ProbeValue(value=reward),)) for n, reward in enumerate(rewards)]
     result = a_result(task=task, steps=tuple(steps), stop_reason="ended_by_page", verdict=None)
@@ -34,7 +34,7 @@ def entry_of(attempt: Attempt) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("rewards", "reward"), [((None, 0.4, 1), 0.4), ((None, -1), -1.0), ((None,), None)])
 def test_the_first_reward_counts(rewards: tuple[float | None, ...], reward: float | None) -> None:
-    entry = entry_of(played(*rewards))
+    entry = entry_of(attempt_with_rewards(*rewards))
     assert (entry["reward"], entry["success_rule"]) == (reward, "exact")
 
 
@@ -45,16 +45,16 @@ def test_other_tasks_have_no_reward() -> None:
 @pytest.mark.parametrize("rule", ["exact", "positive"])
 def test_a_leaderboards_row_says_which_rewards_count(tmp_path: Path, rule: SuccessRule) -> None:
     path = tmp_path / "results.json"
-    path.write_text(json.dumps(a_submission(played(None, 0.4, rule=rule))))
+    path.write_text(json.dumps(a_submission(attempt_with_rewards(None, 0.4, rule=rule))))
     columns, [row] = rows([path])
     assert row[columns.index("Decided By")] == f"checks ({rule} reward)"
 
 
 def test_a_table_has_the_reward_and_a_run_from_before_there_was_one_still_matches(tmp_path: Path) -> None:
-    store = a_finished_run(tmp_path, played(None, 0.4, rule="positive"))
-    (found,) = table_of(store)
-    assert isinstance(found, TableAttempt)
-    assert (found.row.reward, found.row.success_rule) == (0.4, "positive")
+    store = a_finished_run(tmp_path, attempt_with_rewards(None, 0.4, rule="positive"))
+    (row,) = table_of(store)
+    assert isinstance(row, TableAttempt)
+    assert (row.row.reward, row.row.success_rule) == (0.4, "positive")
     path = store.folder / "results.json"
     submission = json.loads(path.read_text())
     for entry in submission["results"][0]["detail"]["tasks"]:

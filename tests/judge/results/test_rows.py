@@ -44,8 +44,8 @@ def test_a_column_has_the_same_value_in_an_entry_and_in_a_row(attempt: Attempt) 
     entry, row = entry_of(attempt), row_of(attempt).values()
     for column in ENTRY_COLUMNS:
         expected = column.missing if row[column.name] is None else row[column.name]
-        found = entry.get(column.entry)
-        assert (tuple(found) if isinstance(found, list) else found) == expected, column.name
+        result = entry.get(column.entry)
+        assert (tuple(result) if isinstance(result, list) else result) == expected, column.name
 
 
 def test_a_column_has_the_same_value_in_a_table_and_in_the_report(tmp_path: Path) -> None:

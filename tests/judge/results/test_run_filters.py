@@ -55,15 +55,15 @@ filters = st.builds(
 
 @given(texts)
 def test_any_text_is_a_search_for_words_without_regard_to_case(text: str) -> None:
-    found = words_of(text)
-    assert all(word.text.strip() and word.text == word.text.casefold() and '"' not in word.text for word in found)
-    assert words_of(text.casefold()) == found
+    result = words_of(text)
+    assert all(word.text.strip() and word.text == word.text.casefold() and '"' not in word.text for word in result)
+    assert words_of(text.casefold()) == result
 
 
 @given(st.lists(st.tuples(words, st.booleans()), max_size=5))
-def test_the_words_of_a_search_are_read_as_they_were_written(wanted: list[tuple[str, bool]]) -> None:
-    search = " ".join(f'-"{word}"' if unwanted else f'"{word}"' for word, unwanted in wanted)
-    assert [tuple(word) for word in words_of(search)] == [(word.casefold(), unwanted) for word, unwanted in wanted]
+def test_the_words_of_a_search_are_read_as_they_were_written(expected: list[tuple[str, bool]]) -> None:
+    search = " ".join(f'-"{word}"' if unwanted else f'"{word}"' for word, unwanted in expected)
+    assert [tuple(word) for word in words_of(search)] == [(word.casefold(), unwanted) for word, unwanted in expected]
 
 
 @given(texts, texts)
@@ -75,19 +75,19 @@ def test_a_run_is_found_if_and_only_if_it_has_every_wanted_and_no_unwanted_word(
 
 
 @given(filters)
-def test_the_address_of_filters_is_read_as_the_same_filters(chosen: RunFilters) -> None:
-    assert filters_in(parse_qsl(chosen.address())) == chosen
+def test_the_address_of_filters_is_read_as_the_same_filters(original: RunFilters) -> None:
+    assert filters_in(parse_qsl(original.address())) == original
 
 
 @given(st.lists(st.tuples(st.sampled_from([name for name, _, _ in run_filters()]), texts), max_size=30))
 def test_any_address_is_read_or_refused_in_one_line(query: list[tuple[str, str]]) -> None:
-    said = ""
+    text = ""
     try:
         filters_in(query)
     except ConfigError as error:
-        said = str(error)
-    assert said == "" or said.startswith("the address: ")
-    assert "\n" not in said
+        text = str(error)
+    assert text == "" or text.startswith("the address: ")
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ def test_notes_are_kept_beside_the_runs(tmp_path: Path) -> None:
     notes = RunNotes(tags=("best", "A/B"), note="two\nlines: \u202e <b>")
     NotesFolder(tmp_path).write("r1", notes)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")] == ["view/notes/r1.json"]
-    read = NotesFolder(tmp_path).read_all()
-    assert read["r1"].tags == ("A/B", "best")
-    assert read["r1"].note == "two\nlines: \u202e <b>"
+    notes_read = NotesFolder(tmp_path).read_all()
+    assert notes_read["r1"].tags == ("A/B", "best")
+    assert notes_read["r1"].note == "two\nlines: \u202e <b>"
 
 
 def test_empty_notes_leave_no_file(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_what_is_too_long_or_no_tag_is_refused(fields: dict[str, object]) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "../r1", "/etc/passwd", "a/b", ".hidden", "r" * 200, "r1\n"])
-def test_a_key_that_is_no_name_of_a_run_becomes_no_path(tmp_path: Path, key: str) -> None:
+def test_a_key_that_does_not_name_a_run_does_not_become_a_path(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match="is not the name of a run"):
         NotesFolder(tmp_path).write(key, RunNotes(note="x"))
     assert list(tmp_path.iterdir()) == []

@@ -72,7 +72,7 @@ def test_secrets_are_recorded_nowhere(tmp_path: Path) -> None:
 def test_provenance_names_the_settings_that_change_what_a_participant_can_do_unless_they_are_the_default() -> None:
     changed = RunConfig(max_actions=5, site_tools="only")
 
-    found, usual = (provenance(config=config, results=(), run_id="r") for config in (changed, RunConfig()))
+    result, usual = (provenance(config=config, results=(), run_id="r") for config in (changed, RunConfig()))
 
-    assert {key: found[key] for key in ("max_actions", "site_tools")} == {"max_actions": 5, "site_tools": "only"}
+    assert {key: result[key] for key in ("max_actions", "site_tools")} == {"max_actions": 5, "site_tools": "only"}
     assert usual.keys().isdisjoint({"max_actions", "site_tools"})

@@ -64,9 +64,9 @@ def run(tmp_path: Path) -> RunStore:
 
 def test_the_metered_calls_of_shards_are_merged_and_each_counts_once(run: RunStore) -> None:
     for number, shard in enumerate(run.shards()):
-        begun = {"call": f"c{number}", "at": 1.0, "role": "white_agent", "provider": "openai"}
+        start = {"call": f"c{number}", "at": 1.0, "role": "white_agent", "provider": "openai"}
         # The last line of the first one was torn.
-        (shard.folder / "metering.jsonl").write_text(json.dumps(begun) + ("" if number else '\n{"call": "c9", "at'))
+        (shard.folder / "metering.jsonl").write_text(json.dumps(start) + ("" if number else '\n{"call": "c9", "at'))
     for _ in range(2):
         merge_shards(run)
         assert len((run.folder / "metering.jsonl").read_text().splitlines()) == 4
@@ -179,8 +179,8 @@ def test_missing_shards_are_named(tmp_path: Path) -> None:
 def test_all_shards_that_are_not_finished_are_named(run: RunStore) -> None:
     first, _, last = run.shards()
     end_run(first, "cancelled")
-    said = r"2 of 3 shards unfinished: 000-of-003 \(cancelled\), 002-of-003 \(running\) \(wait for those that run"
-    with last.held("judge"), pytest.raises(ConfigError, match=said):
+    text = r"2 of 3 shards unfinished: 000-of-003 \(cancelled\), 002-of-003 \(running\) \(wait for those that run"
+    with last.held("judge"), pytest.raises(ConfigError, match=text):
         merge_shards(run)
 
 
@@ -254,8 +254,8 @@ def test_a_changed_request_is_found(run: RunStore) -> None:
 
 
 def test_the_command_merges_a_run_by_its_id(run: RunStore) -> None:
-    asked = ["merge", "run-1", "--output-dir", str(run.output_dir)]
-    done = CliRunner().invoke(app, [*asked, "--output", str(run.output_dir / "all.json")], catch_exceptions=False)
+    arguments = ["merge", "run-1", "--output-dir", str(run.output_dir)]
+    done = CliRunner().invoke(app, [*arguments, "--output", str(run.output_dir / "all.json")], catch_exceptions=False)
     assert f"{run.folder}: 5 tasks of 3 shards, 3 scored, success rate 66.7 %, of all tasks 40.0 %" in done.stdout
     assert json.loads((run.output_dir / "all.json").read_text()) == json.loads(
         (run.folder / "results.json").read_text()

@@ -43,9 +43,9 @@ def key(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, key: Path) -> RunStore:
-    made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
-    sign_run(made, key)
-    return made
+    run = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
+    sign_run(run, key)
+    return run
 
 
 def signed_files(store: RunStore) -> list[Path]:
@@ -53,9 +53,9 @@ def signed_files(store: RunStore) -> list[Path]:
 
 
 def test_a_signed_run_matches(store: RunStore, key: Path) -> None:
-    found = verify_signature(store, public_of(key))
-    assert (found.mismatches, found.added) == ((), ())
-    assert str(found.fingerprint).startswith("SHA256:")
+    verification = verify_signature(store, public_of(key))
+    assert (verification.mismatches, verification.added) == ((), ())
+    assert str(verification.fingerprint).startswith("SHA256:")
 
 
 def test_every_change_of_one_byte_is_detected(store: RunStore, key: Path) -> None:
@@ -112,8 +112,8 @@ def test_what_people_look_at_and_no_signature_covers_is_listed(store: RunStore, 
         path = store.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    found = verify_signature(store, public_of(key))
-    assert found.uncovered == ("export/ (1 file)", "report.html", "report/ (2 files)")
+    verification = verify_signature(store, public_of(key))
+    assert verification.uncovered == ("export/ (1 file)", "report.html", "report/ (2 files)")
     arguments = ["verify", str(store.folder), "--key", str(public_of(key))]
     assert "note: report/ (2 files): not covered by the signature" in CliRunner().invoke(app, arguments).output
 
@@ -122,19 +122,19 @@ def test_later_files_are_listed_and_reports_are_not(store: RunStore, key: Path) 
     for name in ("results/t1/verdicts/other-1.json", "report/index.html", "report.html", ".judge.lock"):
         (store.folder / name).parent.mkdir(exist_ok=True)
         (store.folder / name).write_text("{}")
-    found = verify_signature(store, public_of(key))
-    assert (found.mismatches, found.added) == ((), ("results/t1/verdicts/other-1.json",))
+    verification = verify_signature(store, public_of(key))
+    assert (verification.mismatches, verification.added) == ((), ("results/t1/verdicts/other-1.json",))
 
 
 def test_a_run_without_a_statement_is_not_signed(tmp_path: Path, key: Path) -> None:
-    made = a_finished_run(tmp_path / "out", a_result("t1"))
-    assert verify_signature(made, key).mismatches == (f"{ENVELOPE.name}: missing, the run is not signed",)
+    run = a_finished_run(tmp_path / "out", a_result("t1"))
+    assert verify_signature(run, key).mismatches == (f"{ENVELOPE.name}: missing, the run is not signed",)
 
 
 def test_a_key_of_openssh_signs_as_well(tmp_path: Path) -> None:
-    made, key = a_finished_run(tmp_path / "out", a_result("t1")), a_key(tmp_path, form="ssh")
-    sign_run(made, key)
-    assert verify_signature(made, public_of(key)).mismatches == ()
+    run, key = a_finished_run(tmp_path / "out", a_result("t1")), a_key(tmp_path, form="ssh")
+    sign_run(run, key)
+    assert verify_signature(run, public_of(key)).mismatches == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"])
@@ -153,18 +153,18 @@ def test_the_signer_of_a_submission_is_known_only_for_the_signed_file(store: Run
 
 @pytest.mark.parametrize("name", ["out/runs/20260102-1", "downloads/20260101-1", "my runs/copy (2)"])
 def test_a_run_is_signed_and_verified_in_any_folder(tmp_path: Path, key: Path, name: str) -> None:
-    made = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
-    copied = Path(shutil.move(made.folder, tmp_path / name))
+    run = a_finished_run(tmp_path / "out", a_result("t1"), a_result("t2", "max_steps"))
+    copied = Path(shutil.move(run.folder, tmp_path / name))
     signed = CliRunner().invoke(app, ["sign", str(copied), "--key", str(key)])
     assert (signed.exit_code, f"{copied}/{ENVELOPE.name}" in signed.output.replace("\n", "")) == (0, True), (
         signed.output
     )
     again = shutil.copytree(copied, tmp_path / "elsewhere")
-    found = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
+    completed = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
     # Their judge is made up.
-    listed = [line for line in found.output.splitlines() if line.startswith("does not match: ")]
-    assert [line.split(": ")[1] for line in listed] == ["judging code", "prompt set"]
-    assert "note: the statement is signed with SHA256:" in found.output
+    items = [line for line in completed.output.splitlines() if line.startswith("does not match: ")]
+    assert [line.split(": ")[1] for line in items] == ["judging code", "prompt set"]
+    assert "note: the statement is signed with SHA256:" in completed.output
     (again / "results" / "t2" / "result.json").write_text("{}")
     changed = CliRunner().invoke(app, ["verify", str(again), "--key", str(public_of(key))])
     assert changed.exit_code == 1
@@ -175,6 +175,6 @@ def test_the_commands_sign_and_verify(store: RunStore, key: Path) -> None:
     signed = CliRunner().invoke(app, ["sign", str(store.folder), "--key", str(key)])
     assert (signed.exit_code, "signed with SHA256:" in signed.output) == (0, True)
     (store.folder / "results" / "t2" / "result.json").write_text("{}")
-    found = CliRunner().invoke(app, ["verify", str(store.folder), "--key", str(public_of(key))])
-    assert found.exit_code == 1
-    assert "does not match: results/t2/result.json: changed since it was signed" in found.output
+    completed = CliRunner().invoke(app, ["verify", str(store.folder), "--key", str(public_of(key))])
+    assert completed.exit_code == 1
+    assert "does not match: results/t2/result.json: changed since it was signed" in completed.output

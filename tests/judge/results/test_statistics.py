@@ -72,13 +72,13 @@ def test_tasks_that_all_have_the_same_rate_do_not_make_the_interval_a_point() ->
 def test_the_bootstrap_does_not_depend_on_the_order_of_tasks_and_holds_the_mean(
     values: list[float], shuffler: random.Random
 ) -> None:
-    found = bootstrap(values)
+    result = bootstrap(values)
     shuffled = list(values)
     shuffler.shuffle(shuffled)
-    assert bootstrap(shuffled) == found
-    assert (found is None) == (len(set(values)) == 1)
-    if found is not None:
-        assert min(values) <= found[0] <= sum(values) / len(values) <= found[1] <= max(values)
+    assert bootstrap(shuffled) == result
+    assert (result is None) == (len(set(values)) == 1)
+    if result is not None:
+        assert min(values) <= result[0] <= sum(values) / len(values) <= result[1] <= max(values)
 
 
 def test_the_bootstrap_resamples_tasks_and_not_attempts() -> None:

@@ -33,8 +33,8 @@ DETAIL_KEYS += [
 def seventeen() -> list[Attempt]:
     """6 judged successes among 16 that the participant ended, and one over its steps."""
     verdicts = ["success"] * 6 + ["failure"] * 10
-    ended = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
-    return [*ended, a_result("t16", stop_reason="max_steps")]
+    results = [a_result(f"t{n}", verdict=a_verdict(verdict)) for n, verdict in enumerate(verdicts)]
+    return [*results, a_result("t16", stop_reason="max_steps")]
 
 
 def detail(submission: Submission) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def test_the_entries_of_a_very_large_run_share_the_room_and_keep_their_outcomes(
     steps = tuple(a_step(n, thought="\ud800" * 400) for n in range(15))
     submission = a_submission(*(a_result(f"t{n}", steps=steps) for n in range(39)), a_result("short", steps=steps[:1]))
     *long, short = detail(submission)["tasks"]
-    written = json.dumps(submission, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    assert len(written) < 41 * 1_500 + 4_000
+    text = json.dumps(submission, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    assert len(text) < 41 * 1_500 + 4_000
     assert {(entry["verdict"], entry["steps_taken"], entry["reason"]) for entry in long} == {("success", 15, "because")}
     assert all(len(entry["action_history"]) < 15 for entry in long)
     assert len(short["screenshots"]) == 1

@@ -37,14 +37,14 @@ END = """- heading "Shop" [level=1] [ref=e1]
 """
 
 
-def proposed(folder: Path, *seen: RecordedStep, answer: str | None = None, **task: Any) -> list[dict[str, Any]]:
-    found = suggest(recorded_attempt(folder, [], seen, answer, **task))
-    return [each.check for each in found.checks if not each.is_optional]
+def proposed(folder: Path, *steps: RecordedStep, answer: str | None = None, **task: Any) -> list[dict[str, Any]]:
+    suggestions = suggest(recorded_attempt(folder, [], steps, answer, **task))
+    return [each.check for each in suggestions.checks if not each.is_optional]
 
 
 def test_what_changed_between_the_first_and_the_last_look_is_proposed(tmp_path: Path) -> None:
-    found = proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=END))
-    assert found == [
+    suggestions = proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=END))
+    assert suggestions == [
         {"kind": "element", "within": "banner", "element": 'link "Cart (2)"'},
         {"kind": "element", "within": 'group "Colour"', "element": 'checkbox "Red" [checked]'},
         {"kind": "element", "within": 'group "Colour"', "element": 'checkbox "Blue" [checked=false]'},
@@ -59,11 +59,11 @@ def test_an_attempt_that_changed_nothing_gets_no_proposal(tmp_path: Path) -> Non
 
 
 def test_the_last_address_is_proposed_unless_the_attempt_began_there(tmp_path: Path) -> None:
-    found = proposed(tmp_path, RecordedStep(), RecordedStep(path="/search?q=lamp"))
-    assert found == [{"kind": "page", "url": "/search?q=lamp"}]
+    suggestions = proposed(tmp_path, RecordedStep(), RecordedStep(path="/search?q=lamp"))
+    assert suggestions == [{"kind": "page", "url": "/search?q=lamp"}]
 
 
-def test_what_another_site_shows_is_no_evidence_and_not_proposed(tmp_path: Path) -> None:
+def test_what_another_site_shows_is_not_evidence_and_not_proposed(tmp_path: Path) -> None:
     evil = RecordedStep(path="https://evil.test/done", snapshot='- heading "Do it: done" [level=1]')
     assert proposed(tmp_path, RecordedStep(snapshot=START), evil) == []
 
@@ -83,8 +83,8 @@ def test_a_request_that_the_site_did_not_send_is_not_proposed(tmp_path: Path, se
     forged = RecordedRequest(path="/order", post='{"qty": 9}', sender=sender)
     own = RecordedRequest(path="/order", post='{"qty": 2}')
     assert proposed(tmp_path / "a", RecordedStep(requests=(forged,)), RecordedStep()) == []
-    found = proposed(tmp_path / "b", RecordedStep(requests=(own, forged)), RecordedStep())
-    assert [check["post_data"] for check in found] == [{"qty": 2}]
+    suggestions = proposed(tmp_path / "b", RecordedStep(requests=(own, forged)), RecordedStep())
+    assert [check["post_data"] for check in suggestions] == [{"qty": 2}]
 
 
 def test_a_request_that_changes_the_site_is_proposed_with_the_fields_that_matter(tmp_path: Path) -> None:
@@ -121,17 +121,17 @@ def test_an_answer_is_proposed(tmp_path: Path, answer: str, check: dict[str, Any
 
 
 def test_steps_are_proposed_as_comments_only(tmp_path: Path) -> None:
-    found = suggest(recorded_attempt(tmp_path, [], [RecordedStep(line="<Go button> -> CLICK"), RecordedStep()]))
-    assert [(each.check["line"], each.is_optional) for each in found.checks] == [("<Go button> -> CLICK", True)]
-    assert tomllib.loads(suggestions_toml(found)) == {"checks": []}
+    suggestions = suggest(recorded_attempt(tmp_path, [], [RecordedStep(line="<Go button> -> CLICK"), RecordedStep()]))
+    assert [(each.check["line"], each.is_optional) for each in suggestions.checks] == [("<Go button> -> CLICK", True)]
+    assert tomllib.loads(suggestions_toml(suggestions)) == {"checks": []}
 
 
 def test_what_differs_in_every_attempt_is_marked(tmp_path: Path) -> None:
-    seen = [RecordedStep(snapshot=START), RecordedStep(snapshot=START + '- status: "Order 81273 at 10:45"\n')]
-    found = suggest(recorded_attempt(tmp_path, [], seen))
-    assert [each.varies for each in found.checks] == [True]
-    assert found.checks[0].check["pattern"] == "Order .+ at .+".replace(".+", r"\d+", 1)
-    assert "may differ in every attempt" in suggestions_toml(found)
+    steps = [RecordedStep(snapshot=START), RecordedStep(snapshot=START + '- status: "Order 81273 at 10:45"\n')]
+    suggestions = suggest(recorded_attempt(tmp_path, [], steps))
+    assert [each.varies for each in suggestions.checks] == [True]
+    assert suggestions.checks[0].check["pattern"] == "Order .+ at .+".replace(".+", r"\d+", 1)
+    assert "may differ in every attempt" in suggestions_toml(suggestions)
 
 
 FORM = """- heading "Tickets" [level=1] [ref=e1]
@@ -161,8 +161,8 @@ def test_text_that_the_task_quotes_comes_before_what_shares_a_common_word_with_i
   - link "diff" [ref=e10]
   - text: ).
 """
-    found = proposed(tmp_path, *commented(end=end), task=TASK)
-    assert found == [
+    suggestions = proposed(tmp_path, *commented(end=end), task=TASK)
+    assert suggestions == [
         {"kind": "text", "contains": "The bulb is new."},
         {"kind": "text", "contains": "Your changes have been saved in version 2"},
     ]
@@ -170,15 +170,15 @@ def test_text_that_the_task_quotes_comes_before_what_shares_a_common_word_with_i
 
 def test_weak_proposals_are_left_out_where_better_ones_are(tmp_path: Path) -> None:
     end = "".join(f'- heading "The bulb is new. {each}" [level=2]\n' for each in "abcdef")
-    found = proposed(tmp_path, *commented(end=end + '- link "Previous Ticket" [ref=e5]\n'), task=TASK)
-    assert len(found) == 4
-    assert all("The bulb is new." in check["element"] for check in found)
+    suggestions = proposed(tmp_path, *commented(end=end + '- link "Previous Ticket" [ref=e5]\n'), task=TASK)
+    assert len(suggestions) == 4
+    assert all("The bulb is new." in check["element"] for check in suggestions)
 
 
 def test_the_default_of_an_untouched_field_is_weaker_than_what_the_task_names(tmp_path: Path) -> None:
     end = '- paragraph: The bulb is new.\n- textbox "Items per page": "100"\n- textbox "Reply"\n'
-    found = proposed(tmp_path, *commented(end=end), task=TASK)
-    assert [check.get("contains") or check["element"] for check in found] == [
+    suggestions = proposed(tmp_path, *commented(end=end), task=TASK)
+    assert [check.get("contains") or check["element"] for check in suggestions] == [
         "The bulb is new.",
         'textbox "Items per page": 100',
     ]
@@ -186,30 +186,30 @@ def test_the_default_of_an_untouched_field_is_weaker_than_what_the_task_names(tm
 
 def test_a_request_keeps_the_fields_that_the_task_names_and_says_what_else_was_sent(tmp_path: Path) -> None:
     post = "comment=The+bulb+is+new.&submit=Save&version=1&scroll_bar_pos=0"
-    sent = RecordedRequest(path="/ticket/2", post=post, mime_type="application/x-www-form-urlencoded", status=303)
-    found = suggest(recorded_attempt(tmp_path, [], commented(sent, end=""), task=TASK))
-    assert found.checks[0].check["post_data"] == {"comment": "The bulb is new.", "submit": "Save"}
-    assert "not compared: version=1, scroll_bar_pos=0" in found.checks[0].why
+    request = RecordedRequest(path="/ticket/2", post=post, mime_type="application/x-www-form-urlencoded", status=303)
+    suggestions = suggest(recorded_attempt(tmp_path, [], commented(request, end=""), task=TASK))
+    assert suggestions.checks[0].check["post_data"] == {"comment": "The bulb is new.", "submit": "Save"}
+    assert "not compared: version=1, scroll_bar_pos=0" in suggestions.checks[0].why
 
 
 def test_a_field_that_an_earlier_request_of_the_attempt_sent_with_another_value_is_kept(tmp_path: Path) -> None:
     first, last = (RecordedRequest(path="/cart", post=f'{{"pieces": {n}, "shop": "s"}}') for n in (1, 2))
     end = {"comment": "The bulb is new."}
     last = RecordedRequest(path="/cart", post='{"pieces": 2, "shop": "s", "comment": "The bulb is new."}')
-    (found, *_) = proposed(tmp_path, *commented(first, last, end=""), task=TASK)
-    assert found["post_data"] == {"pieces": 2, **end}
+    (suggestions, *_) = proposed(tmp_path, *commented(first, last, end=""), task=TASK)
+    assert suggestions["post_data"] == {"pieces": 2, **end}
 
 
 def test_an_address_keeps_the_parameters_that_the_task_names(tmp_path: Path) -> None:
     path = "/query?component=quay&group=priority&order=priority&col=id&col=summary"
     steps = [RecordedStep(), RecordedStep(path=path)]
-    found = suggest(recorded_attempt(tmp_path, [], steps, task="List the component 'quay', grouped by priority."))
-    assert found.checks[0].check == {
+    suggestions = suggest(recorded_attempt(tmp_path, [], steps, task="List the component 'quay', grouped by priority."))
+    assert suggestions.checks[0].check == {
         "kind": "page",
         "url": "/query?component=quay&group=priority",
         "extra_query": True,
     }
-    assert "not compared: order=priority, col=id, col=summary" in found.checks[0].why
+    assert "not compared: order=priority, col=id, col=summary" in suggestions.checks[0].why
 
 
 def test_a_parameter_that_changed_on_the_way_is_kept(tmp_path: Path) -> None:
@@ -220,10 +220,12 @@ def test_a_parameter_that_changed_on_the_way_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_number_that_the_attempt_made_is_replaced_by_a_pattern(tmp_path: Path) -> None:
-    sent = RecordedRequest(path="/newticket", post='{"comment": "The bulb is new."}', status=303)
+    request = RecordedRequest(path="/newticket", post='{"comment": "The bulb is new."}', status=303)
     end = '- heading "#9 The bulb is new." [level=1]\n- heading "The bulb is new. by ada, 0 seconds ago" [level=2]\n'
-    found = suggest(recorded_attempt(tmp_path, [], commented(sent, end=end, path="/ticket/9#comment"), task=TASK))
-    pages = [each for each in found.checks if each.check["kind"] in ("page", "element")]
+    suggestions = suggest(
+        recorded_attempt(tmp_path, [], commented(request, end=end, path="/ticket/9#comment"), task=TASK)
+    )
+    pages = [each for each in suggestions.checks if each.check["kind"] in ("page", "element")]
     assert [each.check.get("url") or each.check["element"] for each in pages] == [
         "/ticket/*",
         r"heading /^#\d+ The bulb is new\.$/",
@@ -233,8 +235,8 @@ def test_a_number_that_the_attempt_made_is_replaced_by_a_pattern(tmp_path: Path)
 
 
 def test_a_number_in_an_address_that_a_page_linked_to_is_not_replaced(tmp_path: Path) -> None:
-    sent = RecordedRequest(path="/ticket/2", post='{"comment": "The bulb is new."}')
-    steps = commented(sent, end="", path="/ticket/7")
+    request = RecordedRequest(path="/ticket/2", post='{"comment": "The bulb is new."}')
+    steps = commented(request, end="", path="/ticket/7")
     linked = FORM + '- link "Seven" [ref=e5]:\n  - /url: /ticket/7\n'
     steps[0] = RecordedStep(snapshot=linked, line=TYPED)
     assert {"kind": "page", "url": "/ticket/7"} in proposed(tmp_path, *steps, task=TASK)
@@ -244,8 +246,8 @@ def test_a_number_in_an_address_that_a_page_linked_to_is_not_replaced(tmp_path: 
 def test_an_answer_that_the_task_does_not_ask_for_is_a_comment(
     tmp_path: Path, task: str, answer: str, is_optional: bool
 ) -> None:
-    (found,) = suggest(recorded_attempt(tmp_path, [], [RecordedStep()], answer, task=task)).checks
-    assert found.is_optional is is_optional
+    (suggestions,) = suggest(recorded_attempt(tmp_path, [], [RecordedStep()], answer, task=task)).checks
+    assert suggestions.is_optional is is_optional
 
 
 def test_an_answer_that_only_says_that_the_work_is_done_is_not_proposed(tmp_path: Path) -> None:
@@ -254,15 +256,15 @@ def test_an_answer_that_only_says_that_the_work_is_done_is_not_proposed(tmp_path
 
 def test_against_a_wrong_attempt_only_what_it_fails_is_proposed(tmp_path: Path) -> None:
     def attempt(name: str, place: str, answer: str) -> Any:
-        sent = RecordedRequest(path="/save", post=f'{{"comment": "The bulb is new.", "place": "{place}"}}')
+        request = RecordedRequest(path="/save", post=f'{{"comment": "The bulb is new.", "place": "{place}"}}')
         end = f'- paragraph: The bulb is new.\n- heading "At the {place}" [level=2]\n'
-        return recorded_attempt(tmp_path / name, [], commented(sent, end=end), answer, task=f"{TASK} Who did it?")
+        return recorded_attempt(tmp_path / name, [], commented(request, end=end), answer, task=f"{TASK} Who did it?")
 
     right, wrong = attempt("right", "quay", "Ada"), attempt("wrong", "pier", "Ada")
     assert {"kind": "text", "contains": "The bulb is new."} in [each.check for each in suggest(right).checks]
-    found = suggest(right, against=wrong)
-    kept = [each for each in found.checks if not each.is_optional]
-    assert [each.check for each in kept] == [
+    suggestions = suggest(right, against=wrong)
+    remaining = [each for each in suggestions.checks if not each.is_optional]
+    assert [each.check for each in remaining] == [
         {
             "kind": "request",
             "method": "POST",
@@ -272,29 +274,41 @@ def test_against_a_wrong_attempt_only_what_it_fails_is_proposed(tmp_path: Path) 
         },
         {"kind": "element", "element": 'heading "At the quay"'},
     ]
-    assert 'place is "pier"' in kept[0].in_wrong
-    assert found.held_in_wrong > 0
-    assert "the wrong attempt fails it: found post_data place" in suggestions_toml(found)
+    assert 'place is "pier"' in remaining[0].in_wrong
+    assert suggestions.held_in_wrong > 0
+    assert "the wrong attempt fails it: found post_data place" in suggestions_toml(suggestions)
 
 
 def test_every_proposal_passes_on_the_attempt_and_fails_at_its_start(tmp_path: Path) -> None:
-    sent = RecordedRequest(path="/order", post='{"qty": 2}')
-    seen = [
-        RecordedStep(snapshot=START, line="<Buy button> -> CLICK", requests=(sent,)),
+    request = RecordedRequest(path="/order", post='{"qty": 2}')
+    steps = [
+        RecordedStep(snapshot=START, line="<Buy button> -> CLICK", requests=(request,)),
         RecordedStep(snapshot=END, path="/done"),
     ]
-    trajectory = recorded_attempt(tmp_path / "a", [], seen, "2 red lamps")
-    found = suggest(trajectory)
+    trajectory = recorded_attempt(tmp_path / "a", [], steps, "2 red lamps")
+    suggestions = suggest(trajectory)
     checks = Task.model_validate(
-        {"task_id": "t", "website": "http://shop.test/", "task": "x", "checks": [each.check for each in found.checks]}
+        {
+            "task_id": "t",
+            "website": "http://shop.test/",
+            "task": "x",
+            "checks": [each.check for each in suggestions.checks],
+        }
     )
     (tmp_path / "b").mkdir()
     start = at_start(trajectory, tmp_path / "b")
     for one, passes in ((trajectory, True), (start, False)):
         task = trajectory.task.model_copy(update={"checks": checks.checks})
         results = evaluate(one.as_task(task))
-        assert [bool(each.passed) for each in results] == [passes] * len(found.checks)
-    assert {each.check["kind"] for each in found.checks} == {"page", "element", "text", "request", "answer", "action"}
+        assert [bool(each.passed) for each in results] == [passes] * len(suggestions.checks)
+    assert {each.check["kind"] for each in suggestions.checks} == {
+        "page",
+        "element",
+        "text",
+        "request",
+        "answer",
+        "action",
+    }
 
 
 def test_an_attempt_without_steps_is_refused(tmp_path: Path) -> None:
@@ -306,8 +320,8 @@ def test_an_attempt_without_steps_is_refused(tmp_path: Path) -> None:
 @given(name=st.text(st.characters(codec="utf-8"), min_size=1, max_size=40))
 def test_the_toml_gives_back_every_text(name: str) -> None:
     check = {"kind": "element", "element": f'button "{name}"', "not": True}
-    found = Suggestions(checks=(Suggestion(check=check, why=name, at_start=name),), held_at_start=1)
-    assert tomllib.loads(suggestions_toml(found))["checks"] == [check]
+    result = Suggestions(checks=(Suggestion(check=check, why=name, at_start=name),), held_at_start=1)
+    assert tomllib.loads(suggestions_toml(result))["checks"] == [check]
 
 
 DATED = "Move the visit to 24 December 2026 and name the first device kitchen."
@@ -335,8 +349,8 @@ def moved(*lines: str, post: str) -> list[RecordedStep]:
 def test_fields_inside_others_and_chosen_dates_are_proposed_and_what_versions_the_server_is_not(
     tmp_path: Path, post: str, expected: dict[str, Any]
 ) -> None:
-    (found, *_) = proposed(tmp_path, *moved(post=post), task=DATED)
-    assert found["post_data"] == expected
+    (suggestions, *_) = proposed(tmp_path, *moved(post=post), task=DATED)
+    assert suggestions["post_data"] == expected
 
 
 @pytest.mark.parametrize(
@@ -349,22 +363,22 @@ def test_fields_inside_others_and_chosen_dates_are_proposed_and_what_versions_th
 )
 def test_a_date_that_was_typed_or_clicked_is_proposed(tmp_path: Path, line: str) -> None:
     post = '{"date": "2026-12-03", "sent": "2026-11-27"}'
-    (found, *_) = proposed(tmp_path, *moved(line, post=post), task="Choose any day.")
-    assert found["post_data"] == {"date": "2026-12-03"}
+    (suggestions, *_) = proposed(tmp_path, *moved(line, post=post), task="Choose any day.")
+    assert suggestions["post_data"] == {"date": "2026-12-03"}
 
 
 def test_a_version_that_was_typed_is_proposed(tmp_path: Path) -> None:
     lines = ("<Version textbox> -> TYPE: 2.1",)
-    (found, *_) = proposed(tmp_path, *moved(*lines, post='{"version": "2.1", "revision": 8}'), task="Release it.")
-    assert found["post_data"] == {"version": "2.1"}
+    (suggestions, *_) = proposed(tmp_path, *moved(*lines, post='{"version": "2.1", "revision": 8}'), task="Release it.")
+    assert suggestions["post_data"] == {"version": "2.1"}
 
 
 def test_what_a_wrong_attempt_did_otherwise_comes_first(tmp_path: Path) -> None:
     def attempt(name: str, place: str, count: int, *, is_listed: bool) -> Any:
         fields = ", ".join(f'"f{n}": "kitchen"' for n in range(9))
-        sent = RecordedRequest(path="/z", post=f'{{{fields}, "place": "{place}", "n": {count}}}')
+        request = RecordedRequest(path="/z", post=f'{{{fields}, "place": "{place}", "n": {count}}}')
         listed = RecordedRequest(path="/a", post='{"name": "kitchen"}')
-        first = RecordedStep(requests=(listed, sent) if is_listed else (sent,))
+        first = RecordedStep(requests=(listed, request) if is_listed else (request,))
         return recorded_attempt(tmp_path / name, [], [first, RecordedStep()], task=DATED)
 
     right, wrong = attempt("right", "quay", 2, is_listed=True), attempt("wrong", "pier", 3, is_listed=False)

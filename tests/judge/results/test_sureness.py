@@ -50,8 +50,8 @@ def test_the_detectable_effect_is_that_of_nists_handbook() -> None:
 
 def test_the_questions_that_three_points_need_are_those_of_adding_error_bars_to_evals() -> None:
     # Miller 2024: with a variance of 1/9 between questions, 80 % power and 3 points need about 1,000 questions.
-    found = detectable(1 / 9, 969)
-    assert found == pytest.approx(0.03, abs=1e-5)
+    result = detectable(1 / 9, 969)
+    assert result == pytest.approx(0.03, abs=1e-5)
 
 
 def test_equal_differences_say_nothing_about_what_can_be_detected() -> None:

@@ -31,9 +31,9 @@ def assertion(description: str, passed: bool | None) -> dict[str, Any]:
 
 
 def one(store: RunStore) -> TableAttempt:
-    (found,) = table_of(store)
-    assert isinstance(found, TableAttempt)
-    return found
+    (row,) = table_of(store)
+    assert isinstance(row, TableAttempt)
+    return row
 
 
 def test_a_row_has_the_reason_code_of_a_verdict_that_has_one(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_the_checks_that_failed_are_named(tmp_path: Path) -> None:
     write_attempt(store.task("t1"), a_result("t1", verdict=verdict))
     store.write_run({"judge_id": "webjudge-1", "judge_ids": {"t1": "checks-1"}})
     write_verdict_on(store.task("t1"), "checks-1", verdict)
-    found = one(store)
-    assert found.row.failed_check == "the cart; the sum"
-    assert [(each.number, each.description, each.passed) for each in found.checks] == [
+    result = one(store)
+    assert result.row.failed_check == "the cart; the sum"
+    assert [(each.number, each.description, each.passed) for each in result.checks] == [
         (1, "the cart", False),
         (2, "the page", True),
         (3, "the sum", False),
@@ -169,7 +169,7 @@ def test_parquet_has_the_same_columns_with_their_types_and_the_exact_text(tmp_pa
     path.write_bytes(parquet_of(a_row(answer=text, success=None) for text in texts))
     with duckdb.connect() as connection:
         described = connection.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()
-        found = connection.execute(f"SELECT answer, success FROM '{path}'").fetchall()
+        table_rows = connection.execute(f"SELECT answer, success FROM '{path}'").fetchall()
     types = {name: kind for name, kind, *_ in described}
     assert list(types) == NAMES
     assert [types[name] for name in ("run_id", "epoch", "cost_usd", "success")] == [
@@ -178,7 +178,7 @@ def test_parquet_has_the_same_columns_with_their_types_and_the_exact_text(tmp_pa
         "DOUBLE",
         "BOOLEAN",
     ]
-    assert found == [(text, None) for text in ["=1+1", "\ufffd", "nul \0", "two\nlines 😀", None]]
+    assert table_rows == [(text, None) for text in ["=1+1", "\ufffd", "nul \0", "two\nlines 😀", None]]
 
 
 def test_an_empty_run_is_an_empty_parquet_file(tmp_path: Path) -> None:

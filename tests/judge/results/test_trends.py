@@ -17,8 +17,8 @@ def test_versions_are_in_the_order_of_their_first_runs_and_each_has_its_interval
     one, other = {"a": (1, 1, 1), "b": (0, 1, 1)}, {"a": (1, 1, 1), "b": (1, 1, 1)}
     # The second version is played again after the third one.
     runs = [a_run("9", 1, one), a_run("10", 2, one), a_run("dev", 3, other), a_run("10", 4, other)]
-    (found,) = versions_of(runs)
-    trend = found.trend(10)
+    (result,) = versions_of(runs)
+    trend = result.trend(10)
     assert (trend.agent, trend.scenario, trend.judge) == ("mine", "demo", "checks")
     assert [(each.version, each.rate, each.runs) for each in trend.versions] == [
         ("9", 50.0, 1),
@@ -33,9 +33,9 @@ def test_versions_are_in_the_order_of_their_first_runs_and_each_has_its_interval
 
 
 def test_only_the_newest_versions_are_computed() -> None:
-    (found,) = versions_of(a_run(str(day), day, {"a": (1, 1, 1)}) for day in range(1, 6))
-    assert len(found) == 5
-    assert [each.version for each in found.trend(2).versions] == ["4", "5"]
+    (result,) = versions_of(a_run(str(day), day, {"a": (1, 1, 1)}) for day in range(1, 6))
+    assert len(result) == 5
+    assert [each.version for each in result.trend(2).versions] == ["4", "5"]
 
 
 def test_other_agents_scenarios_and_judges_are_trends_of_their_own() -> None:
@@ -55,7 +55,7 @@ def test_other_agents_scenarios_and_judges_are_trends_of_their_own() -> None:
     assert versions_of(runs)[-1].names == ("mine", "demo", "checks")
 
 
-def test_a_single_version_and_runs_without_a_scored_task_are_no_trend() -> None:
+def test_a_single_version_and_runs_without_a_scored_task_do_not_make_a_trend() -> None:
     assert versions_of([a_run("1", 1, {"a": (1, 1, 1)}), a_run("1", 2, {"a": (1, 1, 1)})]) == []
     assert versions_of([a_run("1", 1, {"a": (1, 1, 1)}), a_run("2", 2, {"a": (0, 0, 1)}), a_run("3", 3, {})]) == []
     assert versions_of([a_run("1", 1, {"a": (1, 1, 1)}, judge=None), a_run("2", 2, {"a": (1, 1, 1)}, judge=None)]) == []
@@ -63,6 +63,6 @@ def test_a_single_version_and_runs_without_a_scored_task_are_no_trend() -> None:
 
 def test_versions_that_played_other_tasks_are_known() -> None:
     runs = [a_run("1", 1, {"a": (1, 1, 1)}), a_run(None, 2, {"b": (1, 1, 1)}, task_set="two")]
-    (found,) = versions_of(runs)
-    assert not found.trend(10).is_same_tasks
-    assert found.trend(10).versions[1].version == UNNAMED
+    (result,) = versions_of(runs)
+    assert not result.trend(10).is_same_tasks
+    assert result.trend(10).versions[1].version == UNNAMED

@@ -15,14 +15,16 @@ def a_run(folder: Path) -> RunStore:
     for player, outcome in (("random", "success"), ("idle", "failure")):
         home = run.folder / "baselines" / "runs" / player
         home.mkdir(parents=True)
-        played = a_submission(a_result("a", verdict=a_verdict(outcome)), a_result("b", verdict=a_verdict("failure")))
-        (home / "results.json").write_text(json.dumps(played))
+        submission = a_submission(
+            a_result("a", verdict=a_verdict(outcome)), a_result("b", verdict=a_verdict("failure"))
+        )
+        (home / "results.json").write_text(json.dumps(submission))
     return run
 
 
 def test_each_has_its_rate(tmp_path: Path) -> None:
-    found = trivial_rates_of(a_run(tmp_path))
-    assert {name: (rate.successes, rate.scored) for name, rate in found.items()} == {"random": (1, 2), "idle": (0, 2)}
+    result = trivial_rates_of(a_run(tmp_path))
+    assert {name: (rate.successes, rate.scored) for name, rate in result.items()} == {"random": (1, 2), "idle": (0, 2)}
 
 
 def test_one_whose_results_cannot_be_read_is_left_out(tmp_path: Path) -> None:

@@ -97,9 +97,9 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
-    path, edit, said = CHANGES[name]
+    path, edit, text = CHANGES[name]
     change(store.folder / path, edit)
-    assert any(said in mismatch for mismatch in mismatches(store)), mismatches(store)
+    assert any(text in mismatch for mismatch in mismatches(store)), mismatches(store)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, 
 def test_what_decided_a_task_is_checked(store: RunStore) -> None:
     change(store.folder / "results.json", lambda value: detail(value)["tasks"][0].update(decided_by="checks"))
     change(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
-    assert any("decided_by" in found for found in mismatches(store) if found.startswith("results.json"))
-    assert any("decided_by" in found for found in mismatches(store) if found.startswith("run.json"))
+    assert any("decided_by" in each for each in mismatches(store) if each.startswith("results.json"))
+    assert any("decided_by" in each for each in mismatches(store) if each.startswith("run.json"))
 
 
 def a_run_of_two_epochs(folder: Path) -> RunStore:
@@ -242,7 +242,7 @@ def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str)
     store = a_run_of_two_epochs(tmp_path)
     path, edit, expected = EPOCH_CHANGES[name]
     change(store.folder / path, edit)
-    assert any(expected in found for found in mismatches(store)), mismatches(store)
+    assert any(expected in each for each in mismatches(store)), mismatches(store)
 
 
 @pytest.mark.slow

@@ -38,10 +38,12 @@ def did(tool: str, *refs: str, **params: Any) -> RecordedStep:
     return RecordedStep(snapshot=PAGE, tool=tool, params=params, line="<it> -> DONE", refs=refs)
 
 
-def attempt(folder: Path, *seen: RecordedStep, stop_reason: StopReason = "finished", **by_step: Any) -> Trajectory:
+def attempt(
+    folder: Path, *recorded_steps: RecordedStep, stop_reason: StopReason = "finished", **by_step: Any
+) -> Trajectory:
     """A recording with digests. Pages of the same snapshot look the same, but for what `by_step` says."""
-    recorded = recorded_attempt(folder, [], [*seen])
-    digests = [hashlib.sha256(each.snapshot.encode()).hexdigest() for each in seen]
+    recorded = recorded_attempt(folder, [], [*recorded_steps])
+    digests = [hashlib.sha256(each.snapshot.encode()).hexdigest() for each in recorded_steps]
     steps = [
         step.model_copy(
             update={"snapshot_sha256": digest, "screenshot_sha256": digest, **by_step.get(f"s{number}", {})}
@@ -57,7 +59,7 @@ def steps_of(trajectory: Trajectory, **options: Any) -> Sequence[Mapping[str, An
 
 
 @pytest.mark.parametrize(
-    ("step", "written"),
+    ("step", "expected"),
     [
         (
             did("browser_type", "e2", ref="e2", text="lamp"),
@@ -72,7 +74,7 @@ def steps_of(trajectory: Trajectory, **options: Any) -> Sequence[Mapping[str, An
                 "params": {"doubleClick": True},
             },
         ),
-        # What a field holds is no name: the last one has its number.
+        # The value of a field is not its name: the last one has its number.
         (did("browser_type", "e11", target="e11", text="a"), {"role": "textbox", "nth": 2, "params": {"text": "a"}}),
         (
             did("browser_drag", "e5", "e8", startTarget="e5", endTarget="e8", startElement="x", endElement="y"),
@@ -91,15 +93,15 @@ def steps_of(trajectory: Trajectory, **options: Any) -> Sequence[Mapping[str, An
     ],
 )
 def test_an_action_is_written_with_elements_by_role_and_name(
-    tmp_path: Path, step: RecordedStep, written: Mapping[str, Any]
+    tmp_path: Path, step: RecordedStep, expected: Mapping[str, Any]
 ) -> None:
     first, last = steps_of(attempt(tmp_path, step, FINISH))
-    assert first == {"tool": step.tool, **written}
+    assert first == {"tool": step.tool, **expected}
     assert last == {"tool": "finish", "params": {"answer": "Bought."}}
 
 
 @pytest.mark.parametrize(
-    ("step", "written", "needs_points"),
+    ("step", "expected", "needs_points"),
     [
         (
             did("browser_mouse_click_xy", "e6", x=1, y=2, clickCount=2),
@@ -128,10 +130,10 @@ def test_an_action_is_written_with_elements_by_role_and_name(
     ],
 )
 def test_a_point_becomes_an_element_where_both_mean_the_same(
-    tmp_path: Path, step: RecordedStep, written: Mapping[str, Any], needs_points: bool
+    tmp_path: Path, step: RecordedStep, expected: Mapping[str, Any], needs_points: bool
 ) -> None:
     script = write_script(attempt(tmp_path, step, FINISH), "Buy a lamp.")
-    assert (script.steps[0], script.needs_points) == (written, needs_points)
+    assert (script.steps[0], script.needs_points) == (expected, needs_points)
 
 
 def test_what_had_no_effect_is_left_out(tmp_path: Path) -> None:
@@ -184,10 +186,10 @@ def test_dates_are_written_as_the_task_has_them(tmp_path: Path) -> None:
 def test_a_written_script_is_one_that_the_replay_participant_reads(tmp_path: Path) -> None:
     trajectory = attempt(tmp_path, did("browser_click", "e9", target="e9"), did("browser_press_key", key='"\\'), FINISH)
     script = write_script(trajectory, 'Buy "it"\\.', everything=True)
-    (read,) = parse_scripts(script.toml("http://shop.test/"), "a script")
-    assert (read.task, read.website, len(read.steps)) == ('Buy "it"\\.', "http://shop.test/", 3)
-    assert read.steps[0].element == query_for(parse_snapshot(PAGE), parse_snapshot(PAGE).nodes[8])
-    assert read.steps[1].params == {"key": '"\\'}
+    (parsed,) = parse_scripts(script.toml("http://shop.test/"), "a script")
+    assert (parsed.task, parsed.website, len(parsed.steps)) == ('Buy "it"\\.', "http://shop.test/", 3)
+    assert parsed.steps[0].element == query_for(parse_snapshot(PAGE), parse_snapshot(PAGE).nodes[8])
+    assert parsed.steps[1].params == {"key": '"\\'}
 
 
 NAMES = st.sampled_from(["", "Buy", "buy", "Buy now", "Desk", "Ünï ✓", "a" * 200, "long " * 40, 'say "it"'])
@@ -199,8 +201,8 @@ NODES = st.lists(st.tuples(st.integers(0, 4), ROLES, NAMES, st.sampled_from(["",
 def test_the_replay_participant_finds_every_element_that_a_script_names(nodes: list[tuple[int, str, str, str]]) -> None:
     lines: list[str] = []
     depth = 0
-    for number, (wanted, role, name, text) in enumerate(nodes, 1):
-        depth = min(wanted, depth + 1) if lines else 0
+    for number, (reference, role, name, text) in enumerate(nodes, 1):
+        depth = min(reference, depth + 1) if lines else 0
         quoted = f' "{name}"'.replace('"it"', '\\"it\\"') if name else ""
         lines += [f"{'  ' * depth}- {role}{quoted} [ref=e{number}]:", f"{'  ' * (depth + 1)}- text: {text}"][
             : 2 if text else 1

@@ -49,7 +49,7 @@ async def test_a_wrong_token_is_found_before_any_agent_is_started(
     assert not (tmp_path / "started").exists()
 
 
-async def test_the_right_token_and_a_judge_that_does_not_answer_are_no_error_yet() -> None:
+async def test_the_right_token_and_a_judge_that_does_not_answer_are_not_an_error_yet() -> None:
     async with served(our_agent(_unasked, auth_token=TOKEN)) as judge:
         await require_admission(judge, TOKEN)
     await require_admission(judge, None)

@@ -96,7 +96,7 @@ def test_each_form_is_read(text: str, agent: Agent, label: str) -> None:
     [
         ("", SIX_FORMS),
         ("replai", "did you mean 'replay'?"),
-        ("./gone", "is no folder and no file, and a command needs {port}"),
+        ("./gone", "is neither a folder nor a file, and a command needs {port}"),
         ("gone.toml", "'gone.toml' does not exist"),
         ("python agent.py --port 9019", "a command needs {port}"),
         ("{port} x", "a command needs {port}"),
@@ -211,20 +211,20 @@ def test_an_image_gets_the_variables_that_it_names_and_none_of_their_values_on_t
     assert next(each.env for each in members if each.name == "white_agent") == {"OPENAI_API_KEY": "k-1"}
 
 
-def test_a_person_gets_points_boxes_and_time_and_is_told_where_to_play() -> None:
+def test_a_person_gets_points_boxes_and_time_and_the_address_of_the_page() -> None:
     scenario = ROOT / "scenarios" / "demo" / "scenario.toml"
     plan = make_plan(RunOptions(scenario=scenario, agent=("human",)), Settings.from_environ(ENVIRON))
     assert plan.config is not None
     # As recorded with the run, and sent to the judge, which accepts at most a day.
-    sent = parse_request(plan.request, lambda _: ()).config
+    config = parse_request(plan.request, lambda _: ()).config
     assert plan.config.recorded().items() >= {"actions": "both", "snapshot_boxes": True, "max_parallel": 1}.items()
-    limits = [sent.reply_timeout_s, sent.step_timeout_s, sent.task_timeout_s, sent.attempt_limit_s]
+    limits = [config.reply_timeout_s, config.step_timeout_s, config.task_timeout_s, config.attempt_limit_s]
     assert limits == [86220, 86280, 86340, 86400]
     (agent,) = plan.scenario.participants
     words = shlex.split(str(agent.cmd))
     assert words[:3] == ["wabe", "participant", "human"]
-    said = "At most 12 replies, and 23.9 hours: the judge's longest time limits."
-    assert ("--note", said) in pairwise(words)
+    text = "At most 12 replies, and 23.9 hours: the judge's longest time limits."
+    assert ("--note", text) in pairwise(words)
     assert f"A person plays as white_agent: open {agent.endpoint}/play" in plan.notes
 
 
@@ -255,7 +255,7 @@ def test_the_request_names_addresses_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "roles", "found"),
+    ("texts", "roles", "expected"),
     [
         ([], ["a"], [()]),
         (["replay", "idle", "replay"], ["a"], [("replay",), ("idle",)]),
@@ -270,9 +270,9 @@ def test_the_request_names_addresses_only() -> None:
     ],
 )
 def test_each_agent_plays_and_each_for_its_role(
-    texts: list[str], roles: list[str], found: list[tuple[str, ...]]
+    texts: list[str], roles: list[str], expected: list[tuple[str, ...]]
 ) -> None:
-    assert line_ups(texts, roles) == found
+    assert line_ups(texts, roles) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,29 +28,29 @@ def against(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Baseli
 
 
 def test_tasks_that_only_the_baseline_solved_are_lost() -> None:
-    found = against(
+    comparison = against(
         entries(a="success", b="success", c="failure", d="failure"),
         entries(a="failure", b="success", c="success", d="failure"),
     )
-    assert (found.paired, found.lost, found.gained, found.undecided) == (4, ("a",), ("c",), ())
-    assert found.p == 1
-    assert found.is_worse(None)
+    assert (comparison.paired, comparison.lost, comparison.gained, comparison.undecided) == (4, ("a",), ("c",), ())
+    assert comparison.p == 1
+    assert comparison.is_worse(None)
 
 
 @pytest.mark.parametrize("outcome", ["aborted", "unscored"])
 def test_a_solved_task_without_a_verdict_now_is_not_passed_over(outcome: str) -> None:
-    found = against(entries(a="success", b="failure", c="success"), entries(a=outcome, b=outcome, c="success"))
-    assert (found.lost, found.undecided) == ((), ("a",))
-    assert found.is_worse(None)
-    assert not found.is_worse(0.05)
+    comparison = against(entries(a="success", b="failure", c="success"), entries(a=outcome, b=outcome, c="success"))
+    assert (comparison.lost, comparison.undecided) == ((), ("a",))
+    assert comparison.is_worse(None)
+    assert not comparison.is_worse(0.05)
 
 
 def test_a_task_that_was_excluded_on_purpose_is_named_and_not_lost() -> None:
     left_out = {**entries(a="aborted")[0], "excluded": "sold out"}
-    found = against(entries(a="success", b="success"), [left_out, *entries(b="success")])
-    assert (found.undecided, found.excluded) == ((), ("a",))
-    assert "  excluded here, so not compared: a" in found.lines()
-    assert not found.is_worse(None)
+    comparison = against(entries(a="success", b="success"), [left_out, *entries(b="success")])
+    assert (comparison.undecided, comparison.excluded) == ((), ("a",))
+    assert "  excluded here, so not compared: a" in comparison.lines()
+    assert not comparison.is_worse(None)
 
 
 def test_a_run_that_lost_nothing_passes_though_other_tasks_fail() -> None:
@@ -58,17 +58,17 @@ def test_a_run_that_lost_nothing_passes_though_other_tasks_fail() -> None:
 
 
 def test_a_task_is_lost_if_it_is_solved_less_often() -> None:
-    found = against(entries(a="success success", b="success failure"), entries(a="success failure", b="success"))
-    assert (found.lost, found.gained) == (("a",), ("b",))
+    comparison = against(entries(a="success success", b="success failure"), entries(a="success failure", b="success"))
+    assert (comparison.lost, comparison.gained) == (("a",), ("b",))
 
 
 @pytest.mark.parametrize(("count", "is_worse"), [(4, False), (5, False), (6, True)])
 def test_with_a_threshold_the_paired_test_decides(count: int, is_worse: bool) -> None:
     tasks = [f"t{number}" for number in range(count)]
-    found = against(entries(**dict.fromkeys(tasks, "success")), entries(**dict.fromkeys(tasks, "failure")))
+    comparison = against(entries(**dict.fromkeys(tasks, "success")), entries(**dict.fromkeys(tasks, "failure")))
     # Six tosses that all fall on one side have a two-sided probability of 2/64.
-    assert found.p == 2 / 2**count
-    assert found.is_worse(0.05) is is_worse
+    assert comparison.p == 2 / 2**count
+    assert comparison.is_worse(0.05) is is_worse
 
 
 def test_more_gains_than_losses_are_never_worse_with_a_threshold() -> None:
@@ -81,28 +81,28 @@ def test_more_gains_than_losses_are_never_worse_with_a_threshold() -> None:
 
 @pytest.mark.parametrize("max_p", [None, 0.05])
 def test_without_a_common_task_the_run_fails(max_p: float | None) -> None:
-    found = against(entries(a="success"), entries(b="success"))
-    assert (found.paired, found.missing) == (0, 1)
-    assert found.is_worse(max_p)
+    comparison = against(entries(a="success"), entries(b="success"))
+    assert (comparison.paired, comparison.missing) == (0, 1)
+    assert comparison.is_worse(max_p)
 
 
 def test_a_task_with_another_text_is_named_and_not_compared() -> None:
     changed = [entry | {"task_description": "Do something else."} for entry in entries(a="failure")]
-    found = against(entries(a="success", b="success"), [*changed, *entries(b="success")])
-    assert (found.changed, found.lost, found.undecided) == (("a",), (), ())
-    assert "  not compared, because text or website differ: a" in found.lines()
+    comparison = against(entries(a="success", b="success"), [*changed, *entries(b="success")])
+    assert (comparison.changed, comparison.lost, comparison.undecided) == (("a",), (), ())
+    assert "  not compared, because text or website differ: a" in comparison.lines()
 
 
 def test_an_older_baseline_without_texts_is_compared_by_id() -> None:
-    found = against([{"task_id": "a", "success": True}], entries(a="failure"))
-    assert found.lost == ("a",)
+    comparison = against([{"task_id": "a", "success": True}], entries(a="failure"))
+    assert comparison.lost == ("a",)
 
 
 def test_the_numbers_and_the_names_are_told() -> None:
-    found = against(
+    comparison = against(
         entries(a="success", b="success", c="success", d="success"), entries(a="failure", b="aborted", d="success")
     )
-    assert found.lines() == [
+    assert comparison.lines() == [
         "Baseline b: 2 tasks scored in both runs, 0 gained, 1 lost, p = 1 (McNemar's exact test)",
         "  lost: a",
         "  solved there, without a verdict here: b",
@@ -114,9 +114,9 @@ def test_the_numbers_and_the_names_are_told() -> None:
 def test_a_baseline_is_a_run_or_a_submission(tmp_path: Path, argument: str) -> None:
     store = a_finished_run(tmp_path, a_result("t1", verdict=a_verdict()))
     write_json(store.folder / "results.json", a_submission(a_result("t1", verdict=a_verdict())))
-    found = read_baseline(argument.format(folder=store.folder), tmp_path)
-    assert [entry.task_id for entry in found.entries] == ["t1"]
-    assert Path(found.name).name in ("run-1", "results.json")
+    result = read_baseline(argument.format(folder=store.folder), tmp_path)
+    assert [entry.task_id for entry in result.entries] == ["t1"]
+    assert Path(result.name).name in ("run-1", "results.json")
 
 
 def test_a_baseline_without_results_is_refused(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_a_file_that_is_not_a_submission_is_refused(tmp_path: Path) -> None:
         read_baseline(str(tmp_path / "x.json"), tmp_path)
 
 
-def test_an_attempt_of_ours_is_compared_with_its_own_text(tmp_path: Path) -> None:
+def test_an_own_attempt_is_compared_with_its_own_text(tmp_path: Path) -> None:
     one = a_result("t1", verdict=a_verdict())
     other = one.model_copy(update={"task": Task(task_id="t1", website=one.task.website, task="Another task.")})
     submission = a_submission(other)
-    found = compared(Baseline("b", read_entries(a_submission(one)["results"][0]["detail"]["tasks"])), submission)
-    assert found.changed == ("t1",)
+    comparison = compared(Baseline("b", read_entries(a_submission(one)["results"][0]["detail"]["tasks"])), submission)
+    assert comparison.changed == ("t1",)

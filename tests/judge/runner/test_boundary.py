@@ -44,10 +44,10 @@ def test_an_interruption_leaves_with_130(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_an_option_of_the_wrong_type_names_it_and_leaves_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    code, said = left_with(capsys, None, "--number", "many")
+    code, text = left_with(capsys, None, "--number", "many")
     assert code == 2
-    assert "--number" in said
-    assert "it --help" in said
+    assert "--number" in text
+    assert "it --help" in text
 
 
 def test_a_signal_cancels_and_lets_the_work_clean_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +76,7 @@ def test_a_group_without_a_command_answers_with_its_help_line_by_line(capsys: py
     app.command("two")(lambda: None)
     with pytest.raises(SystemExit) as left:
         run_command(app, [], name="it")
-    said = capsys.readouterr().err.splitlines()
+    output = capsys.readouterr().err.splitlines()
     assert left.value.code == 2
-    assert said[0] == "Usage: it [OPTIONS] COMMAND [ARGS]..."
-    assert [line.strip() for line in said[-2:]] == ["one", "two"]
+    assert output[0] == "Usage: it [OPTIONS] COMMAND [ARGS]..."
+    assert [line.strip() for line in output[-2:]] == ["one", "two"]

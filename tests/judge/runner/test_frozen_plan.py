@@ -60,20 +60,20 @@ def plan(tmp_path: Path, declared: str = 'archive = "shop.pages"', **options: ob
 def test_only_live_sites_are_started_and_the_judge_gets_the_archive_with_its_digest(
     tmp_path: Path, archive: Path
 ) -> None:
-    found = plan(tmp_path)
-    assert [member.name for member in found.members if not member.is_agent] == ["bank"]
-    config = json.loads(found.request)["config"]
+    run_plan = plan(tmp_path)
+    assert [member.name for member in run_plan.members if not member.is_agent] == ["bank"]
+    config = json.loads(run_plan.request)["config"]
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     assert config["archives"] == {SHOP: {"path": str(archive), "sha256": digest}}
     assert config["exclude"] == {"b": "shop.pages: its walk has a decisive miss"}
 
 
 def test_with_an_archive_for_every_site_none_is_started(tmp_path: Path, archive: Path) -> None:
-    found = plan(tmp_path, "", archive=archive)
-    assert [member.name for member in found.members if not member.is_agent] == []
-    assert list(json.loads(found.request)["config"]["archives"]) == ["*"]
-    assert found.store is not None
-    assert f"--archive {archive}" in resume_command(found.options, found.store)
+    run_plan = plan(tmp_path, "", archive=archive)
+    assert [member.name for member in run_plan.members if not member.is_agent] == []
+    assert list(json.loads(run_plan.request)["config"]["archives"]) == ["*"]
+    assert run_plan.store is not None
+    assert f"--archive {archive}" in resume_command(run_plan.options, run_plan.store)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,21 @@ def test_dates_are_relative_to_the_day_of_the_recording_as_the_clock_of_pages_is
     text = SCENARIO.replace("ARCHIVE", 'archive = "shop.pages"').replace("[config]", f"[config]\n{settings}")
     text = text.replace('"Buy."', '"Buy {today}."').replace('"/*"', '"/?from={today-7d}"')
     (tmp_path / "s.toml").write_text(text.replace(f'"b"\nwebsite = "{SHOP}"', f'"b"\nwebsite = "{second}"'))
-    found = make_plan(RunOptions(scenario=tmp_path / "s.toml", output_dir=tmp_path / "out"), Settings(path="/usr/bin"))
+    run_plan = make_plan(
+        RunOptions(scenario=tmp_path / "s.toml", output_dir=tmp_path / "out"), Settings(path="/usr/bin")
+    )
     today = date.fromisoformat(day) if day else datetime.now(UTC).date()
-    assert found.tasks[0].task == f"Buy {today}."
-    assert {str(task.checks[0].url) for task in found.tasks} == {f"/?from={today - timedelta(days=7)}"}  # type: ignore[union-attr]
-    assert json.loads(found.request)["config"]["today"] == str(today)
-    is_named = any("not all sites of tasks with dates were recorded on one day" in note for note in found.notes)
+    assert run_plan.tasks[0].task == f"Buy {today}."
+    assert {str(task.checks[0].url) for task in run_plan.tasks} == {f"/?from={today - timedelta(days=7)}"}  # type: ignore[union-attr]
+    assert json.loads(run_plan.request)["config"]["today"] == str(today)
+    is_named = any("not all sites of tasks with dates were recorded on one day" in note for note in run_plan.notes)
     assert is_named == (second != SHOP)
 
 
 def test_without_archives_the_request_is_as_before(tmp_path: Path) -> None:
-    found = plan(tmp_path, "")
-    assert "archives" not in json.loads(found.request)["config"]
-    assert found.archives is None
+    run_plan = plan(tmp_path, "")
+    assert "archives" not in json.loads(run_plan.request)["config"]
+    assert run_plan.archives is None
 
 
 @pytest.mark.parametrize(

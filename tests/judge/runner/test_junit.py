@@ -16,21 +16,21 @@ def a_task(task_id: str, verdict: str, reason: str = "because") -> dict[str, Any
     return {"task_id": task_id, "level": "easy", "verdict": verdict, "reason": reason}
 
 
-def written(path: Path, *tasks: dict[str, Any]) -> ElementTree.Element:
+def write_suite(path: Path, *tasks: dict[str, Any]) -> ElementTree.Element:
     write_junit(path, {"results": [{"winner": "white_agent", "detail": {"tasks": tasks}}]}, "demo/scenario.toml")
     return ElementTree.parse(path).getroot()
 
 
 def test_a_failure_is_a_failure_and_a_lost_task_is_an_error(tmp_path: Path) -> None:
     outcomes = ("success", "failure", "unscored", "aborted")
-    suite = written(tmp_path / "j.xml", *(a_task(f"t_{outcome}", outcome) for outcome in outcomes))[0]
+    suite = write_suite(tmp_path / "j.xml", *(a_task(f"t_{outcome}", outcome) for outcome in outcomes))[0]
     assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
         "tests": "4",
         "failures": "1",
         "errors": "2",
     }
-    found = {case.get("name"): [(child.tag, child.get("type")) for child in case] for case in suite}
-    assert found == {
+    results = {case.get("name"): [(child.tag, child.get("type")) for child in case] for case in suite}
+    assert results == {
         "t_success": [],
         "t_failure": [("failure", "failure")],
         "t_unscored": [("error", "unscored")],
@@ -42,7 +42,7 @@ def test_cases_have_the_time_of_their_attempt_and_the_suite_their_sum(tmp_path: 
     tasks = [a_task("t1", "success") | {"duration_s": 1.25}, a_task("t2", "failure") | {"duration_s": 2}]
     # A judge of an older version names none; another one may send anything.
     tasks += [a_task("t3", "failure"), a_task("t4", "failure") | {"duration_s": float("inf")}]
-    suite = written(tmp_path / "j.xml", *tasks)[0]
+    suite = write_suite(tmp_path / "j.xml", *tasks)[0]
     assert suite.get("time") == "3.250"
     assert [case.get("time") for case in suite] == ["1.250", "2.000", "0.000", "0.000"]
 
@@ -50,21 +50,21 @@ def test_cases_have_the_time_of_their_attempt_and_the_suite_their_sum(tmp_path: 
 def test_each_attempt_of_a_repeated_task_is_a_test_case(tmp_path: Path) -> None:
     outcomes = ("success", "failure", "aborted")
     tasks = [{**a_task("t", outcome), "epoch": epoch} for epoch, outcome in enumerate(outcomes, 1)]
-    suite = written(tmp_path / "j.xml", *tasks)[0]
+    suite = write_suite(tmp_path / "j.xml", *tasks)[0]
     assert [suite.get(key) for key in ("tests", "failures", "errors")] == ["3", "1", "1"]
     assert [case.get("name") for case in suite] == ["t", "t.2", "t.3"]
 
 
 @given(reason=st.text())
 def test_whatever_the_reason_the_file_is_xml(tmp_path_factory: pytest.TempPathFactory, reason: str) -> None:
-    suite = written(tmp_path_factory.getbasetemp() / "reason.xml", a_task("t", "failure", reason))[0]
+    suite = write_suite(tmp_path_factory.getbasetemp() / "reason.xml", a_task("t", "failure", reason))[0]
     assert suite[0][0].get("type") == "failure"
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("")
     with pytest.raises(ConfigError, match="--junit"):
-        written(tmp_path / "folder" / "j.xml", a_task("t", "success"))
+        write_suite(tmp_path / "folder" / "j.xml", a_task("t", "success"))
 
 
 def test_a_test_case_links_its_task_page_if_the_report_has_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,10 @@ async def test_a_page_that_is_open_is_named_without_a_note(tmp_path: Path) -> No
     assert (page.url, page.note) == (f"{address}/", "")
 
 
-@pytest.mark.parametrize("known", [TOKEN, None], ids=["with the token", "without it"])
-async def test_a_page_behind_a_token_is_named_with_its_password(tmp_path: Path, known: SecretStr | None) -> None:
+@pytest.mark.parametrize("token", [TOKEN, None], ids=["with the token", "without it"])
+async def test_a_page_behind_a_token_is_named_with_its_password(tmp_path: Path, token: SecretStr | None) -> None:
     async with serving(a_judge(*live_routes(LiveHub(), tmp_path, is_open=True), token=TOKEN)) as address:
-        page = await live_page_of(address, known)
+        page = await live_page_of(address, token)
     assert (page.url, page.note) == (address, "its password is the judge's WABE_AUTH_TOKEN")
 
 

@@ -36,11 +36,13 @@ async def play(
     scenarios: dict[str, Path], folder: Path, agents: tuple[str, ...] = AGENTS, **options: Any
 ) -> tuple[int, str]:
     """The exit code and what is printed."""
-    said = io.StringIO()
+    output = io.StringIO()
     options = {"command": ("wabe", "run"), "output_dir": folder / "out", "display": "plain"} | options
-    given = RunOptions(scenario=next(iter(scenarios.values())), agent=agents, **options)
-    asked = asked_for(scenarios, agents)
-    return await run_matrix(given, asked, Settings.from_environ(), Console(file=said, width=80)), said.getvalue()
+    run_options = RunOptions(scenario=next(iter(scenarios.values())), agent=agents, **options)
+    cells = asked_for(scenarios, agents)
+    return await run_matrix(
+        run_options, cells, Settings.from_environ(), Console(file=output, width=80)
+    ), output.getvalue()
 
 
 def matrix_in(folder: Path) -> Matrix:
@@ -52,21 +54,21 @@ def matrix_in(folder: Path) -> Matrix:
 
 
 def test_each_agent_plays_each_task_set_and_one_agent_comes_after_the_other(scenarios: dict[str, Path]) -> None:
-    asked = asked_for(scenarios, AGENTS)
-    assert [(each.agent, each.scenario) for each in asked] == [
+    cells = asked_for(scenarios, AGENTS)
+    assert [(each.agent, each.scenario) for each in cells] == [
         ("replay", "shop"),
         ("replay", "docs"),
         ("127.0.0.1:1", "shop"),
         ("127.0.0.1:1", "docs"),
     ]
-    assert asked[3].file == "docs-127.0.0.1-1"
-    assert len({each.sha256 for each in asked}) == 4
+    assert cells[3].file == "docs-127.0.0.1-1"
+    assert len({each.sha256 for each in cells}) == 4
 
 
 def test_names_that_are_equal_get_numbers(tmp_path: Path) -> None:
     paths = [write_scenario(tmp_path / folder / "scenario.toml") for folder in ("a/demo", "b/demo")]
-    asked = asked_for({str(path): path for path in paths}, ["http://a.test/x", "http://a.test/y"])
-    assert [(each.scenario, each.agent) for each in asked] == [
+    cells = asked_for({str(path): path for path in paths}, ["http://a.test/x", "http://a.test/y"])
+    assert [(each.scenario, each.agent) for each in cells] == [
         ("demo", "a.test"),
         ("demo-2", "a.test"),
         ("demo", "a.test-2"),
@@ -88,7 +90,7 @@ def test_without_an_agent_each_scenario_is_played_by_its_own(scenarios: dict[str
 async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     scenarios: dict[str, Path], tmp_path: Path
 ) -> None:
-    code, said = await play(scenarios, tmp_path, parallel_agents=2)
+    code, text = await play(scenarios, tmp_path, parallel_agents=2)
     assert code == 2
     matrix = matrix_in(tmp_path)
     assert sorted(read_json(tmp_path / "out" / "matrices" / f"{matrix.matrix_id}.json")) == [
@@ -102,10 +104,10 @@ async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     ]
     # Played at once, each line says whose it is.
     for cell in matrix.cells:
-        assert f"{cell.scenario} × {cell.agent} | run {cell.run_id}\n" in said
-        assert re.search(rf"{cell.scenario} × {re.escape(cell.agent)} \| error: agent", said)
-    assert "no result" in said
-    assert said.endswith(f"--resume {matrix.matrix_id}\n")
+        assert f"{cell.scenario} × {cell.agent} | run {cell.run_id}\n" in text
+        assert re.search(rf"{cell.scenario} × {re.escape(cell.agent)} \| error: agent", text)
+    assert "no result" in text
+    assert text.endswith(f"--resume {matrix.matrix_id}\n")
 
 
 @pytest.mark.slow
@@ -125,9 +127,9 @@ async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_r
     words = f"--output-dir {tmp_path / 'out'} --agent replay --agent http://127.0.0.1:1/ --resume {matrix.matrix_id}"
     assert f"resume with: wabe run {' '.join(scenarios)} {words}" in str(stopped.value)
     write_scenario(path, agentbeats_id="shop")
-    code, said = await play(scenarios, tmp_path, resume="latest")
+    code, text = await play(scenarios, tmp_path, resume="latest")
     assert (code, matrix_in(tmp_path)) == (2, matrix)
-    assert said.startswith(f"Resuming matrix {matrix.matrix_id}: 4 runs\n")
+    assert text.startswith(f"Resuming matrix {matrix.matrix_id}: 4 runs\n")
 
 
 async def test_other_runs_are_not_resumed(
@@ -171,11 +173,11 @@ async def test_what_several_runs_cannot_have_is_refused_before_anything_starts(
 async def test_what_is_written_or_compared_is_one_file_for_each_run(
     scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: dict[str, RunOptions] = {}
+    options_seen: dict[str, RunOptions] = {}
 
-    async def playing(asked: CellRequest, options: RunOptions, *_: object, **__: object) -> int:
-        seen[asked.file] = options
-        return 1 if asked.scenario == "docs" else 0
+    async def playing(cell: CellRequest, options: RunOptions, *_: object, **__: object) -> int:
+        options_seen[cell.file] = options
+        return 1 if cell.scenario == "docs" else 0
 
     monkeypatch.setattr("judge.runner.matrix._play", playing)
     before = tmp_path / "before"
@@ -187,8 +189,8 @@ async def test_what_is_written_or_compared_is_one_file_for_each_run(
     folders: dict[str, Any] = {"output": tmp_path / "results", "junit": tmp_path / "junit", "baseline": str(before)}
     code, _ = await play(scenarios, tmp_path, **folders)
     assert code == 1
-    assert list(seen) == names
-    for name, options in seen.items():
+    assert list(options_seen) == names
+    for name, options in options_seen.items():
         assert options.output == tmp_path / "results" / f"{name}.json"
         assert options.junit == tmp_path / "junit" / f"{name}.xml"
         assert options.baseline == str(before / f"{name}.json")
@@ -198,19 +200,20 @@ async def test_what_is_written_or_compared_is_one_file_for_each_run(
 async def test_a_run_is_played_with_the_options_that_it_would_have_alone(
     scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[RunOptions] = []
+    options_seen: list[RunOptions] = []
 
     async def playing(_: CellRequest, options: RunOptions, *__: object, **___: object) -> int:
         # As its process reads them.
-        seen.append(RunOptions.model_validate_json(options.model_dump_json(exclude_defaults=True)))
+        options_seen.append(RunOptions.model_validate_json(options.model_dump_json(exclude_defaults=True)))
         return 0
 
     monkeypatch.setattr("judge.runner.matrix._play", playing)
     await play(scenarios, tmp_path, ("replay",), limit=1, epochs=3, task=("rugs",), fail_under=50.0)
     assert [
-        (each.scenario, each.agent, each.limit, each.value("epochs"), each.task, each.fail_under) for each in seen
+        (each.scenario, each.agent, each.limit, each.value("epochs"), each.task, each.fail_under)
+        for each in options_seen
     ] == [(path, ("replay",), 1, 3, ("rugs",), 50.0) for path in scenarios.values()]
-    assert [each.cell for each in seen] == [each.run_id for each in matrix_in(tmp_path).cells]
+    assert [each.cell for each in options_seen] == [each.run_id for each in matrix_in(tmp_path).cells]
 
 
 def test_a_damaged_matrix_is_named(tmp_path: Path) -> None:
@@ -230,16 +233,16 @@ def test_the_table_has_agents_in_rows_and_task_sets_in_columns(tmp_path: Path) -
     assert is_finished(store)
     figures = figures_of(store)
     assert figures is not None
-    said = io.StringIO()
+    output = io.StringIO()
     rows: list[tuple[str, str, CellFigures | None]] = [
         ("mine", "demo", figures._replace(player="mine 0.2", agent_cost=0.5, judge_cost=None, duration_s=75.0)),
         ("mine", "docs", figures_of(RunStore(tmp_path, "gone"))),
         ("replay", "docs", figures._replace(player="night run: replay 1")),
     ]
-    print_table(Console(file=said, width=20), rows)
-    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.getvalue().splitlines() if "│" in line]
+    print_table(Console(file=output, width=20), rows)
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.getvalue().splitlines() if "│" in line]
     rate = figures.rate
-    shown = f"{rate.rate:.1f} % ({rate.low:.1f} to {rate.high:.1f})"
-    assert lines[:2] == [["mine", shown, "no result"], ["mine 0.2", "$0.5000 + -, 1:15", ""]], said.getvalue()
+    text = f"{rate.rate:.1f} % ({rate.low:.1f} to {rate.high:.1f})"
+    assert lines[:2] == [["mine", text, "no result"], ["mine 0.2", "$0.5000 + -, 1:15", ""]], output.getvalue()
     assert [line[:2] for line in lines[2:]] == [["replay", ""], ["night run: replay 1", ""]]
-    assert lines[2][2] == shown
+    assert lines[2][2] == text

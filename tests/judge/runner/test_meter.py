@@ -12,7 +12,7 @@ from judge.trajectory.record import Attempt
 NOTICED = 1_000_000.0
 
 
-def ended(task_id: str, seconds_before: float, stop_reason: StopReason = "participant_error") -> Attempt:
+def attempt_ended_before(task_id: str, seconds_before: float, stop_reason: StopReason = "participant_error") -> Attempt:
     attempt = a_result(task_id, stop_reason=stop_reason)
     at = NOTICED - seconds_before
     return attempt.model_copy(update={"started_at": at - 5, "ended_at": at})
@@ -21,10 +21,10 @@ def ended(task_id: str, seconds_before: float, stop_reason: StopReason = "partic
 @pytest.mark.parametrize(
     ("attempt", "is_withdrawn"),
     [
-        (ended("t", 0.5), True),
-        (ended("t", 3.0), False),
+        (attempt_ended_before("t", 0.5), True),
+        (attempt_ended_before("t", 3.0), False),
         # The participant ended it itself: it had an answer.
-        (ended("t", 0.5, "max_steps"), False),
+        (attempt_ended_before("t", 0.5, "max_steps"), False),
     ],
     ids=["in the last moment", "earlier", "not an error"],
 )

@@ -99,11 +99,11 @@ def test_a_setting_that_is_declared_in_one_place_is_found_everywhere(tmp_path: P
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found.pop("help") == ["--politeness N                  Wait N seconds between two tasks.  [0<=x<=9]"]
-    assert "'--politeness': Input should be less than or equal to 9" in found.pop("bounds")
-    assert "config.politeness: 3 → 4" in found.pop("refused")
-    assert found == {
+    document = json.loads(done.stdout)
+    assert document.pop("help") == ["--politeness N                  Wait N seconds between two tasks.  [0<=x<=9]"]
+    assert "'--politeness': Input should be less than or equal to 9" in document.pop("bounds")
+    assert "config.politeness: 3 → 4" in document.pop("refused")
+    assert document == {
         "sent": 3,
         "sent by a shard": 3,
         "from a scenario": 7,
@@ -152,36 +152,38 @@ def some_value(each: DeclaredOption) -> Any:
 def test_an_option_reaches_every_shard_unless_it_is_about_the_whole_run(
     each: DeclaredOption, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen: list[RunOptions] = []
+    options_seen: list[RunOptions] = []
 
     async def playing(options: RunOptions, *_: object) -> int:
-        seen.append(options)
+        options_seen.append(options)
         return 0
 
     monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=playing))
-    asked = RunOptions(**{"scenario": write_scenario(tmp_path / "s.toml"), each.name: some_value(each)})
+    run_options = RunOptions(**{"scenario": write_scenario(tmp_path / "s.toml"), each.name: some_value(each)})
     with pytest.raises(SystemExit) as left:
-        run_command(command_app("run"), [str(asked.scenario), *asked.of_each_shard()], name="agentbeats-run")
+        run_command(
+            command_app("run"), [str(run_options.scenario), *run_options.of_each_shard()], name="agentbeats-run"
+        )
     assert left.value.code == 0, capsys.readouterr().err
     default = None if each.name in RunConfig.model_fields else each.field.default
     if each.name != "output_dir":
-        assert seen[0].value(each.name) == (some_value(each) if each.setting.of_each else default)
+        assert options_seen[0].value(each.name) == (some_value(each) if each.setting.of_each else default)
 
 
 @pytest.mark.parametrize(("words", "is_set"), [(["--trivial-agents"], True), (["--baselines"], True), ([], False)])
 def test_the_old_name_of_an_option_still_sets_it(
     words: list[str], is_set: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[RunOptions] = []
+    options_seen: list[RunOptions] = []
 
     async def playing(options: RunOptions, *_: object) -> int:
-        seen.append(options)
+        options_seen.append(options)
         return 0
 
     monkeypatch.setattr("judge.runner.run.ENGINE", Engine(run=playing))
     with pytest.raises(SystemExit):
         run_command(command_app("run"), [str(write_scenario(tmp_path / "s.toml")), *words], name="agentbeats-run")
-    assert seen[0].trivial_agents is is_set
+    assert options_seen[0].trivial_agents is is_set
 
 
 def test_help_does_not_show_the_old_name_of_an_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,12 +208,12 @@ def test_no_other_option_is_kept_from_shards() -> None:
 
 def test_a_merged_run_is_compared_with_its_plan(tmp_path: Path) -> None:
     path = write_scenario(tmp_path / "s.toml")
-    given: dict[str, Any] = {"scenario": path, "output_dir": tmp_path / "out", "epochs": 2}
-    store = interrupted_run(**given)
-    asked = RunOptions(**given, resume=store.run_id)
-    plan = make_plan(asked, Settings())
+    values: dict[str, Any] = {"scenario": path, "output_dir": tmp_path / "out", "epochs": 2}
+    store = interrupted_run(**values)
+    run_options = RunOptions(**values, resume=store.run_id)
+    plan = make_plan(run_options, Settings())
     require_as_planned(plan)
-    other = make_plan(RunOptions(**{**given, "epochs": 3}), Settings())
+    other = make_plan(RunOptions(**{**values, "epochs": 3}), Settings())
     with pytest.raises(WabeError, match=r"did not play what this command asks for:\n  config.epochs: 2 → 3"):
         require_as_planned(replace(other, store=store))
 

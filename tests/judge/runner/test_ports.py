@@ -49,45 +49,45 @@ def test_a_command_may_leave_its_port_open(tmp_path: Path) -> None:
 async def test_a_run_waits_for_another_one_that_has_started_the_same_site() -> None:
     first, second = free_ports(2)
     shop, docs = ("shop", f"http://127.0.0.1:{first}"), ("docs", f"http://127.0.0.1:{second}/manual")
-    said: list[str] = []
+    messages: list[str] = []
     order: list[str] = []
 
     async def later() -> None:
-        async with turn_at([docs, shop], said.append):
+        async with turn_at([docs, shop], messages.append):
             order.append("second")
 
-    async with turn_at([shop], said.append):
+    async with turn_at([shop], messages.append):
         waiting = asyncio.create_task(later())
-        # Another site is no reason to wait.
-        async with turn_at([docs], said.append):
+        # Another site is not a reason to wait.
+        async with turn_at([docs], messages.append):
             order.append("other")
-        while not said and not waiting.done():
+        while not messages and not waiting.done():
             await asyncio.sleep(0.01)
         order.append("first")
     await waiting
     assert order == ["other", "first", "second"]
     # Whichever it saw first, each at most once.
-    assert said[-1] == (
+    assert messages[-1] == (
         f"Waiting for site shop at http://127.0.0.1:{first}: another run has started it, and both need its port"
     )
-    assert len(said) == len(set(said))
+    assert len(messages) == len(set(messages))
 
 
 async def test_whoever_is_cancelled_while_waiting_leaves_the_site_to_the_next() -> None:
     (port,) = free_ports(1)
     site = ("shop", f"http://127.0.0.1:{port}")
-    said: list[str] = []
+    messages: list[str] = []
 
     async def wait() -> None:
-        async with turn_at([site], said.append):
+        async with turn_at([site], messages.append):
             raise AssertionError("it is not its turn")
 
-    async with turn_at([site], said.append):
+    async with turn_at([site], messages.append):
         waiting = asyncio.create_task(wait())
-        while not said:
+        while not messages:
             await asyncio.sleep(0.01)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with turn_at([site], said.append):
-        assert len(said) == 1
+    async with turn_at([site], messages.append):
+        assert len(messages) == 1

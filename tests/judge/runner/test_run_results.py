@@ -37,24 +37,24 @@ def concluded(
     """A run of two tasks, one of them a success. Without `store` its judge keeps the records elsewhere."""
     results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
     outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
-    given = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
+    run_options = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
     baseline = None
     if solved is not None:
         baseline = Baseline(
             "r0", read_entries(a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
         )
-    scenario = load_scenario(given.scenario)
-    plan = Plan(given, Settings(), scenario, members=(JUDGE,), draft=None, store=store, baseline=baseline)
-    said = io.StringIO()
-    console = Console(file=said, width=200, quiet=given.display in ("json", "none"))
-    code = conclude(outcome, plan, console, Progress(console, given.display))
-    return code, said.getvalue()
+    scenario = load_scenario(run_options.scenario)
+    plan = Plan(run_options, Settings(), scenario, members=(JUDGE,), draft=None, store=store, baseline=baseline)
+    output = io.StringIO()
+    console = Console(file=output, width=200, quiet=run_options.display in ("json", "none"))
+    code = conclude(outcome, plan, console, Progress(console, run_options.display))
+    return code, output.getvalue()
 
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (50.0, 0), (50.1, 1), (100.0, 1), (0.0, 0)])
 def test_a_rate_below_the_limit_is_a_failed_run(tmp_path: Path, limit: float | None, code: int) -> None:
-    found, text = concluded(tmp_path, fail_under=limit)
-    assert found == code
+    result, text = concluded(tmp_path, fail_under=limit)
+    assert result == code
     assert ("is below --fail-under" in text) == bool(code)
 
 
@@ -64,8 +64,8 @@ def test_a_rate_below_the_limit_is_a_failed_run(tmp_path: Path, limit: float | N
 def test_a_task_that_the_baseline_solved_and_this_run_did_not_fails_the_run(
     tmp_path: Path, solved: tuple[str, ...], max_p: float | None, code: int
 ) -> None:
-    found, text = concluded(tmp_path, solved=solved, baseline="r0", baseline_p=max_p)
-    assert found == code
+    result, text = concluded(tmp_path, solved=solved, baseline="r0", baseline_p=max_p)
+    assert result == code
     assert "Baseline r0: 1 task scored in both runs" in text
     assert ("lost: lamps" in text) == (solved == ("lamps",))
 
@@ -79,8 +79,8 @@ def test_a_lost_task_is_reported_even_where_nothing_is_shown(
 
 def test_the_last_json_line_has_the_comparison_with_the_baseline(tmp_path: Path) -> None:
     _, text = concluded(tmp_path, solved=("lamps",), baseline="r0", display="json")
-    found = json.loads(text.splitlines()[-1])["baseline"]
-    assert (found["baseline"], found["lost"], found["p"]) == ("r0", ["lamps"], 1.0)
+    document = json.loads(text.splitlines()[-1])["baseline"]
+    assert (document["baseline"], document["lost"], document["p"]) == ("r0", ["lamps"], 1.0)
 
 
 def test_a_missed_limit_is_reported_even_where_nothing_is_shown(
@@ -93,9 +93,9 @@ def test_a_missed_limit_is_reported_even_where_nothing_is_shown(
 def test_the_last_json_line_has_the_counts_and_the_exit_code(tmp_path: Path) -> None:
     _, text = concluded(tmp_path, display="json", fail_under=80)
     [line] = text.splitlines()
-    found = json.loads(line)
-    assert (found["event"], found["run_id"], found["exit_code"]) == ("results", "r1", 1)
-    assert (found["success_rate_of_all"], found["total_tasks"]) == (50.0, 2)
+    document = json.loads(line)
+    assert (document["event"], document["run_id"], document["exit_code"]) == ("results", "r1", 1)
+    assert (document["success_rate_of_all"], document["total_tasks"]) == (50.0, 2)
 
 
 def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
@@ -133,19 +133,19 @@ def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
     store.create()
     store.write_run({"run_id": "r1"})
     results = a_submission(a_result("rugs", verdict=a_verdict("unscored", reason_code=code)))["results"]
-    given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
-    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=store)
-    said = io.StringIO()
+    run_options = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"))
+    plan = Plan(run_options, Settings(), load_scenario(run_options.scenario), members=(JUDGE,), draft=None, store=store)
+    output = io.StringIO()
     outcome = RunOutcome(results=tuple(results), state="completed")
-    console = Console(file=said, width=200)
+    console = Console(file=output, width=200)
     assert conclude(outcome, plan, console, Progress(console, "plain")) == 1
-    assert ("resume with" in said.getvalue()) == may_help
+    assert ("resume with" in output.getvalue()) == may_help
 
 
 @pytest.mark.parametrize("detail", [{}, {"tasks": [1]}, {"tasks": [{"success": True}]}, {"tasks": [], "judge": "x"}])
 def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, detail: dict[str, Any]) -> None:
-    given = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"), output=tmp_path / "kept.json")
-    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=None)
+    run_options = RunOptions(scenario=write_scenario(tmp_path / "scenario.toml"), output=tmp_path / "kept.json")
+    plan = Plan(run_options, Settings(), load_scenario(run_options.scenario), members=(JUDGE,), draft=None, store=None)
     outcome = RunOutcome(results=({"winner": "w", "detail": detail},), state="completed")
     console = Console(file=io.StringIO())
     with pytest.raises(WabeError, match="the judge's result cannot be read"):
@@ -155,25 +155,25 @@ def test_a_result_of_another_form_is_kept_and_refused_in_a_line(tmp_path: Path, 
 
 async def test_a_run_that_lingers_serves_its_report_where_its_judge_was_until_it_is_stopped(tmp_path: Path) -> None:
     store = write_synthetic_run(tmp_path, tasks=1, steps=1)
-    given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
+    run_options = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
     judge = JUDGE.model_copy(update={"endpoint": f"http://127.0.0.1:{free_port()}/", "cmd": "wabe serve"})
-    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(judge,), draft=None, store=store)
-    said = io.StringIO()
-    lingering = asyncio.create_task(linger(plan, Console(file=said, width=200)))
+    plan = Plan(run_options, Settings(), load_scenario(run_options.scenario), members=(judge,), draft=None, store=store)
+    output = io.StringIO()
+    lingering = asyncio.create_task(linger(plan, Console(file=output, width=200)))
     async with httpx.AsyncClient(base_url=judge.endpoint, trust_env=False) as client:
         async with asyncio.timeout(60):
-            while "The live page stays" not in said.getvalue():
+            while "The live page stays" not in output.getvalue():
                 await asyncio.sleep(0.01)
-        assert judge.endpoint in said.getvalue()
+        assert judge.endpoint in output.getvalue()
         assert (await client.get(f"/live/{store.run_id}/report/index.html")).status_code == 200
     lingering.cancel()
-    # The signal ends the waiting and is no failure: the exit code is that of the run.
+    # The signal ends the waiting and is not a failure: the exit code is that of the run.
     await lingering
 
 
 async def test_a_judge_that_was_not_started_here_keeps_its_own_live_page(tmp_path: Path) -> None:
-    given = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
-    plan = Plan(given, Settings(), load_scenario(given.scenario), members=(JUDGE,), draft=None, store=None)
-    said = io.StringIO()
-    await linger(plan, Console(file=said, width=200))
-    assert "was not started by this command; its live page stays up." in said.getvalue()
+    run_options = RunOptions(scenario=write_scenario(tmp_path / "shop" / "scenario.toml"), linger=True)
+    plan = Plan(run_options, Settings(), load_scenario(run_options.scenario), members=(JUDGE,), draft=None, store=None)
+    output = io.StringIO()
+    await linger(plan, Console(file=output, width=200))
+    assert "was not started by this command; its live page stays up." in output.getvalue()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.paths import ROOT
-from helpers.runner.sent_requests import CASES, sent
+from helpers.runner.sent_requests import CASES, request_facts
 
 RECORDED = ROOT / "tests" / "fixtures" / "sent_requests.json"
 
@@ -15,4 +15,4 @@ RECORDED = ROOT / "tests" / "fixtures" / "sent_requests.json"
 def test_a_run_sends_compares_and_repeats_what_it_did_in_the_version_that_recorded_this(
     case: str, tmp_path: Path
 ) -> None:
-    assert sent(case, tmp_path) == json.loads(RECORDED.read_text())[case]
+    assert request_facts(case, tmp_path) == json.loads(RECORDED.read_text())[case]

@@ -94,15 +94,15 @@ def options(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def test_a_shard_sends_its_tasks_and_names_the_whole(tmp_path: Path) -> None:
     whole = sha256_of(task_digests(load_scenario(options(tmp_path)["scenario"]).tasks))
-    sent = []
+    size = []
     for index in range(2):
         plan = make_plan(RunOptions(**options(tmp_path)), shard_settings(index))
         request = parse_request(plan.request, lambda _: ())
         assert plan.store is not None
         assert plan.store.folder == tmp_path / "out" / "runs" / "r1" / "shards" / f"00{index}-of-002"
         assert request.shard == Shard(index=index, of=2, tasks_sha256=whole)
-        sent += [task.task_id for task in request.tasks]
-    assert sorted(sent) == ["lamps", "rugs"]
+        size += [task.task_id for task in request.tasks]
+    assert sorted(size) == ["lamps", "rugs"]
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("scenarios/*/scenario.toml")), ids=lambda path: path.parent.name)
@@ -118,14 +118,18 @@ def test_the_judges_of_all_shards_play_the_tasks_that_the_run_names_also_under_a
     tmp_path: Path, mode: Modes
 ) -> None:
     named: set[str] = set()
-    played: dict[str, str] = {}
+    outcome: dict[str, str] = {}
     for index in range(2):
-        asked = {**options(tmp_path), "scenario": ROOT / "scenarios" / "safety" / "scenario.toml", "attacks": mode}
-        request = parse_request(make_plan(RunOptions(**asked), shard_settings(index)).request, lambda _: ())
+        run_options = {
+            **options(tmp_path),
+            "scenario": ROOT / "scenarios" / "safety" / "scenario.toml",
+            "attacks": mode,
+        }
+        request = parse_request(make_plan(RunOptions(**run_options), shard_settings(index)).request, lambda _: ())
         assert request.shard is not None
         named.add(request.shard.tasks_sha256)
-        played |= task_digests(request.tasks)
-    assert named == {sha256_of(played)}
+        outcome |= task_digests(request.tasks)
+    assert named == {sha256_of(outcome)}
 
 
 def test_a_limit_counts_the_tasks_of_all_shards(tmp_path: Path) -> None:
@@ -134,17 +138,17 @@ def test_a_limit_counts_the_tasks_of_all_shards(tmp_path: Path) -> None:
 
 
 async def test_a_shard_without_tasks_is_done_at_once(tmp_path: Path) -> None:
-    code, said = await run_here(shard_settings(4, of=5), **options(tmp_path))
-    assert (code, said) == (0, "Shard 004-of-005 has no tasks.\n")
+    code, text = await run_here(shard_settings(4, of=5), **options(tmp_path))
+    assert (code, text) == (0, "Shard 004-of-005 has no tasks.\n")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_shard_that_has_begun_is_resumed_on_other_ports(tmp_path: Path) -> None:
-    asked = options(tmp_path)
-    write_scenario(asked["scenario"], agent_cmd='cmd = "true --port 9019"')
-    store = interrupted_run(**asked, settings=shard_settings(0))
+    run_options = options(tmp_path)
+    write_scenario(run_options["scenario"], agent_cmd='cmd = "true --port 9019"')
+    store = interrupted_run(**run_options, settings=shard_settings(0))
     assert (store.read_run() or {})["request"]["participants"]["white_agent"]["url"] == "http://127.0.0.1:9019"
-    again = make_plan(RunOptions(**asked), shard_settings(0))
+    again = make_plan(RunOptions(**run_options), shard_settings(0))
     assert again.resumes
     assert again.store is not None
     assert again.store.folder == store.folder
@@ -152,26 +156,26 @@ def test_a_shard_that_has_begun_is_resumed_on_other_ports(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_shard_does_not_resume_with_another_task_set(tmp_path: Path, index: int) -> None:
-    asked = options(tmp_path)
-    interrupted_run(**asked, settings=shard_settings(index))
-    write_scenario(asked["scenario"], task="Show blue rugs.")
+    run_options = options(tmp_path)
+    interrupted_run(**run_options, settings=shard_settings(index))
+    write_scenario(run_options["scenario"], task="Show blue rugs.")
     with pytest.raises(ConfigError, match=r"shard\.tasks changed"):
-        make_plan(RunOptions(**asked), shard_settings(index))
+        make_plan(RunOptions(**run_options), shard_settings(index))
 
 
 def test_the_resume_command_names_shard_and_run(tmp_path: Path) -> None:
-    asked = options(tmp_path)
-    store = interrupted_run(**asked, settings=shard_settings(1))
-    said = resume_command(RunOptions(**asked, command=("wabe", "run", "s.toml")), store)
-    assert said == f"WABE_SHARD=1 wabe run s.toml --shards 2 --output-dir {tmp_path / 'out'} --resume r1"
+    run_options = options(tmp_path)
+    store = interrupted_run(**run_options, settings=shard_settings(1))
+    text = resume_command(RunOptions(**run_options, command=("wabe", "run", "s.toml")), store)
+    assert text == f"WABE_SHARD=1 wabe run s.toml --shards 2 --output-dir {tmp_path / 'out'} --resume r1"
     again = make_plan(
-        RunOptions(**{**asked, "shards": "2", "resume": "r1"}), Settings.from_environ({"WABE_SHARD": "1"})
+        RunOptions(**{**run_options, "shards": "2", "resume": "r1"}), Settings.from_environ({"WABE_SHARD": "1"})
     )
     assert again.resumes
 
 
 @pytest.mark.parametrize(
-    ("changes", "asked", "complaint"),
+    ("changes", "settings", "complaint"),
     [
         ({"judge_cmd": ""}, {}, "--shards needs a judge that is started here"),
         ({}, {"serve_only": True}, "--shards needs a judge that is started here"),
@@ -181,26 +185,26 @@ def test_the_resume_command_names_shard_and_run(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_divided_is_one_clear_error(
-    tmp_path: Path, changes: dict[str, str], asked: dict[str, Any], complaint: str
+    tmp_path: Path, changes: dict[str, str], settings: dict[str, Any], complaint: str
 ) -> None:
     write_scenario(tmp_path / "s.toml", **changes)
     with pytest.raises(ConfigError, match=complaint):
-        make_plan(RunOptions(**options(tmp_path, **asked)), shard_settings(0))
+        make_plan(RunOptions(**options(tmp_path, **settings)), shard_settings(0))
 
 
 async def test_a_restarted_shard_waits_for_the_judge_of_the_one_that_was_killed(tmp_path: Path) -> None:
-    asked = options(tmp_path)
-    with socket.socket() as other, ExitStack() as held:
+    run_options = options(tmp_path)
+    with socket.socket() as other, ExitStack() as reservations:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         # So that it ends right after the wait.
-        write_scenario(asked["scenario"], judge=f"http://127.0.0.1:{port}", agent_cmd="")
-        store = interrupted_run(**asked, settings=shard_settings(0))
-        held.enter_context(store.held("judge"))
-        asyncio.get_running_loop().call_later(0.5, held.close)
+        write_scenario(run_options["scenario"], judge=f"http://127.0.0.1:{port}", agent_cmd="")
+        store = interrupted_run(**run_options, settings=shard_settings(0))
+        reservations.enter_context(store.held("judge"))
+        asyncio.get_running_loop().call_later(0.5, reservations.close)
         with pytest.raises(ConfigError, match=f"port {port} on 127.0.0.1 is already taken"):
-            await run_here(shard_settings(0), **asked)
+            await run_here(shard_settings(0), **run_options)
 
 
 async def test_a_shard_does_not_start_without_the_server_that_it_shares_limits_through(

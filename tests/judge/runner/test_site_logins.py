@@ -95,20 +95,20 @@ async def test_each_attempt_is_logged_in_to_its_own_instance(site: Site, tmp_pat
     address = f"http://127.0.0.1:{free_port()}"
     with login_site() as other:
         both = (site, other)
-        listed = [address_of(each) for each in both]
-        more = f'reset_url = "/reset"\ninstances = {json.dumps(listed)}'
+        items = [address_of(each) for each in both]
+        more = f'reset_url = "/reset"\ninstances = {json.dumps(items)}'
         scenario = a_scenario(tmp_path, address, more=more)
         _, instances = placed(site_members(scenario, SETTINGS), scenario.sites)
         logins = SiteLogins(scenario, SETTINGS)
         assert list(await logins.first({"shop"}, instances)) == [address]
-        assert [len(each.seen) > 0 for each in both] == [True, False]
+        assert [len(each.paths) > 0 for each in both] == [True, False]
         async with restarts_of(scenario.sites, [], logins, instances) as restarts:
             resets = {"site_restarts": restarts, "site_resets": {address: f"{address}/reset"}}
             config = RunConfig(**resets, site_instances=instances)
             turns = SiteTurns(config, lambda task: NetworkPolicy.for_websites([task.website]))
             task = scenario.tasks[0]
             async with turns.turn(task, is_first=True) as one, turns.turn(task, is_first=True) as two:
-                assert [turn.instances[address] for turn in (one, two)] == listed
+                assert [turn.instances[address] for turn in (one, two)] == items
                 found = [[await greets(each, turn.task) for each in both] for turn in (one, two)]
                 assert found == [[True, False], [False, True]]
 
@@ -141,9 +141,9 @@ def test_the_log_in_of_another_site_of_the_task_is_kept(tmp_path: Path) -> None:
     scenario = a_scenario(tmp_path, "http://127.0.0.1:9100")
     task = scenario.tasks[0].model_copy(update={"storage_state": read_storage_state(OTHER)})
     state = read_storage_state({"cookies": [{**OTHER["cookies"][0], "name": "session"}]})
-    (found,) = SiteLogins(scenario, SETTINGS).applied([task], {"http://127.0.0.1:9100": state})
-    assert isinstance(found.storage_state, StorageState)
-    assert [each.name for each in found.storage_state.cookies] == ["other", "session"]
+    (result,) = SiteLogins(scenario, SETTINGS).applied([task], {"http://127.0.0.1:9100": state})
+    assert isinstance(result.storage_state, StorageState)
+    assert [each.name for each in result.storage_state.cookies] == ["other", "session"]
 
 
 def test_a_request_names_each_state_once(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_request_names_each_state_once(tmp_path: Path) -> None:
     # As planned, no task has a state; the runner has logged in for two of them since.
     planned = RequestDraft({}, scenario.config, (*scenario.tasks, third))
     assert "storage_states" not in json.loads(planned.text())
-    sent = json.loads(planned.with_tasks([task, other, third]).text())
-    assert [table.get("storage_state") for table in sent["config"]["tasks"]] == ["state-1", "state-1", None]
-    assert sent["storage_states"] == {"state-1": OTHER}
+    document = json.loads(planned.with_tasks([task, other, third]).text())
+    assert [table.get("storage_state") for table in document["config"]["tasks"]] == ["state-1", "state-1", None]
+    assert document["storage_states"] == {"state-1": OTHER}
 
 
 @pytest.mark.parametrize(

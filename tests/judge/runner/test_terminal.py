@@ -31,7 +31,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def drawn(progress: Progress) -> str:
+def rendered(progress: Progress) -> str:
     console = Console(file=io.StringIO(), width=120)
     with console.capture() as capture:
         console.print(progress.render())
@@ -53,11 +53,11 @@ def test_a_running_task_shows_its_step_its_action_and_how_long_it_runs(clock: Cl
         StepDone(task_id="oak_desks", step=4, max_steps=12, action="<Oak checkbox> -> CLICK", executed=True),
     )
     clock.now += 75
-    shown = drawn(progress)
-    assert "oak_desks" in shown
-    assert "4/12" in shown
-    assert "<Oak checkbox> -> CLICK" in shown
-    assert "1:15" in shown
+    output = rendered(progress)
+    assert "oak_desks" in output
+    assert "4/12" in output
+    assert "<Oak checkbox> -> CLICK" in output
+    assert "1:15" in output
 
 
 def test_a_second_attempt_and_judging_are_shown(clock: Clock) -> None:
@@ -67,12 +67,12 @@ def test_a_second_attempt_and_judging_are_shown(clock: Clock) -> None:
         TaskStarted(task_id="t", attempt=1, max_steps=5),
         TaskRetried(task_id="t", attempt=1, cause="the browser died"),
     )
-    assert "trying again: the browser died" in drawn(progress)
+    assert "trying again: the browser died" in rendered(progress)
     progress(TaskStarted(task_id="t", attempt=2, max_steps=5))
     progress(TaskJudging(task_id="t", steps=3))
-    shown = drawn(progress)
-    assert "t (attempt 2)" in shown
-    assert "judging" in shown
+    output = rendered(progress)
+    assert "t (attempt 2)" in output
+    assert "judging" in output
 
 
 def test_the_totals_count_every_outcome_and_estimate_the_time_left(clock: Clock) -> None:
@@ -80,11 +80,11 @@ def test_the_totals_count_every_outcome_and_estimate_the_time_left(clock: Clock)
     clock.now += 60
     for number, outcome in enumerate(("success", "failure", "unscored", "aborted")):
         progress(TaskDone(task_id=f"t{number}", outcome=outcome, steps=1, reason="r"))
-    shown = drawn(progress)
-    assert "6 of 10 tasks" in shown
+    output = rendered(progress)
+    assert "6 of 10 tasks" in output
     for outcome in ("1 success", "1 failure", "1 unscored", "1 aborted"):
-        assert outcome in shown
-    assert "about 1:00 left" in shown
+        assert outcome in output
+    assert "about 1:00 left" in output
 
 
 def test_kept_tasks_come_first_and_are_counted_in_the_bar(clock: Clock) -> None:
@@ -101,7 +101,7 @@ def test_kept_tasks_come_first_and_are_counted_in_the_bar(clock: Clock) -> None:
         ("success", "t3"),
     ]
     assert progress.shown == {"t1", "t2", "t3"}
-    assert "3 of 4 tasks  2 success  1 failure" in drawn(progress)
+    assert "3 of 4 tasks  2 success  1 failure" in rendered(progress)
 
 
 def test_results_that_the_judge_does_not_keep_are_not_shown_as_kept(clock: Clock) -> None:
@@ -109,14 +109,14 @@ def test_results_that_the_judge_does_not_keep_are_not_shown_as_kept(clock: Clock
     progress.keeps(a_submission(a_result("t1", verdict=a_verdict()))["results"][0]["detail"]["tasks"])
     progress(RunStarted(run_id="r", total=4, kept=0))
     assert progress.shown == set()
-    assert "0 of 4 tasks  elapsed" in drawn(progress)
+    assert "0 of 4 tasks  elapsed" in rendered(progress)
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_the_last_line_wraps_at_words_on_a_terminal_only(is_terminal: bool) -> None:
     console = Console(file=io.StringIO(), force_terminal=is_terminal, width=40, color_system=None)
     with console.capture() as capture:
-        print_summary(console, a_submission(a_result("t1", verdict=a_verdict())), None, shown={"t1"})
+        print_summary(console, a_submission(a_result("t1", verdict=a_verdict())), None, already_shown={"t1"})
     lines = [line.rstrip() for line in capture.get().splitlines()]
     assert (len(lines) > 1) is is_terminal
     rates = "white_agent: success rate 100.0 %, 1 of 1 scored task (95 % interval"
@@ -124,15 +124,15 @@ def test_the_last_line_wraps_at_words_on_a_terminal_only(is_terminal: bool) -> N
     assert not is_terminal or all(len(line) <= 40 for line in lines)
 
 
-def test_the_epochs_of_a_task_are_told_apart(clock: Clock) -> None:
+def test_the_epochs_of_a_task_are_distinguished(clock: Clock) -> None:
     progress = watching(
         clock,
         RunStarted(run_id="r", total=1, epochs=2),
         TaskDone(task_id="t", outcome="success", steps=2, reason="r"),
         TaskStarted(task_id="t", epoch=2, attempt=1, max_steps=5),
     )
-    assert "t.2" in drawn(progress)
-    assert "1 of 2 attempts" in drawn(progress)
+    assert "t.2" in rendered(progress)
+    assert "1 of 2 attempts" in rendered(progress)
 
 
 def test_a_task_that_is_done_leaves_the_table(clock: Clock) -> None:
@@ -142,7 +142,7 @@ def test_a_task_that_is_done_leaves_the_table(clock: Clock) -> None:
         TaskStarted(task_id="gone_soon", attempt=1, max_steps=5),
         TaskDone(task_id="gone_soon", outcome="success", steps=2, reason="r"),
     )
-    assert "gone_soon" not in drawn(progress)
+    assert "gone_soon" not in rendered(progress)
 
 
 def test_markup_in_an_action_is_shown_and_not_obeyed(clock: Clock) -> None:
@@ -151,27 +151,27 @@ def test_markup_in_an_action_is_shown_and_not_obeyed(clock: Clock) -> None:
         TaskStarted(task_id="t", attempt=1, max_steps=5),
         StepDone(task_id="t", step=1, max_steps=5, action="[red]not red[/red] [bold", executed=True),
     )
-    assert "[red]not red[/red] [bold" in drawn(progress)
+    assert "[red]not red[/red] [bold" in rendered(progress)
 
 
 def test_what_a_start_waits_for_is_named_until_it_is_up(clock: Clock) -> None:
     progress = watching(clock)
     progress.waiting_for(["shop", "green_agent"])
     clock.now += 5
-    assert "Waiting for shop, green_agent … 0:05" in drawn(progress)
+    assert "Waiting for shop, green_agent … 0:05" in rendered(progress)
     progress.is_up("shop")
-    assert "Waiting for green_agent …" in drawn(progress)
+    assert "Waiting for green_agent …" in rendered(progress)
     progress.is_up("green_agent")
-    assert "the judge prepares the run" in drawn(progress)
+    assert "the judge prepares the run" in rendered(progress)
     progress(RunStarted(run_id="r", total=1))
-    assert "prepares" not in drawn(progress)
+    assert "prepares" not in rendered(progress)
 
 
 def test_the_progress_bar_grows_with_the_finished_tasks(clock: Clock) -> None:
     progress = watching(clock, RunStarted(run_id="r", total=2))
-    assert drawn(progress).count("━") == 0
+    assert rendered(progress).count("━") == 0
     progress(TaskDone(task_id="t", outcome="success", steps=2, reason="r"))
-    assert drawn(progress).count("━") == 10
+    assert rendered(progress).count("━") == 10
 
 
 def piped(display: Display | None = None) -> tuple[str, Progress]:
@@ -283,18 +283,18 @@ def test_a_task_that_was_shown_is_not_listed_again(tmp_path: Path) -> None:
     text = io.StringIO()
     tasks = [{**a_detail()["tasks"][0], "task_id": name} for name in ("kept_from_before", "just_done")]
     submission = {"results": [{"winner": "white_agent", "detail": a_detail(tasks=tasks)}]}
-    print_summary(Console(file=text, width=120), submission, None, shown={"just_done"})
+    print_summary(Console(file=text, width=120), submission, None, already_shown={"just_done"})
     assert "kept_from_before" in text.getvalue()
     assert "just_done" not in text.getvalue()
 
 
 def test_nothing_scored_has_no_rate(tmp_path: Path) -> None:
-    text = shown(tmp_path, scored_tasks=0, unscored_tasks=1, total_tasks=1)[1]
+    text = exit_and_output(tmp_path, scored_tasks=0, unscored_tasks=1, total_tasks=1)[1]
     assert "white_agent: no task was scored; of all tasks (1): 0.0 %, 1 unscored" in text
     assert "interval" not in text
 
 
-def shown(tmp_path: Path, **changes: Any) -> tuple[int, str]:
+def exit_and_output(tmp_path: Path, **changes: Any) -> tuple[int, str]:
     text = io.StringIO()
     submission = {"participants": {}, "results": [{"winner": "white_agent", "detail": a_detail(**changes)}]}
     code = print_summary(Console(file=text, width=120), submission, RunStore(tmp_path, "r1"))
@@ -302,7 +302,7 @@ def shown(tmp_path: Path, **changes: Any) -> tuple[int, str]:
 
 
 def test_a_task_is_one_line_with_its_verdict_and_why(tmp_path: Path) -> None:
-    code, text = shown(tmp_path)
+    code, text = exit_and_output(tmp_path)
     line = next(line for line in text.splitlines() if "oak_desks" in line)
     assert code == 0
     assert "failure" in line
@@ -311,56 +311,61 @@ def test_a_task_is_one_line_with_its_verdict_and_why(tmp_path: Path) -> None:
 
 
 def test_what_was_lost_is_counted_and_changes_the_exit_code(tmp_path: Path) -> None:
-    code, text = shown(tmp_path, aborted_tasks=2, unscored_tasks=1)
+    code, text = exit_and_output(tmp_path, aborted_tasks=2, unscored_tasks=1)
     assert code == 1
     assert "1 unscored" in text
     assert "2 aborted" in text
 
 
 def test_an_unknown_cost_is_not_shown_as_nothing(tmp_path: Path) -> None:
-    assert "judge cost unknown" in shown(tmp_path)[1]
-    assert "judge cost $0.4200" in shown(tmp_path, cost_usd=0.42)[1]
+    assert "judge cost unknown" in exit_and_output(tmp_path)[1]
+    assert "judge cost $0.4200" in exit_and_output(tmp_path, cost_usd=0.42)[1]
 
 
 def test_a_judges_own_warning_is_repeated(tmp_path: Path) -> None:
-    assert "a baseline" in shown(tmp_path, judge={"note": "a baseline"})[1]
+    assert "a baseline" in exit_and_output(tmp_path, judge={"note": "a baseline"})[1]
 
 
 def test_the_path_of_the_results_is_given(tmp_path: Path) -> None:
-    assert "r1/results.json" in shown(tmp_path)[1].replace("\n", "")
+    assert "r1/results.json" in exit_and_output(tmp_path)[1].replace("\n", "")
 
 
 def test_a_mixed_run_shows_a_rate_for_each_kind_of_verdict(tmp_path: Path) -> None:
     counts = {"success_rate": 50.0, "judged_successes": 1, "scored_tasks": 2}
     one = {"checks": counts}
-    assert "decided by" not in shown(tmp_path, by_truth=one)[1]
-    text = shown(tmp_path, by_truth={**one, "judge": counts}, judge={"model": "openai:o4-mini"})[1]
+    assert "decided by" not in exit_and_output(tmp_path, by_truth=one)[1]
+    text = exit_and_output(tmp_path, by_truth={**one, "judge": counts}, judge={"model": "openai:o4-mini"})[1]
     assert "decided by checks: 50.0 %, 1 of 2 scored tasks" in text
     assert "decided by judge model openai:o4-mini: 50.0 %" in text
 
 
 def test_tasks_on_a_site_that_was_not_reset_are_counted(tmp_path: Path) -> None:
     (task,) = a_detail()["tasks"]
-    assert "shared_state: 1 played on a site" in shown(tmp_path, tasks=[{**task, "flags": ["shared_state"]}])[1]
+    assert (
+        "shared_state: 1 played on a site" in exit_and_output(tmp_path, tasks=[{**task, "flags": ["shared_state"]}])[1]
+    )
 
 
 def test_scripts_that_screenshots_show_as_boxes_are_named_with_the_number_of_tasks(tmp_path: Path) -> None:
     (task,) = a_detail()["tasks"]
     tasks = [{**task, "flags": flags} for flags in (["undrawn_thai", "undrawn_emoji"], ["undrawn_thai"], ["off_site"])]
-    assert "no font for: 2 tasks with text in Thai, emoji; screenshots show boxes" in shown(tmp_path, tasks=tasks)[1]
+    assert (
+        "no font for: 2 tasks with text in Thai, emoji; screenshots show boxes"
+        in exit_and_output(tmp_path, tasks=tasks)[1]
+    )
 
 
 def test_repeats_are_summed_up_in_a_line_of_their_own(tmp_path: Path) -> None:
     results = [a_result("t", epoch=n, verdict=a_verdict(each)) for n, each in enumerate(("success", "failure"), 1)]
     text = io.StringIO()
-    print_summary(Console(file=text, width=200), a_submission(*results), None, shown={"t"})
+    print_summary(Console(file=text, width=200), a_submission(*results), None, already_shown={"t"})
     assert "success rate 50.0 %, 1 of 2 scored attempts at 1 task" in text.getvalue()
     assert "2 epochs; pass@k and pass^k: k=1: 50.0 % and 50.0 %, k=2: 100.0 % and 0.0 %" in text.getvalue()
     assert "success    t " not in text.getvalue()
     assert "failure    t.2" in text.getvalue()
 
 
-def test_the_remedy_for_a_spent_budget_is_said_once_and_names_the_option(tmp_path: Path) -> None:
+def test_the_remedy_for_a_spent_budget_is_printed_once_and_names_the_option(tmp_path: Path) -> None:
     unpaid = a_verdict("unscored", reason="judge model: the budget of 1 USD is spent", reason_code=BUDGET_SPENT)
     results = [a_result(f"t{number}", verdict=unpaid) for number in range(3)]
     store = RunStore(tmp_path, "r1")

@@ -23,24 +23,24 @@ DEMO = Path(__file__).parents[3] / "scenarios" / "demo" / "scenario.toml"
 SETTINGS = Settings.from_environ(os.environ)
 
 
-async def played(folder: Path, play: Any, **options: Any) -> None:
+async def play_run(folder: Path, play: Any, **options: Any) -> None:
     store = RunStore(folder, "r")
-    asked = RunOptions(scenario=DEMO, trivial_agents=True, **options)
-    await play_trivial_agents(store, asked, SETTINGS, Console(quiet=True), play, "wabe run demo --resume r")
+    run_options = RunOptions(scenario=DEMO, trivial_agents=True, **options)
+    await play_trivial_agents(store, run_options, SETTINGS, Console(quiet=True), play, "wabe run demo --resume r")
 
 
 async def test_each_is_a_run_of_its_own_in_the_folder_of_the_run(tmp_path: Path) -> None:
-    seen: list[RunOptions] = []
+    options_seen: list[RunOptions] = []
 
     async def play(options: RunOptions, *_: object) -> int:
-        seen.append(options)
+        options_seen.append(options)
         return 1
 
-    await played(tmp_path, play, limit=3, task=("a",), fail_under=90.0, junit=tmp_path / "x", display="json")
-    assert [each.player for each in seen] == ["random", "idle"]
-    assert {each.output_dir for each in seen} == {tmp_path / "runs" / "r" / "baselines"}
+    await play_run(tmp_path, play, limit=3, task=("a",), fail_under=90.0, junit=tmp_path / "x", display="json")
+    assert [each.player for each in options_seen] == ["random", "idle"]
+    assert {each.output_dir for each in options_seen} == {tmp_path / "runs" / "r" / "baselines"}
     # The same tasks; what is asked of the agent's run only is not asked of them.
-    assert {(each.limit, each.task, each.fail_under, each.junit, each.display) for each in seen} == {
+    assert {(each.limit, each.task, each.fail_under, each.junit, each.display) for each in options_seen} == {
         (3, ("a",), None, None, "none")
     }
 
@@ -50,7 +50,7 @@ async def test_an_interruption_says_how_to_resume_the_whole_run(tmp_path: Path) 
         raise Interrupted("interrupted", remedy="resume with: something else")
 
     with pytest.raises(Interrupted, match=r"during the run of the trivial agent random.*wabe run demo --resume r"):
-        await played(tmp_path, play)
+        await play_run(tmp_path, play)
 
 
 def test_the_participant_is_replaced_and_the_rest_of_the_scenario_is_not() -> None:
@@ -67,7 +67,7 @@ def test_an_interrupted_one_continues_under_its_name(tmp_path: Path) -> None:
     first = make_plan(options, SETTINGS)
     assert first.store is not None
     assert (first.store.run_id, first.resumes) == ("idle", False)
-    # On another port: that is no other agent.
+    # On another port: that is the same agent.
     assert interrupted_run(DEMO, tmp_path, SETTINGS, player="idle").run_id == "idle"
     assert make_plan(options, SETTINGS).resumes
 

@@ -60,7 +60,7 @@ def declared(folder: Path, *locks: str, description: str = DESCRIPTION) -> App:
     return load_apps(Settings(scenarios=str(folder / "scenarios")).scenarios_folder)["small"]
 
 
-def asked(folder: Path) -> list[str]:
+def requests_of(folder: Path) -> list[str]:
     return (folder / "asked").read_text().splitlines()
 
 
@@ -69,7 +69,7 @@ def test_python_packages_are_installed_with_hashes_into_an_environment_of_their_
 ) -> None:
     app, place = declared(tmp_path, "requirements.lock"), tmp_path / "cache" / "small"
     install(app, place, environ, python=str(tmp_path / "bin" / "python"))
-    venv, pip = asked(tmp_path)
+    venv, pip = requests_of(tmp_path)
     assert venv == f"-m venv {place}"
     assert pip.startswith("-m pip install ")
     assert "--require-hashes" in pip
@@ -82,7 +82,7 @@ def test_npm_packages_are_installed_from_the_lock_without_their_scripts(
 ) -> None:
     app, place = declared(tmp_path, "package.json", "package-lock.json"), tmp_path / "cache" / "small"
     install(app, place, environ, python=str(tmp_path / "bin" / "python"))
-    (npm,) = asked(tmp_path)
+    (npm,) = requests_of(tmp_path)
     assert npm.startswith("ci --ignore-scripts")
     assert (place / "package-lock.json").read_text() == "{}"
     assert is_installed(app, place)

@@ -111,8 +111,8 @@ def test_a_request_names_the_attacks_and_whether_they_are_played() -> None:
     attack = {"name": "a", "kind": "insert", "text": "x", "goal": [{"kind": "page", "url": "/x"}]}
     tasks = [{**task, "attacks": [attack]}]
     assert [each.task_id for each in request(tasks)] == ["t"]
-    found = request(tasks, attacks="both", unseen_attacks=["t--a"])
-    assert [(each.task_id, each.attack is not None and each.attack.is_unseen) for each in found] == [
+    result = request(tasks, attacks="both", unseen_attacks=["t--a"])
+    assert [(each.task_id, each.attack is not None and each.attack.is_unseen) for each in result] == [
         ("t", False),
         ("t--a", True),
     ]

@@ -115,12 +115,12 @@ def read(table: dict[str, Any]) -> Task:
     return validated(TASKS, [table], "shop.toml", under=("tasks",), toml="")[0]
 
 
-@pytest.mark.parametrize(("checks", "said"), MISTAKES, ids=lambda value: str(value)[:50])
-def test_a_mistake_names_file_check_key_and_place(checks: Any, said: str) -> None:
+@pytest.mark.parametrize(("checks", "message"), MISTAKES, ids=lambda value: str(value)[:50])
+def test_a_mistake_names_file_check_key_and_place(checks: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read({"checks": checks})
     assert str(caught.value).startswith("shop.toml: [[tasks]] #1, ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.remedy
     assert "\n" not in str(caught.value)
 
@@ -147,10 +147,10 @@ ODD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "said"), ODD)
-def test_a_check_that_may_mislead_is_warned_of(check: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("check", "message"), ODD)
+def test_a_check_that_may_mislead_is_warned_of(check: dict[str, Any], message: str) -> None:
     (warning,) = warnings_of(task(check))
-    assert said in warning
+    assert message in warning
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_checks_survive_being_written_and_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "said"),
+    ("element", "message"),
     [
         ('button "Save" [checked]', "a button has no [checked] (only checkbox, "),
         ('option "Price" [pressed]', "an option has no [pressed] (only button)"),
@@ -206,10 +206,10 @@ def test_checks_survive_being_written_and_sent() -> None:
     ],
 )
 @pytest.mark.parametrize("key", ["element", "within"])
-def test_a_form_that_no_snapshot_shows_is_noted(element: str, said: str, key: str) -> None:
+def test_a_form_that_no_snapshot_shows_is_noted(element: str, message: str, key: str) -> None:
     check = {"kind": "element", "element": 'alert "Saved"', key: element}
     (warning,) = warnings_of(task(check))
-    assert f"{element} can never match: {said}" in warning
+    assert f"{element} can never match: {message}" in warning
 
 
 @pytest.mark.parametrize(
@@ -221,16 +221,16 @@ def test_a_form_that_a_snapshot_may_show_is_not_noted(element: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"direction": "sent"}, "what is sent at each keystroke holds what the participant typed"),
         ({"at": "end"}, "'at' has no meaning for messages"),
         ({"url": "http://other.test/ws"}, "is not on the task's site"),
     ],
 )
-def test_a_socket_check_that_may_mislead_is_warned_of(changes: dict[str, Any], said: str) -> None:
+def test_a_socket_check_that_may_mislead_is_warned_of(changes: dict[str, Any], message: str) -> None:
     (warning,) = warnings_of(task(SOCKET | changes))
-    assert said in warning
+    assert message in warning
 
 
 def test_what_must_not_be_sent_on_a_socket_is_not_warned_of() -> None:

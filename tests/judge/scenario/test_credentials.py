@@ -57,10 +57,10 @@ def complaint(text: str) -> str:
 
 def test_the_runner_resolves_them_and_the_judge_reads_them(tmp_path: Path) -> None:
     plan = make_plan(RunOptions(scenario=scenario_with(tmp_path)), Settings.from_environ(ENVIRON))
-    asked = parse_request(plan.request, lambda _: ())
+    parsed = parse_request(plan.request, lambda _: ())
     assert json.loads(plan.request)["participant_headers"] == {"p": RESOLVED}
-    assert asked.participant_headers == {"p": RESOLVED}
-    assert asked.warnings == ()
+    assert parsed.participant_headers == {"p": RESOLVED}
+    assert parsed.warnings == ()
 
 
 def test_a_request_without_credentials_does_not_mention_them(tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_a_request_without_credentials_does_not_mention_them(tmp_path: Path) -> 
 def test_no_dump_and_no_digest_has_them(tmp_path: Path) -> None:
     scenario = loaded(tmp_path)
     members = members_of(scenario, Settings.from_environ(ENVIRON))
-    asked = parse_request(request({"p": RESOLVED}), lambda _: ())
+    parsed = parse_request(request({"p": RESOLVED}), lambda _: ())
     other = parse_request(request({"p": {"Authorization": "Bearer another"}}), lambda _: ())
-    shown = f"{scenario!r} {scenario.model_dump()} {members!r} {asked!r} {asked.model_dump_json()}"
-    assert SECRET not in shown
-    assert "seven" not in shown
-    parts = [compared_parts(each.participants, each.config, each.tasks, launch=each.launch) for each in (asked, other)]
+    text = f"{scenario!r} {scenario.model_dump()} {members!r} {parsed!r} {parsed.model_dump_json()}"
+    assert SECRET not in text
+    assert "seven" not in text
+    parts = [compared_parts(each.participants, each.config, each.tasks, launch=each.launch) for each in (parsed, other)]
     assert parts[0] == parts[1]
 
 
@@ -143,11 +143,11 @@ def test_those_of_the_participant_at_an_address_are_found(tmp_path: Path) -> Non
 def test_headers_that_cannot_be_sent_are_refused_in_a_file_and_in_a_request(
     tmp_path: Path, headers: str, problem: str
 ) -> None:
-    scenario, said = value_or_complaint(lambda: loaded(tmp_path, f"headers = {headers}"))
+    scenario, message = value_or_complaint(lambda: loaded(tmp_path, f"headers = {headers}"))
     assert scenario is None
-    assert "[[participants]] #1, key 'headers'" in said
-    assert problem in said
-    assert "s3cr3t" not in said
+    assert "[[participants]] #1, key 'headers'" in message
+    assert problem in message
+    assert "s3cr3t" not in message
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ def test_headers_that_cannot_be_sent_are_refused_in_a_file_and_in_a_request(
     ],
 )
 def test_credentials_of_a_request_that_cannot_be_used_are_refused_and_not_shown(headers: Any, problem: str) -> None:
-    said = complaint(request(headers))
-    assert said.startswith("assessment request: ")
-    assert "participant_headers" in said
-    assert problem in said
-    assert SECRET not in said
+    message = complaint(request(headers))
+    assert message.startswith("assessment request: ")
+    assert "participant_headers" in message
+    assert problem in message
+    assert SECRET not in message
 
 
 def test_a_request_that_is_cut_off_does_not_show_its_credentials() -> None:
@@ -179,8 +179,8 @@ def test_a_request_that_is_cut_off_does_not_show_its_credentials() -> None:
 
 
 def test_the_judge_itself_has_no_headers(tmp_path: Path) -> None:
-    _, said = value_or_complaint(lambda: loaded(tmp_path, "", BEARER))
-    assert "[green_agent], key 'headers': unknown key" in said
+    _, message = value_or_complaint(lambda: loaded(tmp_path, "", BEARER))
+    assert "[green_agent], key 'headers': unknown key" in message
 
 
 @given(st.text())
@@ -213,6 +213,6 @@ def test_a_value_is_accepted_only_if_a_header_can_carry_it(value: str) -> None:
 def test_credentials_that_leave_this_machine_over_plain_http_are_one_warning(url: str, warns: bool) -> None:
     warnings = parse_request(request({"p": RESOLVED}, url), lambda _: ()).warnings
     host = url.removeprefix("http://")
-    told = f'assessment request: the participant\'s headers are sent to "{host}" over plain HTTP: use HTTPS'
-    assert warnings == ((told,) if warns else ())
+    message = f'assessment request: the participant\'s headers are sent to "{host}" over plain HTTP: use HTTPS'
+    assert warnings == ((message,) if warns else ())
     assert parse_request(request({"p": {}}, url), lambda _: ()).warnings == ()

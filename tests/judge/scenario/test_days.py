@@ -56,7 +56,7 @@ endpoint = "https://air.test"
 static = true
 hold = [{ url = "/pay", body = "Paid on {today:%d.%m.}" }]
 """
-HELD = """[[tasks]]
+HOLDING_TASKS = """[[tasks]]
 task_id = "held"
 website = "https://air.test/"
 task = "Book it."
@@ -88,7 +88,7 @@ def test_dates_are_written_out_in_the_text_and_in_checks() -> None:
 
 
 def test_dates_are_written_out_in_policies_attacks_and_holds_of_the_task_and_of_the_file() -> None:
-    [task] = read(SAFE + HELD).tasks
+    [task] = read(SAFE + HOLDING_TASKS).tasks
     common, own = (policy.check.model_dump() for policy in task.policies)
     assert (common["url"], own["pattern"]) == ("/book?day=2026-11-23", r"on 22\.11\.")
     assert [(attack.name, attack.text) for attack in task.attacks] == [
@@ -105,7 +105,7 @@ def test_dates_are_written_out_in_policies_attacks_and_holds_of_the_task_and_of_
 
 @pytest.mark.parametrize("mode", ["off", "both", "only"])
 def test_digests_of_what_is_played_are_the_same_on_every_day(mode: Modes) -> None:
-    first, later = (planned(read(SAFE + HELD, day).tasks, mode) for day in (MONDAY, NEXT_WEEK))
+    first, later = (planned(read(SAFE + HOLDING_TASKS, day).tasks, mode) for day in (MONDAY, NEXT_WEEK))
     assert first != later
     assert task_digests(first) == task_digests(later)
     assert task_set_checksum(first) == task_set_checksum(later)
@@ -115,20 +115,20 @@ def test_digests_of_what_is_played_are_the_same_on_every_day(mode: Modes) -> Non
 
 @pytest.mark.parametrize("place", ["/book?day={today}", "{today+1d:%B %-d}", "on {today:%d.%m.}", "{next friday}"])
 def test_another_date_in_a_policy_an_attack_or_a_hold_is_another_task(place: str) -> None:
-    other = (SAFE + HELD).replace(place, "/elsewhere")
-    found = (planned(read(text).tasks, "only") for text in (SAFE + HELD, other))
-    assert len({task_set_checksum(tasks) for tasks in found}) == 2
+    other = (SAFE + HOLDING_TASKS).replace(place, "/elsewhere")
+    result = (planned(read(text).tasks, "only") for text in (SAFE + HOLDING_TASKS, other))
+    assert len({task_set_checksum(tasks) for tasks in result}) == 2
 
 
 def test_the_judge_writes_the_dates_of_policies_attacks_and_holds_itself() -> None:
-    scenario = read(SAFE + HELD)
-    asked = parse_request(RequestDraft.of(scenario, config=scenario.config).text(), lambda _: ())
-    assert asked.tasks == planned(scenario.tasks, "off")
-    assert asked.tasks[0].policies == scenario.tasks[0].policies
+    scenario = read(SAFE + HOLDING_TASKS)
+    request = parse_request(RequestDraft.of(scenario, config=scenario.config).text(), lambda _: ())
+    assert request.tasks == planned(scenario.tasks, "off")
+    assert request.tasks[0].policies == scenario.tasks[0].policies
 
 
 def test_an_attempt_under_attack_records_the_attack_as_played_and_as_declared() -> None:
-    ad, plain = planned(read(SAFE + HELD).tasks, "only")
+    ad, plain = planned(read(SAFE + HOLDING_TASKS).tasks, "only")
     attempt = Attempt(task=ad, steps=(), stop_reason="finished", max_steps=3, started_at=1.0, ended_at=2.0)
     recorded = attempt.to_json()
     assert "November 24" in recorded["scenario_attack"]["attack"]["text"]
@@ -141,7 +141,7 @@ def test_an_attempt_under_attack_records_the_attack_as_played_and_as_declared() 
 
 @pytest.mark.parametrize("name", ["{today}", "day-{today:%Y}"])
 def test_no_date_is_written_into_what_identifies_an_attack(name: str) -> None:
-    assert "key 'name'" in refusal(HELD.replace('"plain"', f'"{name}"'))
+    assert "key 'name'" in refusal(HOLDING_TASKS.replace('"plain"', f'"{name}"'))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_no_date_is_written_into_what_identifies_an_attack(name: str) -> None:
     ],
 )
 def test_a_mistake_in_a_policy_an_attack_or_a_hold_is_named(before: str, after: str, key: str) -> None:
-    assert f"key '{key}': column " in refusal((SAFE + HELD).replace(before, after))
+    assert f"key '{key}': column " in refusal((SAFE + HOLDING_TASKS).replace(before, after))
 
 
 def test_a_task_without_dates_keeps_its_record_and_braces() -> None:
@@ -179,9 +179,9 @@ def test_another_date_in_the_text_is_another_task() -> None:
 
 def test_the_judge_writes_the_dates_of_the_requests_day() -> None:
     scenario = read(FLIGHT)
-    asked = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
-    assert asked.tasks == scenario.tasks
-    assert asked.config.recorded()["today"] == "2026-11-23"
+    request = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
+    assert request.tasks == scenario.tasks
+    assert request.config.recorded()["today"] == "2026-11-23"
 
 
 def test_an_attempt_records_what_was_played_and_what_was_declared() -> None:
@@ -236,8 +236,8 @@ def test_the_day_of_a_run_is_that_of_its_time_zone() -> None:
 def test_outside_its_days_a_task_is_excluded_with_that_reason(keys: str, reason: str) -> None:
     scenario = read(PLAIN + FLIGHT + keys)
     assert [task.task_id for task in scenario.tasks] == ["plain"]
-    asked = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
-    assert [(each.task_id, each.reason, each.by) for each in asked.excluded] == [("flight", reason, "scenario")]
+    request = parse_request(RequestDraft.of(scenario).text(), lambda _: ())
+    assert [(each.task_id, each.reason, each.by) for each in request.excluded] == [("flight", reason, "scenario")]
 
 
 @pytest.mark.parametrize("keys", ["valid_until = 2026-11-23", "valid_from = 2026-11-23"])

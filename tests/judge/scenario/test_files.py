@@ -39,16 +39,16 @@ def scenario(folder: Path, keys: str = 'files = ["cv.pdf"]\n' + CHECK) -> Path:
 
 
 def test_a_request_contains_the_content_and_the_judge_reads_no_file(tmp_path: Path) -> None:
-    read = load_scenario(scenario(tmp_path))
-    text = RequestDraft.of(read).text()
+    loaded = load_scenario(scenario(tmp_path))
+    text = RequestDraft.of(loaded).text()
     for name in ("cv.pdf", "photo.png"):
         (tmp_path / name).unlink()
     (task,) = parse_request(text, lambda _: ()).tasks
     assert [(each.name, each.data) for each in task.files] == [("cv.pdf", b"%PDF-1.4"), ("photo.png", b"png")]
     assert json.loads(text)["config"]["tasks"][0]["files"] == ["cv.pdf", "photo.png"]
     # Digests of tasks are the same for runner and judge.
-    assert task.declared() == read.tasks[0].declared()
-    assert 'files = ["cv.pdf", "photo.png"]' in tasks_toml(read.tasks)
+    assert task.declared() == loaded.tasks[0].declared()
+    assert 'files = ["cv.pdf", "photo.png"]' in tasks_toml(loaded.tasks)
     assert task.reads_uploads
     assert refusal_of(task, is_hosted=True) is not None
 

@@ -111,8 +111,8 @@ def test_a_task_is_the_same_after_it_was_written_as_toml_sent_or_recorded() -> N
     scenario = parse_scenario(text.encode(), Path("s.toml"))
     assert scenario.tasks == (HOLDING,)
     assert parse_request(RequestDraft.of(scenario).text(), lambda _: ()).tasks == (HOLDING,)
-    played = Attempt(task=HOLDING, steps=(), stop_reason="finished", max_steps=5, started_at=1, ended_at=2)
-    assert Attempt.from_json(played.to_json(), source="x").task == HOLDING
+    attempt = Attempt(task=HOLDING, steps=(), stop_reason="finished", max_steps=5, started_at=1, ended_at=2)
+    assert Attempt.from_json(attempt.to_json(), source="x").task == HOLDING
 
 
 def test_a_record_without_held_requests_has_none_of_their_keys() -> None:

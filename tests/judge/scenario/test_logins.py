@@ -144,16 +144,16 @@ def test_a_task_gets_the_logins_of_every_site_that_belongs_to_it(tmp_path: Path)
     ],
 )
 def test_a_mistake_names_file_line_task_key_and_remedy(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
-    said = complaint(tmp_path, **keys)
-    found = re.fullmatch(r"s\.toml: (?:line (?P<line>\d+)(?:, )?)?(?P<task>task t)?(?:: )?(?P<rest>\[\[.*\))", said)
-    assert found, said
-    assert found["rest"].startswith(expected.format(folder=tmp_path)), said
-    assert bool(found["task"]) is expected.startswith("[[tasks]]")
+    message = complaint(tmp_path, **keys)
+    match = re.fullmatch(r"s\.toml: (?:line (?P<line>\d+)(?:, )?)?(?P<task>task t)?(?:: )?(?P<rest>\[\[.*\))", message)
+    assert match, message
+    assert match["rest"].startswith(expected.format(folder=tmp_path)), message
+    assert bool(match["task"]) is expected.startswith("[[tasks]]")
     # An unset variable may concern every task, so the file is not read again for its line.
     if "variable" not in expected:
         # A task that has its site's login has no such key of its own.
-        key = "[[tasks]]" if "site" in keys and found["task"] else expected.split("'")[1]
-        assert (tmp_path / "s.toml").read_text().splitlines()[int(found["line"]) - 1].startswith(key)
+        key = "[[tasks]]" if "site" in keys and match["task"] else expected.split("'")[1]
+        assert (tmp_path / "s.toml").read_text().splitlines()[int(match["line"]) - 1].startswith(key)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_a_request_carries_the_content_and_the_judge_reads_it(tmp_path: Path) ->
 def test_a_request_names_no_file_and_logs_in_nowhere_else(keys: dict[str, Any], expected: str) -> None:
     task = {"task_id": "t", "website": "https://shop.example/", "task": "x", **keys}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:9019"}, "config": {"tasks": [task]}})
-    _, said = value_or_complaint(lambda: parse_request(text, lambda _: ()))
-    assert said.startswith(f"assessment request: {expected}"), said
+    _, message = value_or_complaint(lambda: parse_request(text, lambda _: ()))
+    assert message.startswith(f"assessment request: {expected}"), message
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_a_request_names_no_file_and_logs_in_nowhere_else(keys: dict[str, Any], 
 )
 def test_a_storage_state_of_a_request_is_checked_without_showing_it(state: object, problem: str) -> None:
     body = {"participants": {"p": "http://127.0.0.1:9019"}, "storage_states": {"a": state}}
-    _, said = value_or_complaint(lambda: parse_request(json.dumps(body), lambda _: ()))
-    assert said.startswith(f"assessment request: storage_states, key 'a': {problem}")
-    assert "hunter-2" not in said
+    _, message = value_or_complaint(lambda: parse_request(json.dumps(body), lambda _: ()))
+    assert message.startswith(f"assessment request: storage_states, key 'a': {problem}")
+    assert "hunter-2" not in message
 
 
 def test_a_variable_in_a_request_is_not_resolved(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ def test_a_variable_in_a_request_is_not_resolved(tmp_path: Path) -> None:
 
 def test_no_dump_holds_a_login_and_no_secret_is_written_as_toml(tmp_path: Path) -> None:
     (declared,) = logged_in(tmp_path, task=LOGIN, environ=None)
-    (read,) = logged_in(tmp_path, task=STATE + LOGIN, cookies=[cookie("127.0.0.1")])
-    shown = f"{read!r} {read} {read.model_dump()} {read.model_dump_json()} {tasks_toml([read])}"
-    for secret in read.secrets:
-        assert secret not in shown
+    (scenario,) = logged_in(tmp_path, task=STATE + LOGIN, cookies=[cookie("127.0.0.1")])
+    text = f"{scenario!r} {scenario} {scenario.model_dump()} {scenario.model_dump_json()} {tasks_toml([scenario])}"
+    for secret in scenario.secrets:
+        assert secret not in text
     assert 'password = "${PASSWORD}"' in tasks_toml([declared])

@@ -48,10 +48,10 @@ def in_request(config: dict[str, Any], task: dict[str, Any], _folder: Path) -> R
 
 
 def in_scenario(config: dict[str, Any], task: dict[str, Any], folder: Path) -> RunConfig:
-    def value(given: object) -> str:
-        if isinstance(given, dict):
-            return f"{{ {', '.join(f'{json.dumps(key)} = {value(each)}' for key, each in given.items())} }}"
-        return f"[{', '.join(map(value, given))}]" if isinstance(given, list) else json.dumps(given)
+    def value(item: object) -> str:
+        if isinstance(item, dict):
+            return f"{{ {', '.join(f'{json.dumps(key)} = {value(each)}' for key, each in item.items())} }}"
+        return f"[{', '.join(map(value, item))}]" if isinstance(item, list) else json.dumps(item)
 
     def table(keys: dict[str, Any]) -> str:
         return "".join(f"{key} = {value(each)}\n" for key, each in keys.items())
@@ -64,10 +64,10 @@ def in_scenario(config: dict[str, Any], task: dict[str, Any], folder: Path) -> R
 @pytest.mark.parametrize("place", [in_scenario, in_request])
 def test_no_key_imports_what_it_names(place: Any, tmp_path: Path) -> None:
     settings = Settings.from_environ({"OPENAI_API_KEY": "k"})
-    given: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: shape}, {}) for key in KEYS for shape in SHAPES]
-    given += [({}, {"checks": [CHECK]}), ({}, {"policies": [{**CHECK, "name": "p", "dimension": "consent"}]})]
+    values: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: shape}, {}) for key in KEYS for shape in SHAPES]
+    values += [({}, {"checks": [CHECK]}), ({}, {"policies": [{**CHECK, "name": "p", "dimension": "consent"}]})]
     refused = 0
-    for config, task in given:
+    for config, task in values:
         try:
             accepted = place(config, task, tmp_path)
             check_config(accepted, settings)
@@ -75,9 +75,9 @@ def test_no_key_imports_what_it_names(place: Any, tmp_path: Path) -> None:
         except ConfigError:
             refused += 1
     assert MODULE not in sys.modules
-    assert refused > len(given) / 2
+    assert refused > len(values) / 2
 
 
 def test_the_command_line_can() -> None:
-    assert ENGINES.given(REFERENCE).run is None
+    assert ENGINES.resolve(REFERENCE).run is None
     assert MODULE in sys.modules

@@ -13,7 +13,7 @@ SCRIPT = '[[scripts]]\ntask = "Find the  red shoes."\n[[scripts.steps]]\nsay = "
 
 def problems(folder: Path, text: str = "Find the red shoes.", reference: str | None = "s.toml") -> list[str]:
     task = Task(task_id="t1", website="https://shop.test/", task=text, reference=reference)
-    return [found for found in reference_problems([task], folder) if found]
+    return [each for each in reference_problems([task], folder) if each]
 
 
 def test_a_script_for_the_task_is_enough(tmp_path: Path) -> None:
@@ -29,14 +29,14 @@ def test_a_script_for_a_task_with_dates_has_the_same_dates(tmp_path: Path) -> No
     (tmp_path / "s.toml").write_text(SCRIPT.replace("Find the  red shoes.", "Fly  on {next friday}."))
     assert list(reference_problems([task], tmp_path)) == [None]
     (tmp_path / "s.toml").write_text(SCRIPT.replace("Find the  red shoes.", "Fly on {next sunday}."))
-    (found,) = reference_problems([task], tmp_path)
-    assert "has no script for it" in (found or "")
+    (result,) = reference_problems([task], tmp_path)
+    assert "has no script for it" in (result or "")
 
 
 def test_a_mistake_in_a_date_of_a_script_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SCRIPT.replace('"x"', '"on {today+x}"'))
-    (found,) = problems(tmp_path)
-    assert "[[scripts]] #1, key 'steps': column 4: '{today+x}' is not a date" in found
+    (result,) = problems(tmp_path)
+    assert "[[scripts]] #1, key 'steps': column 4: '{today+x}' is not a date" in result
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_mistake_in_a_date_of_a_script_is_named(tmp_path: Path) -> None:
 def test_a_missing_script_is_one_line(tmp_path: Path, content: str | None, problem: str) -> None:
     if content is not None:
         (tmp_path / "s.toml").write_text(content)
-    (found,) = problems(tmp_path)
-    assert found.startswith("reference 's.toml'")
-    assert problem in found
-    assert "\n" not in found
+    (result,) = problems(tmp_path)
+    assert result.startswith("reference 's.toml'")
+    assert problem in result
+    assert "\n" not in result

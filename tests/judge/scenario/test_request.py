@@ -33,11 +33,11 @@ A_TASK = {"task_id": "t", "website": "https://example.org/", "task": "Do it."}
 
 
 def test_a_request_carries_its_tasks_in_config() -> None:
-    asked = parse_request(request({"max_steps": 4, "tasks": [A_TASK]}), no_bundled)
-    assert asked.participants == {"white_agent": "http://127.0.0.1:9019"}
-    assert asked.config.max_steps == 4
-    assert [task.task_id for task in asked.tasks] == ["t"]
-    assert asked.warnings == ()
+    parsed = parse_request(request({"max_steps": 4, "tasks": [A_TASK]}), no_bundled)
+    assert parsed.participants == {"white_agent": "http://127.0.0.1:9019"}
+    assert parsed.config.max_steps == 4
+    assert [task.task_id for task in parsed.tasks] == ["t"]
+    assert parsed.warnings == ()
 
 
 def test_a_request_may_carry_its_tasks_at_the_top() -> None:
@@ -45,16 +45,16 @@ def test_a_request_may_carry_its_tasks_at_the_top() -> None:
 
 
 def test_a_config_without_tasks_is_itself_one_task() -> None:
-    asked = parse_request(request({**A_TASK, "max_steps": 3}), no_bundled)
-    assert asked.tasks[0].task_id == "t"
-    assert asked.config.max_steps == 3
-    assert asked.warnings == ()
+    parsed = parse_request(request({**A_TASK, "max_steps": 3}), no_bundled)
+    assert parsed.tasks[0].task_id == "t"
+    assert parsed.config.max_steps == 3
+    assert parsed.warnings == ()
 
 
 def test_a_named_bundled_set_gives_the_tasks() -> None:
-    asked = parse_request(request({"scenario": "demo"}), two_tasks)
-    assert [task.task_id for task in asked.tasks] == ["demo0", "demo1"]
-    assert asked.config.scenario == "demo"
+    parsed = parse_request(request({"scenario": "demo"}), two_tasks)
+    assert [task.task_id for task in parsed.tasks] == ["demo0", "demo1"]
+    assert parsed.config.scenario == "demo"
 
 
 def test_an_unknown_bundled_set_is_refused() -> None:
@@ -63,13 +63,13 @@ def test_an_unknown_bundled_set_is_refused() -> None:
 
 
 def test_unknown_keys_of_a_request_warn() -> None:
-    asked = parse_request(request({"max_step": 4, "tasks": [{**A_TASK, "extra": 1}]}, more=1), no_bundled)
-    assert len(asked.warnings) == 3
-    assert any("'max_step': unknown key, ignored (did you mean 'max_steps'?)" in line for line in asked.warnings)
+    parsed = parse_request(request({"max_step": 4, "tasks": [{**A_TASK, "extra": 1}]}, more=1), no_bundled)
+    assert len(parsed.warnings) == 3
+    assert any("'max_step': unknown key, ignored (did you mean 'max_steps'?)" in line for line in parsed.warnings)
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (
             {"config": {"tasks": [{**A_TASK, "holds": []}]}},
@@ -86,8 +86,8 @@ def test_unknown_keys_of_a_request_warn() -> None:
         ),
     ],
 )
-def test_a_key_about_safety_is_never_ignored(body: dict[str, object], told: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(told)):
+def test_a_key_about_safety_is_never_ignored(body: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         parse_request(request(**body), no_bundled)
 
 
@@ -96,28 +96,28 @@ def test_policies_and_attacks_may_be_declared_for_all_tasks() -> None:
     attack = {"name": "a", "kind": "insert", "text": "x", "goal": [{"kind": "page", "url": "http://evil.test/*"}]}
     own = {**A_TASK, "task_id": "own", "policies": [{**policy, "name": "q"}]}
     common = {"policies": [policy], "attacks": [attack]}
-    asked = parse_request(request({"attacks": "both", "tasks": [A_TASK, own]}, **common), no_bundled)
-    names = [[each.name for each in task.policies] for task in asked.tasks]
+    parsed = parse_request(request({"attacks": "both", "tasks": [A_TASK, own]}, **common), no_bundled)
+    names = [[each.name for each in task.policies] for task in parsed.tasks]
     assert names == [["p"], ["p"], ["p", "q"], ["p", "q"]]
-    assert [task.attack is not None for task in asked.tasks] == [False, True, False, True]
+    assert [task.attack is not None for task in parsed.tasks] == [False, True, False, True]
     with pytest.raises(ConfigError, match="'p' is the name of two policies"):
         parse_request(request({"tasks": [{**A_TASK, "policies": [policy]}]}, **common), no_bundled)
 
 
 def test_a_request_with_very_many_unknown_keys_warns_a_bounded_number_of_times() -> None:
-    asked = parse_request(request({"tasks": [A_TASK], **{f"k{n}": n for n in range(500)}}), no_bundled)
-    assert len(asked.warnings) == 51
+    parsed = parse_request(request({"tasks": [A_TASK], **{f"k{n}": n for n in range(500)}}), no_bundled)
+    assert len(parsed.warnings) == 51
 
 
 def test_numbers_that_came_as_doubles_are_whole_numbers_again() -> None:
-    asked = parse_request(
+    parsed = parse_request(
         request({"max_steps": 15.0, "shard_index": 1.0, "num_shards": 3.0, "tasks": [A_TASK]}), no_bundled
     )
-    assert (asked.config.max_steps, asked.config.shard_index, asked.config.num_shards) == (15, 1, 3)
+    assert (parsed.config.max_steps, parsed.config.shard_index, parsed.config.num_shards) == (15, 1, 3)
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("settings", "expected"),
     [
         ({"shard_index": 1, "num_shards": 4, "num_instances": 30}, (1, 4, 30)),
         ({"num_instances": 3.0}, (0, 1, 3)),
@@ -126,10 +126,10 @@ def test_numbers_that_came_as_doubles_are_whole_numbers_again() -> None:
     ],
 )
 def test_instances_are_the_tasks_of_all_shards_and_count_shards_only_when_nothing_else_does(
-    given: dict[str, object], read: tuple[int, int, int | None]
+    settings: dict[str, object], expected: tuple[int, int, int | None]
 ) -> None:
-    config = parse_request(request({**given, "tasks": [A_TASK]}), no_bundled).config
-    assert (config.shard_index, config.num_shards, config.num_instances) == read
+    config = parse_request(request({**settings, "tasks": [A_TASK]}), no_bundled).config
+    assert (config.shard_index, config.num_shards, config.num_instances) == expected
 
 
 @pytest.mark.parametrize("role", ["white_agent", "my agent", "агент 7", "a/b", '{"x": 1}', "$.x"])
@@ -192,10 +192,10 @@ def test_an_over_long_request_is_refused_unread() -> None:
 
 def test_what_a_scenario_sends_is_what_the_judge_reads() -> None:
     scenario = parse_scenario(GOOD.encode(), Path("s.toml"))
-    asked = parse_request(RequestDraft.of(scenario).text(), no_bundled)
-    assert asked.tasks == scenario.tasks
-    assert asked.warnings == ()
-    assert asked.config == scenario.config.model_copy(update={"participant_ids": {"white_agent": "id-1"}})
+    parsed = parse_request(RequestDraft.of(scenario).text(), no_bundled)
+    assert parsed.tasks == scenario.tasks
+    assert parsed.warnings == ()
+    assert parsed.config == scenario.config.model_copy(update={"participant_ids": {"white_agent": "id-1"}})
 
 
 def test_only_settings_that_differ_are_sent() -> None:

@@ -105,13 +105,13 @@ def test_a_request_carries_the_file_and_the_judge_opens_it(tmp_path: Path) -> No
 
     assert "rugs" not in text
     assert "cv.txt" not in text
-    asked = parse_request(text, lambda _: (), lambda sealed, today: sealed_tasks(sealed, KEY, today, {}))
+    request = parse_request(text, lambda _: (), lambda sealed, today: sealed_tasks(sealed, KEY, today, {}))
 
-    (task,) = asked.tasks
+    (task,) = request.tasks
     assert task.task_id == scenario.tasks[0].task_id
     assert task.secrets == ("secret-1",)
     assert [(each.name, each.data) for each in task.files] == [("cv.txt", b"rugs I like")]
-    assert asked.is_sealed
+    assert request.is_sealed
 
 
 @pytest.mark.parametrize(

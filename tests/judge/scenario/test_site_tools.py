@@ -56,6 +56,6 @@ def test_other_checks_are_not(tmp_path: Path, check: dict[str, object]) -> None:
     assert warned(tmp_path, **check) == []
 
 
-def test_a_script_that_cannot_be_read_is_no_error_here(tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_read_is_not_an_error_here(tmp_path: Path) -> None:
     task = Task(task_id="t", website="http://a.example/", task="Note it.", reference="none.toml")
     assert list(reflections([task], tmp_path)) == []

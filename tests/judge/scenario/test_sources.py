@@ -46,9 +46,9 @@ def tasks_of(count: int, **changes: Any) -> tuple[Task, ...]:
 
 
 def test_a_sample_has_so_many_of_each_level() -> None:
-    drawn = sample(tasks_of(30), count=4, seed=1)
-    assert [task.level for task in drawn] == ["easy"] * 4 + ["medium"] * 4 + ["hard"] * 4
-    assert len({task.task_id for task in drawn}) == 12
+    sampled = sample(tasks_of(30), count=4, seed=1)
+    assert [task.level for task in sampled] == ["easy"] * 4 + ["medium"] * 4 + ["hard"] * 4
+    assert len({task.task_id for task in sampled}) == 12
 
 
 def test_the_same_seed_draws_the_same_whatever_the_order() -> None:
@@ -192,7 +192,7 @@ def test_problems_beside_the_tasks_are_named_too() -> None:
 
 
 @pytest.mark.parametrize("content", [b"[", b"tusks = 3", b"\xff"])
-def test_what_is_no_scenario_at_all_is_one_problem(content: bytes) -> None:
+def test_what_is_not_a_scenario_at_all_is_one_problem(content: bytes) -> None:
     assert len(problems_of(content, Path("s.toml"))[1]) == 1
 
 
@@ -298,9 +298,9 @@ async def test_any_answer_means_that_the_host_is_there(served: tuple[Site, int],
 
 
 async def test_a_host_that_refuses_is_named_with_the_reason() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        host = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        host = f"http://127.0.0.1:{listener.getsockname()[1]}"
         lost = await reached([f"{host}/page"])
     assert list(lost) == [host]
     assert lost[host]

@@ -151,8 +151,8 @@ task = "Look."
 """
 
 
-@pytest.mark.parametrize(("chosen", "idle"), [("a", "bc"), ("b", "c"), ("c", "ab"), ("abc", "")])
-def test_sites_that_only_other_tasks_are_about_are_idle(chosen: str, idle: str) -> None:
+@pytest.mark.parametrize(("selection", "idle"), [("a", "bc"), ("b", "c"), ("c", "ab"), ("abc", "")])
+def test_sites_that_only_other_tasks_are_about_are_idle(selection: str, idle: str) -> None:
     scenario = parse_scenario((AGENTS + SITES + TASKS).encode(), Path("s.toml"))
     # No task is about `d`: it may serve the other sites.
-    assert idle_sites(scenario, [task for task in scenario.tasks if task.task_id in chosen]) == set(idle)
+    assert idle_sites(scenario, [task for task in scenario.tasks if task.task_id in selection]) == set(idle)

@@ -63,7 +63,7 @@ async def test_a_label_is_kept_at_once_and_the_next_open_attempt_follows(tmp_pat
         ({"place": 0}, 422),
     ],
 )
-async def test_what_is_no_label_changes_nothing(tmp_path: Path, change: dict[str, Any], status: int) -> None:
+async def test_what_is_not_a_label_changes_nothing(tmp_path: Path, change: dict[str, Any], status: int) -> None:
     run = a_run_to_label(tmp_path, 3)
     async with opened(begin([run], "anna")) as client:
         assert (await send(client, "/label", change)).status_code == status
@@ -107,8 +107,8 @@ async def test_a_blind_page_tells_neither_the_verdict_nor_the_agent_nor_the_run(
         for page in pages:
             assert page.status_code == 200
             assert "Find it." in page.text
-            found = re.sub(r"<(style|script)\b.*?</\1>", "", page.text, flags=re.DOTALL) + str(page.headers)
-            leaks = re.findall(r"zq\S*|\bt[01]\b|webjudge|\bhard\b|t-success|t-failure|\bpassed\b", found)
+            result = re.sub(r"<(style|script)\b.*?</\1>", "", page.text, flags=re.DOTALL) + str(page.headers)
+            leaks = re.findall(r"zq\S*|\bt[01]\b|webjudge|\bhard\b|t-success|t-failure|\bpassed\b", result)
             assert bool(leaks) != is_blind, leaks
         # Apart from the place and the buttons, the two verdicts give the same page.
         plain = [
@@ -132,8 +132,11 @@ async def test_a_picture_is_served_as_one_or_not_at_all(tmp_path: Path) -> None:
     run = write_synthetic_run(tmp_path, "run-1", tasks=1, steps=2, image=a_png(64, 36))
     session = begin([run], "anna")
     async with opened(session) as client:
-        found = await client.get("/image/1/1")
-        assert (found.headers["content-type"], found.headers["x-content-type-options"]) == ("image/png", "nosniff")
+        response = await client.get("/image/1/1")
+        assert (response.headers["content-type"], response.headers["x-content-type-options"]) == (
+            "image/png",
+            "nosniff",
+        )
         for path in ("/image/1/99", "/image/9/1", "/image/1/0"):
             assert (await client.get(path)).status_code == 404
         for picture in session.places[0].attempt.folder.glob("trajectory/*"):

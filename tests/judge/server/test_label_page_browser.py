@@ -31,9 +31,9 @@ def served(run: RunStore) -> tuple[subprocess.Popen[str], str]:
     process = subprocess.Popen([*command, "--as", "anna"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()
-    found = re.search(r"http://\S+", line)
-    assert found is not None, line
-    return process, found[0]
+    match = re.search(r"http://\S+", line)
+    assert match is not None, line
+    return process, match[0]
 
 
 async def label_by_keyboard(page: Page, run: RunStore, count: int) -> None:
@@ -80,8 +80,8 @@ async def test_forty_attempts_are_labelled_by_keyboard_over_a_kill_of_the_server
             assert watched.troubles == []
     finally:
         process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=60)
-    assert "results.json has the corrected success rate" in told
+        completed, _ = process.communicate(timeout=60)
+    assert "results.json has the corrected success rate" in completed
     correction = LabelledRun(run).correction
     assert correction is not None
     assert (correction.labels, correction.undecided) == (40, 0)

@@ -8,7 +8,7 @@ from shared.errors import ConfigError
 
 
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "expected"),
     [
         ({}, ()),
         ({"max_steps": 3, "judge_model": "offline"}, ()),
@@ -27,9 +27,9 @@ from shared.errors import ConfigError
     ],
 )
 def test_settings_that_reach_the_judges_own_machine_are_recognised(
-    changes: dict[str, object], found: tuple[str, ...]
+    changes: dict[str, object], expected: tuple[str, ...]
 ) -> None:
-    assert settings_of_the_host(RunConfig.model_validate(changes)) == found
+    assert settings_of_the_host(RunConfig.model_validate(changes)) == expected
 
 
 @pytest.mark.parametrize(

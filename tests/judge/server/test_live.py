@@ -285,15 +285,15 @@ async def test_a_resumed_run_shows_what_it_has_kept_and_no_outcome_that_is_tried
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "shown"),
+    ("before", "now", "expected"),
     [("machine", "everyone", 0), ("token", "everyone", 0), ("token", "machine", 0), ("everyone", "everyone", 1)],
 )
 def test_a_restarted_judge_shows_a_run_to_no_other_audience(
-    tmp_path: Path, before: Audience, now: Audience, shown: int
+    tmp_path: Path, before: Audience, now: Audience, expected: int
 ) -> None:
     write_synthetic_run(tmp_path, RUN, tasks=1, steps=1)
     restarted(tmp_path, before).watch(RUN)
-    assert len(restarted(tmp_path, now).since(-1)["runs"]) == shown
+    assert len(restarted(tmp_path, now).since(-1)["runs"]) == expected
 
 
 def test_only_the_newest_runs_are_shown_after_a_restart_and_none_that_another_process_judges(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ async def get(served: ServedPage, path: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize(
-    ("events", "shown"),
+    ("events", "expected"),
     [
         ([StepDone(task_id="task_001", step=2, max_steps=15, action="a", executed=True)], "trajectory/step_001.png"),
         ([StepBegun(task_id="task_001", step=3, task="t", url="u")], "trajectory/step_002.png"),
@@ -345,13 +345,13 @@ async def get(served: ServedPage, path: str) -> httpx.Response:
     ids=["after a step", "before the next one", "after the end"],
 )
 async def test_the_newest_screenshot_shows_the_page_after_the_latest_action(
-    served: ServedPage, events: list[Event], shown: str
+    served: ServedPage, events: list[Event], expected: str
 ) -> None:
     for event in events:
         served.sink(event)
     # Different pictures: a synthetic run has the same one everywhere.
-    path = served.store.task("task_001").folder / shown
-    path.write_bytes(path.read_bytes() + shown.encode())
+    path = served.store.task("task_001").folder / expected
+    path.write_bytes(path.read_bytes() + expected.encode())
     assert (await get(served, f"/live/{RUN}/shot/task_001")).content == path.read_bytes()
 
 
@@ -392,11 +392,11 @@ async def test_a_finished_run_has_its_report(served: ServedPage) -> None:
 
 
 async def test_the_report_is_made_from_the_records_and_never_one_that_was_found(served: ServedPage) -> None:
-    found = make_report([served.store], served.store.folder / "report")
-    for page in (found, found.parent / "tasks" / "task_000.html"):
+    result = make_report([served.store], served.store.folder / "report")
+    for page in (result, result.parent / "tasks" / "task_000.html"):
         page.write_text("<script>forged</script>")
-    (found.parent / "images" / "task_000" / "step_000.png").unlink()
-    (found.parent / "images" / "task_000" / "step_000.png").write_bytes(b"forged")
+    (result.parent / "images" / "task_000" / "step_000.png").unlink()
+    (result.parent / "images" / "task_000" / "step_000.png").write_bytes(b"forged")
     served.sink(RunDone(successes=1, scored=2, total=4))
     for name in ("index.html", "tasks/task_000.html", "images/task_000/step_000.png"):
         answer = await get(served, f"/live/{RUN}/report/{name}")
@@ -449,8 +449,8 @@ async def test_only_the_files_that_a_report_links_have_an_address(served: Served
         "",
         "images/task_000",
     ]
-    found = {name: (await get(served, f"/live/{RUN}/report/{name}")).status_code for name in names}
-    assert found == dict.fromkeys(names, 404)
+    results = {name: (await get(served, f"/live/{RUN}/report/{name}")).status_code for name in names}
+    assert results == dict.fromkeys(names, 404)
     # Task pages link it; they show the same requests.
     assert (await get(served, f"/live/{RUN}/report/images/task_000/network.har")).status_code == 200
 
@@ -558,7 +558,7 @@ async def test_a_connected_viewer_does_not_keep_the_server_from_stopping(tmp_pat
     assert lines[0] == 'data: {"full": true, "runs": [], "tasks": []}'
 
 
-async def test_viewers_of_a_judge_that_was_told_to_stop_see_how_its_run_ends(
+async def test_viewers_of_a_judge_that_is_stopped_see_how_its_run_ends(
     served: ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The library looks for signals in the first event loop of a thread only; here each test has its own.

@@ -152,13 +152,13 @@ async def test_a_page_behind_a_token_opens_in_a_browser_by_password_and_by_a_lin
     hub.watch("r1")(RunStarted(run_id="r1", total=2))
     app = our_agent(_unasked, auth_token=token, page_links=links, extra_routes=live_routes(hub, tmp_path, is_open=True))
     async with serving(app) as address:
-        shown = await live_page_of(f"{address}/", token, wants_link=True)
-        assert shown.url is not None
-        assert shown.url.startswith(f"{address}/open/")
+        text = await live_page_of(f"{address}/", token, wants_link=True)
+        assert text.url is not None
+        assert text.url.startswith(f"{address}/open/")
         # By the password, as a person enters it after the browser has asked: it answers a challenge, and only then.
-        asked = await browser.new_context(http_credentials={"username": "me", "password": token.get_secret_value()})
+        request = await browser.new_context(http_credentials={"username": "me", "password": token.get_secret_value()})
         linked = await browser.new_context()
-        for context, url in ((asked, f"{address}/"), (linked, shown.url)):
+        for context, url in ((request, f"{address}/"), (linked, text.url)):
             page = await context.new_page()
             answer = await page.goto(url)
             assert answer is not None
@@ -167,7 +167,7 @@ async def test_a_page_behind_a_token_opens_in_a_browser_by_password_and_by_a_lin
             await page.get_by_role("heading", name="0 of 2 tasks done").wait_for()
             await context.close()
         stranger = await (await browser.new_context()).new_page()
-        answer = await stranger.goto(shown.url)
+        answer = await stranger.goto(text.url)
         assert answer is not None
         assert answer.status == 410
         await hub.close()

@@ -56,12 +56,12 @@ def measured() -> str:
     ):
         running.take(event)
         metrics.take(event)
-    metrics.ended("completed")
+    metrics.count_end("completed")
     return metrics.text().decode()
 
 
 def test_metrics_count_what_happens_and_say_what_runs() -> None:
-    found = values(measured())
+    result = values(measured())
     expected: Mapping[Any, float] = {
         ("wabe_assessments_total", ("completed",)): 1,
         ("wabe_assessments_total", ("rejected",)): 0,
@@ -85,7 +85,7 @@ def test_metrics_count_what_happens_and_say_what_runs() -> None:
         ("wabe_errors_total", ("judge model",)): 1,
         ("wabe_errors_total", ("internal",)): 0,
     }
-    assert {key: found.get(key) for key in expected} == expected
+    assert {key: result.get(key) for key in expected} == expected
 
 
 def test_metrics_have_nothing_that_somebody_else_chose() -> None:
@@ -98,8 +98,8 @@ async def answers(health: Health, *, is_open: bool, host: str = "127.0.0.1", pee
     app = Starlette(routes=operating_routes(lambda: health, metrics, is_open=is_open))
     transport = httpx.ASGITransport(app, client=(peer, 5000))
     async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client:
-        found, shown = await client.get("/health"), await client.get("/metrics")
-        return [found.status_code, found.json(), shown.status_code]
+        response, text = await client.get("/health"), await client.get("/metrics")
+        return [response.status_code, response.json(), text.status_code]
 
 
 @pytest.mark.parametrize(("health", "status"), [("ready", 200), ("full", 200), ("draining", 503)])

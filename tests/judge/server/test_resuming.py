@@ -28,7 +28,7 @@ def read(**request: Any) -> AssessmentRequest:
     return parse_request(json.dumps(body), lambda name: pytest.fail(name))
 
 
-def begun(folder: Path, run_id: str = "r1", state: str = "running") -> RunStore:
+def started_run(folder: Path, run_id: str = "r1", state: str = "running") -> RunStore:
     store = RunStore(folder, run_id)
     store.create()
     store.write_run({"schema_version": "wabe-run-2", "run_id": run_id, "state": state})
@@ -36,7 +36,7 @@ def begun(folder: Path, run_id: str = "r1", state: str = "running") -> RunStore:
 
 
 def test_a_token_names_its_own_run_only_and_only_its_digest_is_kept(tmp_path: Path) -> None:
-    tokens = {run_id: keep(begun(tmp_path, run_id), read()) for run_id in ("r1", "r2")}
+    tokens = {run_id: keep(started_run(tmp_path, run_id), read()) for run_id in ("r1", "r2")}
     for run_id, token in tokens.items():
         assert token is not None
         assert run_of_token(tmp_path, token) == run_id
@@ -65,7 +65,7 @@ def test_a_token_names_its_own_run_only_and_only_its_digest_is_kept(tmp_path: Pa
 def test_a_run_with_a_secret_or_a_runner_waits_for_its_client(
     tmp_path: Path, request_with_a_reason: dict[str, Any]
 ) -> None:
-    store = begun(tmp_path)
+    store = started_run(tmp_path)
     assert keep(store, read(**request_with_a_reason)) is not None
     assert SECRET not in (store.folder / "resuming.json").read_text()
     assert left_behind(tmp_path) == []
@@ -73,7 +73,7 @@ def test_a_run_with_a_secret_or_a_runner_waits_for_its_client(
 
 
 def test_what_a_request_has_beside_its_known_keys_is_not_kept(tmp_path: Path) -> None:
-    store = begun(tmp_path)
+    store = started_run(tmp_path)
     keep(store, read(api_key=SECRET, config={"tasks": [{**TASK, "password": SECRET}], "token": SECRET}))
     assert SECRET not in (store.folder / "resuming.json").read_text()
 
@@ -81,16 +81,16 @@ def test_what_a_request_has_beside_its_known_keys_is_not_kept(tmp_path: Path) ->
 @pytest.mark.parametrize("name", sorted(Settings().bundled_scenarios))
 def test_a_kept_request_continues_the_same_run(tmp_path: Path, name: str) -> None:
     scenario = load_scenario(Settings().bundled_scenarios[name])
-    sent = RequestDraft.of(scenario).text() if scenario.tasks else json.dumps({"participants": {"p": "http://x.test/"}})
+    body = RequestDraft.of(scenario).text() if scenario.tasks else json.dumps({"participants": {"p": "http://x.test/"}})
     if not scenario.tasks:
         pytest.skip("its tasks are those of a package")
-    request = parse_request(sent, lambda found: pytest.fail(found))
-    store = begun(tmp_path)
+    request = parse_request(body, lambda warning: pytest.fail(warning))
+    store = started_run(tmp_path)
     keep(store, request)
-    kept = left_behind(tmp_path)
-    if kept:
-        [(found, again)] = kept
-        assert found.run_id == "r1"
+    resumable = left_behind(tmp_path)
+    if resumable:
+        [(result, again)] = resumable
+        assert result.run_id == "r1"
         for each in (again, request):
             assert each.participants == request.participants
         assert compared_parts(again.participants, again.config, again.tasks) == compared_parts(
@@ -104,7 +104,7 @@ def test_a_kept_request_continues_the_same_run(tmp_path: Path, name: str) -> Non
     [("running", True), ("stopped", True), ("completed", False), ("cancelled", False), ("failed", False)],
 )
 def test_only_what_was_stopped_with_its_judge_is_continued(tmp_path: Path, state: str, *, is_left: bool) -> None:
-    store = begun(tmp_path, state=state)
+    store = started_run(tmp_path, state=state)
     keep(store, read())
     if state == "completed":
         assert left_behind(tmp_path), "its results are missing"
@@ -116,22 +116,22 @@ def test_only_what_was_stopped_with_its_judge_is_continued(tmp_path: Path, state
 
 def test_a_damaged_record_of_a_run_keeps_no_other_run_from_being_continued(tmp_path: Path) -> None:
     for run_id in ("r1", "r2", "r3"):
-        keep(begun(tmp_path, run_id), read())
+        keep(started_run(tmp_path, run_id), read())
     (tmp_path / "runs" / "r1" / "resuming.json").write_text('{"token_sha256": 1')
     RunStore(tmp_path, "r2").write_run({"schema_version": "wabe-run-99", "run_id": "r2", "state": "running"})
     assert [store.run_id for store, _ in left_behind(tmp_path)] == ["r3"]
 
 
 def test_a_client_learns_how_its_run_continues(tmp_path: Path) -> None:
-    keep(begun(tmp_path, "r1"), read())
-    keep(begun(tmp_path, "r2"), read(launch=LAUNCH))
-    keep(begun(tmp_path, "r3"), read(config={"tasks": [TASK], "secrets": [SECRET]}))
-    said = {run_id: note_on_stop(tmp_path, {RUN_ID_KEY: run_id}) for run_id in ("r1", "r2", "r3", "r4")}
+    keep(started_run(tmp_path, "r1"), read())
+    keep(started_run(tmp_path, "r2"), read(launch=LAUNCH))
+    keep(started_run(tmp_path, "r3"), read(config={"tasks": [TASK], "secrets": [SECRET]}))
+    text = {run_id: note_on_stop(tmp_path, {RUN_ID_KEY: run_id}) for run_id in ("r1", "r2", "r3", "r4")}
     again = 'send the same request again, with "resume_token" as the first update gave it.'
-    assert said["r1"].text == f"The judge continues run r1 as soon as it runs again. To follow it, {again}"
-    assert said["r1"].facts == {CONTINUES_KEY: "itself"}
+    assert text["r1"].text == f"The judge continues run r1 as soon as it runs again. To follow it, {again}"
+    assert text["r1"].facts == {CONTINUES_KEY: "itself"}
     command = "wabe run '/my scenarios/s.toml' --resume r2"
-    assert said["r2"].text == f"Continue with: {command}, and the options of its start."
-    assert said["r3"].text == f"Continue run r3: {again}"
+    assert text["r2"].text == f"Continue with: {command}, and the options of its start."
+    assert text["r3"].text == f"Continue run r3: {again}"
     for metadata in ({}, {RUN_ID_KEY: "r4"}, {RUN_ID_KEY: "../x"}, {RUN_ID_KEY: 7.0}):
         assert note_on_stop(tmp_path, metadata).text == "Send the request again."

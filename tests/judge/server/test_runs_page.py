@@ -47,9 +47,9 @@ def rows(html: str) -> list[str]:
 
 
 def a_run(folder: Path, run_id: str, version: str = "1", outcome: Any = "success", **record: Any) -> RunStore:
-    made = a_finished_run(folder, a_result("t1", verdict=a_verdict(outcome)))
+    run = a_finished_run(folder, a_result("t1", verdict=a_verdict(outcome)))
     store = RunStore(folder, run_id)
-    made.folder.rename(store.folder)
+    run.folder.rename(store.folder)
     identity = {"card_name": "mine", "card_version": version}
     known = {"run_id": run_id, "identity": identity, "scenario": {"name": "demo/scenario.toml"}}
     store.write_run({**(store.read_run() or {}), **known, **record})
@@ -179,14 +179,14 @@ async def test_nothing_else_can_be_changed(
 
 def links_in(html: str) -> list[str]:
     """Every address in the page to which a browser could go."""
-    found: list[str] = []
+    results: list[str] = []
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            found.extend(value or "" for name, value in attrs if name in ("href", "src", "action", "formaction"))
+            results.extend(value or "" for name, value in attrs if name in ("href", "src", "action", "formaction"))
 
     Reader().feed(html)
-    return found
+    return results
 
 
 async def test_what_runs_and_submissions_say_is_text_and_no_address_of_theirs_is_a_link(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ async def test_a_running_assessment_is_on_top_with_a_link_to_its_live_page(tmp_p
         "m" * 500,
     ],
 )
-def test_a_mark_without_the_address_of_a_judge_is_no_link(tmp_path: Path, mark: str) -> None:
+def test_a_mark_without_the_address_of_a_judge_is_not_a_link(tmp_path: Path, mark: str) -> None:
     store = a_run(tmp_path, "r1", state="running")
     (store.folder / ".live").write_text(mark)
     with store.held("judge"):

@@ -17,7 +17,7 @@ from judge.scenario.models import AssessmentRequest
 from judge.scenario.request import parse_request
 from judge.server.live import LiveHub
 from judge.server.resuming import keep
-from judge.server.running import Ended, RunningAssessment
+from judge.server.running import AssessmentEnd, RunningAssessment
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
 from shared.a2a.tasks import AgentMessage, TaskSink
@@ -29,7 +29,7 @@ class RecordedEnds(TaskSink):
     """A sink that keeps what an assessment comes to."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, Any]] = []
+        self.ends: list[tuple[str, Any]] = []
 
     def annotate(self, metadata: Mapping[str, str], *, secrets: Mapping[str, str] = MappingProxyType({})) -> None:
         pass
@@ -38,30 +38,32 @@ class RecordedEnds(TaskSink):
         pass
 
     async def artifact(self, name: str, texts: list[str]) -> None:
-        self.said.append((name, texts))
+        self.ends.append((name, texts))
 
     async def complete(self, text: str | None = None) -> None:
-        self.said.append(("completed", text))
+        self.ends.append(("completed", text))
 
     async def fail(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.said.append(("failed", text))
+        self.ends.append(("failed", text))
         self.facts = facts
 
     async def reject(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.said.append(("rejected", text))
+        self.ends.append(("rejected", text))
 
     async def reply(self, text: str) -> None:
-        self.said.append(("reply", text))
+        self.ends.append(("reply", text))
 
 
-async def asked(folder: Path, config: dict[str, Any], settings: Settings | None = None) -> list[tuple[str, Any]]:
+async def end_of_request(
+    folder: Path, config: dict[str, Any], settings: Settings | None = None
+) -> list[tuple[str, Any]]:
     """How the judge ends a request with this `config`."""
     # A file that can be run stands for the browser, which no request here comes to need.
     known = (settings or Settings()).model_copy(update={"browser_path": sys.executable})
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", **config}})
     ends = RecordedEnds()
     await JudgeService(known, folder).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
-    return ends.said
+    return ends.ends
 
 
 def tasks(count: int) -> list[dict[str, str]]:
@@ -85,9 +87,9 @@ async def test_a_shard_has_its_share_of_the_judge_models_limits(
     text = json.dumps({"participants": {"p": "http://127.0.0.1:1/"}, **request_of_a_shard, "config": config})
     ends = RecordedEnds()
     await JudgeService(known, tmp_path).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
-    ((state, said),) = ends.said
+    ((state, output),) = ends.ends
     assert state == "rejected"
-    assert "2 is less than one for each of 3 shards" in said
+    assert "2 is less than one for each of 3 shards" in output
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ async def test_a_shard_has_its_share_of_the_judge_models_limits(
 async def test_a_shard_that_is_left_without_a_task_is_completed_with_none(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
-    (_, [prose, result]), (end, _) = await asked(tmp_path, config)
+    (_, [prose, result]), (end, _) = await end_of_request(tmp_path, config)
     assert end == "completed"
     detail = json.loads(result)["detail"]
     assert detail["total_tasks"] == 0
@@ -122,18 +124,18 @@ async def test_a_judge_has_the_method_of_its_environment_and_an_unknown_one_is_n
     ends = RecordedEnds()
     service = JudgeService(known.model_copy(update={"browser_path": sys.executable}), tmp_path)
     await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
-    ((state, said),) = ends.said
+    ((state, output),) = ends.ends
     assert state == "rejected"
-    assert "unknown judge method 'nope'" in said
+    assert "unknown judge method 'nope'" in output
 
 
 @pytest.mark.parametrize(
     ("model", "why"), [("gpt-4", "unknown judge model 'gpt-4'"), ("openai:o4-mini", "set OPENAI_API_KEY")]
 )
 async def test_an_unusable_judge_model_is_refused_before_anything_begins(tmp_path: Path, model: str, why: str) -> None:
-    [(end, said)] = await asked(tmp_path, {"tasks": tasks(1), "judge_model": model})
+    [(end, text)] = await end_of_request(tmp_path, {"tasks": tasks(1), "judge_model": model})
     assert end == "rejected"
-    assert why in said
+    assert why in text
     assert list(tmp_path.iterdir()) == []
 
 
@@ -157,20 +159,20 @@ async def test_a_run_that_ends_before_its_client_is_cancelled_says_how_it_contin
     keep(store, request)
 
     def stopped(service: JudgeService, request: AssessmentRequest) -> RunningAssessment:
-        async def job() -> Ended:
-            return Ended("stopped", "the judge is stopping")
+        async def job() -> AssessmentEnd:
+            return AssessmentEnd("stopped", "the judge is stopping")
 
         running = RunningAssessment("r1", request)
         running.job = asyncio.create_task(job())
         return running
 
-    monkeypatch.setattr(JudgeService, "_begun", stopped)
+    monkeypatch.setattr(JudgeService, "_begin", stopped)
     ends = FollowedRun()
     known = Settings(browser_path=sys.executable)
     await JudgeService(known, tmp_path).execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
-    [(state, said)] = ends.said
+    [(state, output)] = ends.ends
     assert (state, ends.facts) == ("failed", {CONTINUES_KEY: "itself"})
-    assert said.startswith("The assessment was stopped: the judge is stopping. The judge continues run r1")
+    assert output.startswith("The assessment was stopped: the judge is stopping. The judge continues run r1")
 
 
 class LostClient(RecordedEnds):
@@ -185,20 +187,21 @@ async def test_a_run_that_fails_is_no_longer_shown_as_running(tmp_path: Path) ->
         {"participants": {"p": "http://127.0.0.1:1/"}, "config": {"judge_model": "offline", "tasks": tasks(1)}}
     )
     await service.execute(AgentMessage(text=text, context_id="c", task_id="t"), ends)
-    assert ends.said == [("failed", "The assessment could not be run: the client is gone")]
+    assert ends.ends == [("failed", "The assessment could not be run: the client is gone")]
     assert [run["state"] for run in hub.since(-1)["runs"]] == ["stopped"]
 
 
 async def test_a_task_set_is_looked_up_where_the_judge_keeps_them(tmp_path: Path) -> None:
-    [(end, said)] = await asked(tmp_path, {"scenario": "live"}, Settings(scenarios=str(tmp_path)))
+    [(end, text)] = await end_of_request(tmp_path, {"scenario": "live"}, Settings(scenarios=str(tmp_path)))
     assert end == "rejected"
-    assert "one of: none here" in said
+    assert "one of: none here" in text
 
 
 async def test_each_bundled_task_set_can_be_requested(tmp_path: Path) -> None:
     names = [path.name for path in Settings().scenarios_folder.iterdir() if (path / "scenario.toml").is_file()]
-    found = [
-        await asked(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000}) for name in sorted(names)
+    results = [
+        await end_of_request(tmp_path, {"scenario": name, "shard_index": 999, "num_shards": 1000})
+        for name in sorted(names)
     ]
-    assert [said[-1][0] for said in found] == ["completed"] * len(names)
+    assert [messages[-1][0] for messages in results] == ["completed"] * len(names)
     assert {"demo", "docs", "live"} <= set(names)

@@ -43,7 +43,7 @@ class Collected:
     def spans(self) -> tuple[ReadableSpan, ...]:
         return self._exporter.get_finished_spans()
 
-    def named(self, name: str) -> list[ReadableSpan]:
+    def spans_named(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans if span.name == name]
 
     def below(self, parent: ReadableSpan) -> list[ReadableSpan]:
@@ -60,7 +60,7 @@ def attributes(holder: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def got() -> Collected:
+def collected() -> Collected:
     return Collected()
 
 
@@ -134,23 +134,23 @@ async def an_assessment(tracing: Tracing, *, system: str = "secret prompt") -> N
         sink(RunDone(successes=2, scored=2, total=2))
 
 
-async def test_a_run_is_one_tree_of_spans(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    (root,) = got.named("assessment")
-    attempts = [*got.named("attempt t1"), *got.named("attempt t2")]
-    assert len({span.context.trace_id for span in got.spans if span.context}) == 1
+async def test_a_run_is_one_tree_of_spans(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    (root,) = collected.spans_named("assessment")
+    attempts = [*collected.spans_named("attempt t1"), *collected.spans_named("attempt t2")]
+    assert len({span.context.trace_id for span in collected.spans if span.context}) == 1
     assert root.parent is None
-    assert sorted(map(id_of, got.below(root))) == sorted(map(id_of, attempts))
-    played = [[span.name for span in got.below(attempt)] for attempt in attempts]
-    assert sorted(played) == [[], ["step", "step", "step", "judge"], ["step", "step", "step", "judge"]]
-    for judging in got.named("judge"):
-        assert [span.name for span in got.below(judging)] == ["chat gemini-3-flash-preview"]
+    assert sorted(map(id_of, collected.below(root))) == sorted(map(id_of, attempts))
+    outcome = [[span.name for span in collected.below(attempt)] for attempt in attempts]
+    assert sorted(outcome) == [[], ["step", "step", "step", "judge"], ["step", "step", "step", "judge"]]
+    for judging in collected.spans_named("judge"):
+        assert [span.name for span in collected.below(judging)] == ["chat gemini-3-flash-preview"]
 
 
-async def test_steps_follow_each_other_inside_their_attempt(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    (attempt,) = got.named("attempt t1")
-    first, second, third = (span for span in got.below(attempt) if span.name == "step")
+async def test_steps_follow_each_other_inside_their_attempt(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    (attempt,) = collected.spans_named("attempt t1")
+    first, second, third = (span for span in collected.below(attempt) if span.name == "step")
     assert attempt.start_time == first.start_time
     times = (first.start_time, first.end_time, second.end_time, third.end_time, attempt.end_time)
     assert list(times) == sorted(times, key=lambda time: time or 0)
@@ -158,10 +158,10 @@ async def test_steps_follow_each_other_inside_their_attempt(got: Collected) -> N
     assert attributes(first) == {"wabe.step": 1, "wabe.action": "<Go button> -> CLICK"}
 
 
-async def test_a_step_has_the_participants_turn_and_the_tool_that_it_called(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    (attempt,) = got.named("attempt t1")
-    clicked, failed, unreadable = (got.below(step) for step in got.below(attempt) if step.name == "step")
+async def test_a_step_has_the_participants_turn_and_the_tool_that_it_called(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    (attempt,) = collected.spans_named("attempt t1")
+    clicked, failed, unreadable = (collected.below(step) for step in collected.below(attempt) if step.name == "step")
     turn, tool = clicked
     assert (turn.name, turn.kind, attributes(turn)) == (
         "invoke_agent white_agent",
@@ -192,15 +192,15 @@ async def test_a_step_has_the_participants_turn_and_the_tool_that_it_called(got:
     assert [span.name for span in unreadable] == ["invoke_agent white_agent"]
 
 
-async def test_a_turn_never_begins_before_its_step(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    for step in got.named("step"):
-        assert all((step.start_time or 0) <= (span.start_time or 0) for span in got.below(step))
+async def test_a_turn_never_begins_before_its_step(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    for step in collected.spans_named("step"):
+        assert all((step.start_time or 0) <= (span.start_time or 0) for span in collected.below(step))
 
 
-async def test_a_model_call_has_the_conventions_attributes(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    call = got.named("chat gemini-3-flash-preview")[0]
+async def test_a_model_call_has_the_conventions_attributes(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    call = collected.spans_named("chat gemini-3-flash-preview")[0]
     assert call.kind == SpanKind.CLIENT
     assert attributes(call) == {
         "gen_ai.operation.name": "chat",
@@ -218,18 +218,18 @@ async def test_a_model_call_has_the_conventions_attributes(got: Collected) -> No
     }
 
 
-async def test_no_attribute_is_named_like_the_conventions_without_being_in_them(got: Collected) -> None:
-    await an_assessment(got.tracing)
+async def test_no_attribute_is_named_like_the_conventions_without_being_in_them(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
     known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
-    used = {name for span in got.spans for holder in (span, *span.events) for name in attributes(holder)}
+    used = {name for span in collected.spans for holder in (span, *span.events) for name in attributes(holder)}
     assert {name for name in used if not name.startswith("wabe.")} - known == {"error.type"}
 
 
-async def test_the_outcome_of_an_attempt_is_an_evaluation_result(got: Collected) -> None:
-    await an_assessment(got.tracing)
+async def test_the_outcome_of_an_attempt_is_an_evaluation_result(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
     results = [
         (attributes(span)["wabe.attempt"], attributes(event)["gen_ai.evaluation.score.label"], span.status.status_code)
-        for span in got.spans
+        for span in collected.spans
         for event in span.events
     ]
     assert sorted(results, key=str) == [
@@ -239,23 +239,23 @@ async def test_the_outcome_of_an_attempt_is_an_evaluation_result(got: Collected)
     ]
 
 
-async def test_a_failed_model_call_names_its_error(got: Collected) -> None:
-    await an_assessment(got.tracing, system="fail")
-    call = got.named("chat gemini-3-flash-preview")[0]
+async def test_a_failed_model_call_names_its_error(collected: Collected) -> None:
+    await an_assessment(collected.tracing, system="fail")
+    call = collected.spans_named("chat gemini-3-flash-preview")[0]
     assert attributes(call)["error.type"] == "ModelUnavailable"
     assert (call.status.status_code, call.status.description) == (StatusCode.ERROR, "no answer")
 
 
-async def test_prompts_replies_and_parameters_are_not_sent(got: Collected) -> None:
-    await an_assessment(got.tracing)
-    assert "secret" not in "".join(span.to_json() for span in got.spans)
+async def test_prompts_replies_and_parameters_are_not_sent(collected: Collected) -> None:
+    await an_assessment(collected.tracing)
+    assert "secret" not in "".join(span.to_json() for span in collected.spans)
 
 
-async def test_a_run_that_was_stopped_is_sent_as_far_as_it_got(got: Collected) -> None:
-    with got.tracing.watch("r1") as sink:
+async def test_a_run_that_was_stopped_is_sent_as_far_as_it_got(collected: Collected) -> None:
+    with collected.tracing.watch("r1") as sink:
         sink(RunStarted(run_id="r1", total=1))
         sink(TaskStarted(task_id="t1", attempt=1, max_steps=5))
-    assert {span.name: span.status.status_code for span in got.spans} == {
+    assert {span.name: span.status.status_code for span in collected.spans} == {
         "assessment": StatusCode.ERROR,
         "attempt t1": StatusCode.ERROR,
     }

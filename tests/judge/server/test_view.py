@@ -45,8 +45,8 @@ async def test_a_stored_run_has_the_addresses_of_the_live_page(run: RunStore) ->
         assert (await client.get(f"/live/{RUN}/report/tasks/task_001.html")).status_code == 200
         async with client.stream("GET", "/events") as events:
             line = await anext(line async for line in events.aiter_lines() if line.startswith("data:"))
-    (shown,) = json.loads(line.removeprefix("data:"))["runs"]
-    assert (shown["id"], shown["report"]["url"]) == (RUN, f"/live/{RUN}/report/index.html")
+    (run_shown,) = json.loads(line.removeprefix("data:"))["runs"]
+    assert (run_shown["id"], run_shown["report"]["url"]) == (RUN, f"/live/{RUN}/report/index.html")
 
 
 async def test_other_runs_have_no_address(run: RunStore, tmp_path: Path) -> None:

@@ -28,25 +28,25 @@ def test_the_longest_attempt_of_the_largest_steps_fits_into_a_file() -> None:
 
 @given(text=TEXT, limit=st.integers(60, 2_000))
 def test_a_text_is_cut_to_the_most_that_fits(text: str, limit: int) -> None:
-    made = clip_text(text, limit)
-    assert written_bytes(made) <= limit
-    assert made == text or (written_bytes(text) > limit and made.endswith(f"({len(text)} characters)"))
-    assert clip_text(made, limit) == made
+    result = clip_text(text, limit)
+    assert written_bytes(result) <= limit
+    assert result == text or (written_bytes(text) > limit and result.endswith(f"({len(text)} characters)"))
+    assert clip_text(result, limit) == result
 
 
 @given(value=JSON, limit=st.integers(300, 3_000))
 def test_a_value_is_cut_only_until_it_fits(value: object, limit: int) -> None:
-    made = fit(value, limit)
-    assert written_bytes(made) <= limit
-    assert made == value or written_bytes(value) > limit
-    assert fit(made, limit) == made
+    result = fit(value, limit)
+    assert written_bytes(result) <= limit
+    assert result == value or written_bytes(value) > limit
+    assert fit(result, limit) == result
 
 
 def test_the_longest_texts_of_a_value_are_cut_first() -> None:
-    made = fit({"target": "e5", "text": "x" * 200_000}, 1_000)
-    assert made["target"] == "e5"
-    assert made["text"].startswith("xxx")
-    assert made["text"].endswith("… (200000 characters)")
+    result = fit({"target": "e5", "text": "x" * 200_000}, 1_000)
+    assert result["target"] == "e5"
+    assert result["text"].startswith("xxx")
+    assert result["text"].endswith("… (200000 characters)")
 
 
 def test_a_value_of_too_many_short_texts_is_kept_as_the_beginning_of_its_json() -> None:
@@ -56,9 +56,9 @@ def test_a_value_of_too_many_short_texts_is_kept_as_the_beginning_of_its_json() 
 
 @given(texts=st.lists(TEXT, max_size=30), limit=st.integers(200, 2_000))
 def test_of_many_texts_the_first_are_kept_and_the_others_counted(texts: list[str], limit: int) -> None:
-    made = first_of(texts, limit)
-    assert written_bytes(made) <= limit
-    assert list(made) == texts or len(made) <= len(texts) + 1
+    result = first_of(texts, limit)
+    assert written_bytes(result) <= limit
+    assert list(result) == texts or len(result) <= len(texts) + 1
 
 
 def test_a_step_within_its_limits_is_recorded_as_it_is() -> None:
@@ -73,5 +73,5 @@ def test_a_field_without_a_limit_of_its_own_is_bounded_as_well() -> None:
         nested: dict[str, str]
 
     long = "x" * 100_000
-    made = bounded(Later(added=long, several=(long,) * 9, nested={"k": long}))
-    assert len(json.dumps(made.model_dump())) < 7_000
+    result = bounded(Later(added=long, several=(long,) * 9, nested={"k": long}))
+    assert len(json.dumps(result.model_dump())) < 7_000

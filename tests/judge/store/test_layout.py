@@ -53,8 +53,8 @@ def test_an_earlier_attempt_is_set_aside_and_not_overwritten(tmp_path: Path) -> 
         store.begin()
         store.append_step(Step(index=0, url="u", title=title))
     assert "third" in (tmp_path / "steps.jsonl").read_text()
-    kept = sorted(path.read_text() for path in (tmp_path / "attempts").glob("*/steps.jsonl"))
-    assert ["first" in kept[0], "second" in kept[1]] == [True, True]
+    content = sorted(path.read_text() for path in (tmp_path / "attempts").glob("*/steps.jsonl"))
+    assert ["first" in content[0], "second" in content[1]] == [True, True]
 
 
 def test_a_verdict_reads_back_as_it_was_written(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from judge.trajectory.redaction import Redaction
 
 def test_messages_are_written_without_secrets(tmp_path: Path) -> None:
     redaction = Redaction(["hunter22"], salt=b"test")
-    said = {
+    text = {
         "step": 2,
         "level": "log",
         "text": "hunter22 at http://shop.test/?token=abc",
         "url": "http://shop.test/?sid=1",
     }
-    write_console(tmp_path, [said, {"step": 3, "dropped": 8}], redaction.text)
+    write_console(tmp_path, [text, {"step": 3, "dropped": 8}], redaction.text)
     first, last = read_console(tmp_path)
     assert (first.step, first.level) == (2, "log")
     assert "hunter22" not in (tmp_path / CONSOLE_FILE).read_text()

@@ -240,7 +240,7 @@ def test_a_result_of_live_sites_does_not_mention_archives() -> None:
 
 def test_an_attempt_with_a_download_that_was_cut_is_read(tmp_path: Path) -> None:
     cut = Download(name="big.bin", state="cut")
-    written = write_attempt(TaskStore(tmp_path / "t1"), a_result("t1", steps=(a_step(0, downloaded=(cut,)),)))
+    attempt = write_attempt(TaskStore(tmp_path / "t1"), a_result("t1", steps=(a_step(0, downloaded=(cut,)),)))
 
     assert load_trajectory(tmp_path / "t1").attempt.steps[0].downloaded == (cut,)
-    assert written.steps[0].downloaded == (cut,)
+    assert attempt.steps[0].downloaded == (cut,)

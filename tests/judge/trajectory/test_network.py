@@ -40,7 +40,7 @@ PARTS = (
 )
 
 
-def written(
+def har_log(
     folder: Path, *entries: dict[str, Any], redaction: Redaction = PLAIN, left_out: Sequence[LeftOut] = ()
 ) -> dict[str, Any]:
     """The HAR file's log."""
@@ -83,14 +83,14 @@ EVERYTHING: list[dict[str, Any]] = [
 
 
 def test_the_file_is_har_1_2(tmp_path: Path) -> None:
-    log = written(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
+    log = har_log(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
     Draft202012Validator(HAR).validate({"log": log})
     assert log["browser"] == {"name": "Chromium", "version": "156.0"}
     assert log["comment"] == "at least 3 requests of the task's own sites and 4 of others left out"
 
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
-    written(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
+    har_log(tmp_path, *recorded(tmp_path, *EVERYTHING), left_out=LEFT_OUT)
     har = read_har(tmp_path / NETWORK_FILE)
     form, multipart, failed, worker, socket, upload = har.entries
     assert (har.rules, har.dropped, har.left_out) == (RULES, 7, LEFT_OUT)
@@ -115,14 +115,14 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_contents_of_uploaded_files_are_left_out(tmp_path: Path) -> None:
-    log = written(tmp_path, RecordedRequest(post=PARTS.format("CONTENT"), mime_type=MULTIPART).har_entry(1))
+    log = har_log(tmp_path, RecordedRequest(post=PARTS.format("CONTENT"), mime_type=MULTIPART).har_entry(1))
     text = log["entries"][0]["request"]["postData"]["text"]
     assert "CONTENT" not in text
     assert text == PARTS.format("")
 
 
 @pytest.mark.parametrize(
-    ("mime_type", "text", "kept"),
+    ("mime_type", "text", "is_kept"),
     [
         ("application/json; charset=utf-8", '{"a":  1}', True),
         ("application/problem+json", "[1]", True),
@@ -134,18 +134,20 @@ def test_contents_of_uploaded_files_are_left_out(tmp_path: Path) -> None:
         ("", "abc", False),
     ],
 )
-def test_a_body_other_than_json_form_or_text_is_left_out(tmp_path: Path, mime_type: str, text: str, kept: bool) -> None:
-    written(tmp_path, RecordedRequest(post=text, mime_type=mime_type).har_entry(1))
+def test_a_body_other_than_json_form_or_text_is_left_out(
+    tmp_path: Path, mime_type: str, text: str, is_kept: bool
+) -> None:
+    har_log(tmp_path, RecordedRequest(post=text, mime_type=mime_type).har_entry(1))
     (entry,) = read_har(tmp_path / NETWORK_FILE).entries
     assert entry.request.body is not None
-    assert (entry.request.body.text, entry.request.body.is_cut) == (text if kept else None, False)
+    assert (entry.request.body.text, entry.request.body.is_cut) == (text if is_kept else None, False)
 
 
 def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("judge.trajectory.network.MAX_FILE_BYTES", 10_000)
-    written(tmp_path, RecordedRequest(post='["' + "a" * 9_000 + '"]', response='["x"]').har_entry(1))
+    har_log(tmp_path, RecordedRequest(post='["' + "a" * 9_000 + '"]', response='["x"]').har_entry(1))
     (entry,) = read_har(tmp_path / NETWORK_FILE).entries
     body = entry.request.body
     assert body is not None
@@ -153,7 +155,7 @@ def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "not JSON"),
         (b"\xff", "not UTF-8"),
@@ -166,13 +168,13 @@ def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them
     ],
     ids=["empty", "bytes", "list", "no entries", "no request", "no url", "too many", "deep"],
 )
-def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "x.har"
     path.write_bytes(content)
     with pytest.raises(TrajectoryError) as caught:
         read_har(path)
     assert str(path) in caught.value.message
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -258,6 +260,6 @@ LINES = st.fixed_dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_pages_send_the_file_is_har_1_2(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
     parts = [{"id": at, "began": 10**12, "type": "fetch"} | line for at, line in enumerate(lines)]
-    log = written(tmp_path, *recorded(tmp_path, *parts))
+    log = har_log(tmp_path, *recorded(tmp_path, *parts))
     Draft202012Validator(HAR).validate({"log": log})
     assert len(read_har(tmp_path / NETWORK_FILE).entries) == len(lines)

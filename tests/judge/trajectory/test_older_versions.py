@@ -101,6 +101,6 @@ def test_a_recording_without_provenance_is_judged_by_the_rules_of_its_version(tm
         app, ["score", store.run_id, "--output-dir", str(tmp_path), "--model", "offline", "--again"]
     )
     assert (done.exit_code, "3 trajectories, 3 success" in done.stdout) == (0, True), done.output
-    made = [json.loads(path.read_text()) for path in store.folder.rglob("verdicts/checks-*.json")]
-    again = [verdict for verdict in made if "note" in verdict["judge"] and verdict["judge"]["note"]]
+    document = [json.loads(path.read_text()) for path in store.folder.rglob("verdicts/checks-*.json")]
+    again = [verdict for verdict in document if "note" in verdict["judge"] and verdict["judge"]["note"]]
     assert [verdict["judge"]["prompt_version"] for verdict in again] == [FIRST_RULES] * 3

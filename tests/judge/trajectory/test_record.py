@@ -62,13 +62,13 @@ def test_result_json_records_the_verdict_and_its_judge() -> None:
 
 def test_a_reason_code_is_written_and_read_back_where_there_is_one() -> None:
     coded = a_result(verdict=a_verdict("failure", reason_code="withheld_evidence"))
-    written = coded.to_json()
-    assert written["reason_code"] == "withheld_evidence"
-    assert Attempt.from_json(written, source="x").verdict == coded.verdict
+    document = coded.to_json()
+    assert document["reason_code"] == "withheld_evidence"
+    assert Attempt.from_json(document, source="x").verdict == coded.verdict
     plain = a_result(verdict=a_verdict("failure")).to_json()
     assert "reason_code" not in plain
     # The digest covers the evidence, not the verdict.
-    assert plain["trajectory_sha256"] == written["trajectory_sha256"]
+    assert plain["trajectory_sha256"] == document["trajectory_sha256"]
 
 
 def test_a_failed_action_leaves_no_line_in_the_history() -> None:
@@ -190,5 +190,5 @@ def test_a_damaged_result_is_refused_in_a_line_or_can_be_written_again(key: str,
     *tables, name = key.split(".")
     (value[tables[0]] if tables else value)[name] = damage
     with suppress(TrajectoryError):
-        written = Attempt.from_json(value, source="result.json").to_json()
-        assert Attempt.from_json(written, source="result.json").to_json() == written
+        document = Attempt.from_json(value, source="result.json").to_json()
+        assert Attempt.from_json(document, source="result.json").to_json() == document

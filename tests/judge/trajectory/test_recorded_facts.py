@@ -46,7 +46,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(attempt: Attempt) -> str:
+def dumped(attempt: Attempt) -> str:
     return json.dumps(attempt.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -61,7 +61,7 @@ def test_a_result_is_written_as_it_was_recorded(output: Path, kind: str) -> None
     assert tasks
     for task in tasks:
         text = (task.folder / "result.json").read_text()
-        assert written(read_attempt(task.folder)) == text.removesuffix("\n")
+        assert dumped(read_attempt(task.folder)) == text.removesuffix("\n")
         result = read_result(task.folder)
         assert evidence_sha256(result) == result["trajectory_sha256"]
 
@@ -86,9 +86,9 @@ def test_a_submission_is_made_as_it_was_recorded(output: Path, kind: str) -> Non
     (result,) = json.loads((run.folder / "results.json").read_text())["results"]
     detail = result["detail"]
     done = [TaskSummary.of(read_attempt(t.folder), judge_id_of(record, t.name, t.epoch)) for t in run.tasks()]
-    made = {(entry["task_id"], entry["epoch"]): entry for entry in (each.entry for each in done)}
-    assert [made[entry["task_id"], entry["epoch"]] for entry in detail["tasks"]] == detail["tasks"]
-    assert [list(made[entry["task_id"], entry["epoch"]]) for entry in detail["tasks"]] == list(
+    by_key = {(entry["task_id"], entry["epoch"]): entry for entry in (each.entry for each in done)}
+    assert [by_key[entry["task_id"], entry["epoch"]] for entry in detail["tasks"]] == detail["tasks"]
+    assert [list(by_key[entry["task_id"], entry["epoch"]]) for entry in detail["tasks"]] == list(
         map(list, detail["tasks"])
     )
     known = {key: detail[key] for key in ("judge", "cost_usd", "provenance")}
@@ -124,12 +124,12 @@ def test_an_attempt_with_any_facts_is_written_as_it_was() -> None:
     for each in recorded("attempts"):
         facts = each["attempt"]
         claimed = facts["claimed_usage"] and ClaimedUsage.model_validate(facts["claimed_usage"])
-        assert written(Attempt.model_validate({**facts, "claimed_usage": claimed})) == each["result"]
+        assert dumped(Attempt.model_validate({**facts, "claimed_usage": claimed})) == each["result"]
 
 
 def test_an_attempt_with_any_facts_is_read_and_written_again_unchanged() -> None:
     for each in recorded("attempts"):
-        assert written(Attempt.from_json(json.loads(each["result"]), source="result.json")) == each["result"]
+        assert dumped(Attempt.from_json(json.loads(each["result"]), source="result.json")) == each["result"]
 
 
 @settings(max_examples=60)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import har_entry
 from judge.network.sent import encoded
-from judge.trajectory.network import HELD
+from judge.trajectory.network import HELD_KEY
 from judge.trajectory.redaction import MAX_OPAQUE_CHARS, REDACTED, Redaction
 
 FORM = "application/x-www-form-urlencoded"
@@ -87,8 +87,8 @@ def test_a_body_without_secrets_is_kept_to_the_letter() -> None:
 
 def test_a_table_under_such_a_name_is_removed_as_a_whole_and_so_is_a_value_named_beside_it() -> None:
     content = {"session": {"user": "Ada", "id": 5}, "fields": [{"name": "password", "value": "s3cr3t"}], "token": None}
-    kept = json.loads(redacted(response=json.dumps(content))["response"]["content"]["text"])
-    assert kept == {"session": REDACTED, "fields": [{"name": "password", "value": REDACTED}], "token": None}
+    stored = json.loads(redacted(response=json.dumps(content))["response"]["content"]["text"])
+    assert stored == {"session": REDACTED, "fields": [{"name": "password", "value": REDACTED}], "token": None}
 
 
 def test_a_name_that_a_check_compares_is_kept() -> None:
@@ -124,16 +124,17 @@ def test_cookies_of_sessions_become_digests_that_are_stable_within_a_run() -> No
     headers = [["cookie", "sid=abc; lang=de; cart=0123456789abcdef"]]
     answer = [["set-cookie", "sid=abc; Path=/; HttpOnly\ntheme=dark"], ["content-type", "text/html"]]
     entry = from_browser(headers=headers, response_headers=answer, answered=0, status=200)
-    sent = {cookie["name"]: cookie["value"] for cookie in entry["request"]["cookies"]}
+    requests = {cookie["name"]: cookie["value"] for cookie in entry["request"]["cookies"]}
     received = {cookie["name"]: cookie["value"] for cookie in entry["response"]["cookies"]}
-    assert sent["sid"] == received["sid"] != "abc"
-    assert sent["sid"].startswith("sha256:")
-    assert (sent["lang"], received["theme"]) == ("de", "dark")
+    assert requests["sid"] == received["sid"] != "abc"
+    assert requests["sid"].startswith("sha256:")
+    assert (requests["lang"], received["theme"]) == ("de", "dark")
     assert "0123456789abcdef" not in json.dumps(entry)
-    assert entry["request"]["headers"][0]["value"] == f"sid={sent['sid']}; lang=de; cart={sent['cart']}"
-    assert entry["response"]["headers"][0]["value"] == f"sid={sent['sid']}; Path=/; HttpOnly\ntheme=dark"
+    assert entry["request"]["headers"][0]["value"] == f"sid={requests['sid']}; lang=de; cart={requests['cart']}"
+    assert entry["response"]["headers"][0]["value"] == f"sid={requests['sid']}; Path=/; HttpOnly\ntheme=dark"
     assert (
-        redacted(headers={"cookie": "sid=abc"}, salt=b"other")["request"]["headers"][0]["value"] != f"sid={sent['sid']}"
+        redacted(headers={"cookie": "sid=abc"}, salt=b"other")["request"]["headers"][0]["value"]
+        != f"sid={requests['sid']}"
     )
 
 
@@ -142,7 +143,7 @@ def _base64(text: str, before: str = "", after: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    "written",
+    "spelling",
     [
         SECRET,
         quote(SECRET),
@@ -164,11 +165,11 @@ def _base64(text: str, before: str = "", after: str = "") -> str:
         quote(_base64(SECRET, before="x"), safe=""),
     ],
 )
-def test_a_listed_secret_is_removed_in_every_encoding(written: str) -> None:
+def test_a_listed_secret_is_removed_in_every_encoding(spelling: str) -> None:
     entry = redacted(
-        SECRET, post=f"before {written} after", mime_type="text/plain", path=f"/in/{quote(written, safe='%')}"
+        SECRET, post=f"before {spelling} after", mime_type="text/plain", path=f"/in/{quote(spelling, safe='%')}"
     )
-    assert written not in json.dumps(entry, ensure_ascii=False)
+    assert spelling not in json.dumps(entry, ensure_ascii=False)
     text = entry["request"]["postData"]["text"]
     assert text.startswith("before ")
     assert REDACTED in text
@@ -211,11 +212,13 @@ TEXTS = st.text(max_size=12)
     ),
 )
 def test_no_secret_survives_in_any_place(secret: str, before: str, after: str, encode: Any) -> None:
-    written = encode(secret)
+    resolved = encode(secret)
     redaction = Redaction([secret], salt=b"salt")
-    entry = RecordedRequest(post=json.dumps([f"{before}{written}{after}"]), response=f"{before} {written}").har_entry(1)
+    entry = RecordedRequest(post=json.dumps([f"{before}{resolved}{after}"]), response=f"{before} {resolved}").har_entry(
+        1
+    )
     text = redaction.entry(entry)["request"]["postData"]["text"]
-    assert written not in text.replace(REDACTED, "")
+    assert resolved not in text.replace(REDACTED, "")
 
 
 @given(
@@ -233,18 +236,18 @@ def test_any_body_can_be_redacted(text: str, mime_type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "kept"),
+    ("data", "expected"),
     [
         (b"<order><sku>L-7</sku></order>", {"text": "<order><sku>L-7</sku></order>"}),
         (b"\x00\xffL-7", {"text": base64.b64encode(b"\x00\xffL-7").decode(), "encoding": "base64"}),
     ],
 )
-def test_what_a_held_request_would_have_sent_is_kept_in_any_format(data: bytes, kept: dict[str, str]) -> None:
+def test_what_a_held_request_would_have_sent_is_kept_in_any_format(data: bytes, expected: dict[str, str]) -> None:
     part = {"method": "POST", "post": encoded(data), "size": len(data), "fixed": {"type": "application/x-order"}}
     known = {"began": 0, "url": "http://shop.test/", "type": "fetch", "step": 1, **part}
     entry = har_entry(known, None)
-    held = Redaction(salt=b"salt").entry({**entry, HELD: True})["request"]["postData"]
-    assert held == {"mimeType": "application/x-order", "params": [], "_opaque": True, **kept}
+    post_data = Redaction(salt=b"salt").entry({**entry, HELD_KEY: True})["request"]["postData"]
+    assert post_data == {"mimeType": "application/x-order", "params": [], "_opaque": True, **expected}
     assert "text" not in Redaction(salt=b"salt").entry(entry)["request"]["postData"]
 
 
@@ -252,11 +255,11 @@ def test_a_large_one_is_not_kept_and_secrets_are_removed_from_it() -> None:
     def posted(data: bytes) -> dict[str, Any]:
         part = {"method": "POST", "post": encoded(data), "size": len(data), "fixed": {"type": "application/x-order"}}
         entry = har_entry({"began": 0, "url": "http://shop.test/", "type": "fetch", "step": 1, **part}, None)
-        body: dict[str, Any] = Redaction([SECRET], salt=b"salt").entry({**entry, HELD: True})["request"]["postData"]
+        body: dict[str, Any] = Redaction([SECRET], salt=b"salt").entry({**entry, HELD_KEY: True})["request"]["postData"]
         return body
 
     large = posted(b"x" * (MAX_OPAQUE_CHARS + 1))
     assert ("text" in large, large["_truncated"]) == (False, True)
     assert SECRET not in posted(b"<pw>" + SECRET.encode() + b"</pw>")["text"]
-    shown = posted(b"\xff" + SECRET.encode() + b"\xff")["text"]
-    assert REDACTED in shown
+    text = posted(b"\xff" + SECRET.encode() + b"\xff")["text"]
+    assert REDACTED in text

@@ -149,11 +149,11 @@ def test_a_click_by_element_goes_to_what_was_pointed_at(
     nodes: list[tuple[int, str, tuple[int, ...], bool]], x: float, y: float
 ) -> None:
     lines, depth = ["- generic [ref=e0] [box=0,0,300,300]:"], 0
-    for number, (wanted, role, box, is_pointer) in enumerate(nodes, 1):
-        depth = min(wanted, depth + 1)
+    for number, (reference, role, box, is_pointer) in enumerate(nodes, 1):
+        depth = min(reference, depth + 1)
         pointer = " [cursor=pointer]" if is_pointer else ""
-        written = ",".join(map(str, box))
-        lines.append(f'{"  " * (depth + 1)}- {role} "n{number}" [ref=e{number}]{pointer} [box={written}]:')
+        text = ",".join(map(str, box))
+        lines.append(f'{"  " * (depth + 1)}- {role} "n{number}" [ref=e{number}]{pointer} [box={text}]:')
     snapshot = parse_snapshot("\n".join(lines))
     action = done({"kind": "click", "at": at(x, y)}, snapshot)
     if action.tool == "browser_mouse_click_xy":

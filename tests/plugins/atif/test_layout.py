@@ -23,12 +23,12 @@ def exported(folder: Path, attempt: Attempt) -> Path:
     """The folder of an attempt in this format."""
     write_attempt(TaskStore(folder / "run"), attempt)
     trajectory = load_trajectory(folder / "run")
-    made = write(Source(attempt.task.task_id, trajectory, attempt.verdict, dict))
+    document = write(Source(attempt.task.task_id, trajectory, attempt.verdict, dict))
     target = folder / "atif"
     (target / "images").mkdir(parents=True)
-    for name, text in made.texts.items():
+    for name, text in document.texts.items():
         (target / name).write_text(text)
-    for recorded, name in made.images:
+    for recorded, name in document.images:
         (target / name).write_bytes((trajectory.folder / recorded).read_bytes())
     return target
 
@@ -45,22 +45,26 @@ def test_a_trajectory_that_was_exported_is_read_back(tmp_path: Path) -> None:
     attempt = a_result(
         steps=STEPS, final_answer="42", verdict=a_verdict("failure"), participant_usage=TokenUsage(input=9, output=3)
     )
-    found = load_trajectory(exported(tmp_path, attempt))
-    assert (found.task.task_id, found.task.task, found.task.website) == ("t1", "Find it.", "https://example.org/")
-    assert (found.task.level, found.stop_reason, found.final_answer) == ("easy", "finished", "42")
-    assert [step.url for step in found.steps] == ["https://example.org/"] * 4
-    assert [step.title for step in found.steps] == ["Example", "Example", "Example", "The end"]
-    assert [bool(step.screenshot) for step in found.steps] == [True] * 4
-    lines = [step.outcome.line if step.outcome else None for step in found.steps]
+    trajectory = load_trajectory(exported(tmp_path, attempt))
+    assert (trajectory.task.task_id, trajectory.task.task, trajectory.task.website) == (
+        "t1",
+        "Find it.",
+        "https://example.org/",
+    )
+    assert (trajectory.task.level, trajectory.stop_reason, trajectory.final_answer) == ("easy", "finished", "42")
+    assert [step.url for step in trajectory.steps] == ["https://example.org/"] * 4
+    assert [step.title for step in trajectory.steps] == ["Example", "Example", "Example", "The end"]
+    assert [bool(step.screenshot) for step in trajectory.steps] == [True] * 4
+    lines = [step.outcome.line if step.outcome else None for step in trajectory.steps]
     assert lines == ["<Go button> -> CLICK", None, None, "<page> -> FINISH"]
-    assert [step.action.tool if step.action else None for step in found.steps] == ["browser_click", None] + [
+    assert [step.action.tool if step.action else None for step in trajectory.steps] == ["browser_click", None] + [
         "browser_click"
     ] * 2
-    assert found.steps[0].reply == '{"tool": "browser_click"}'
-    assert (found.attempt.started_at, found.attempt.ended_at) == (1_700_000_000.25, 1_700_000_010.5)
+    assert trajectory.steps[0].reply == '{"tool": "browser_click"}'
+    assert (trajectory.attempt.started_at, trajectory.attempt.ended_at) == (1_700_000_000.25, 1_700_000_010.5)
     (verdict,) = foreign_verdicts(tmp_path / "atif").values()
     assert (verdict.outcome, verdict.reason) == ("failure", "because")
-    images = [path.read_bytes() for path in found.screenshots]
+    images = [path.read_bytes() for path in trajectory.screenshots]
     assert images == [JPEG + bytes([number]) for number in range(4)]
 
 
@@ -85,14 +89,14 @@ def picture(name: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": "done"}, {"type": "image", "source": {"media_type": "image/png", "path": name}}]
 
 
-ASKED = {"source": "user", "message": "Book a table", "timestamp": "2026-05-01T10:00:00Z"}
+USER_STEP = {"source": "user", "message": "Book a table", "timestamp": "2026-05-01T10:00:00Z"}
 
 
 def test_a_file_of_another_tool_is_read_step_by_step(tmp_path: Path) -> None:
     folder = foreign(
         tmp_path / "t",
         {"source": "system", "message": "You are an agent."},
-        ASKED,
+        USER_STEP,
         {
             "source": "agent",
             "message": "I open the page.",
@@ -109,26 +113,30 @@ def test_a_file_of_another_tool_is_read_step_by_step(tmp_path: Path) -> None:
         final_metrics={"total_prompt_tokens": 12, "total_completion_tokens": 3, "total_steps": 4},
     )
     (folder / "a.png").write_bytes(JPEG)
-    found = load_trajectory(folder)
-    assert (found.task.task, found.final_answer, found.stop_reason) == ("Book a table", "Booked for 7 pm.", "finished")
-    assert [(step.action.tool, step.outcome.ok) for step in found.steps if step.action and step.outcome] == [
+    trajectory = load_trajectory(folder)
+    assert (trajectory.task.task, trajectory.final_answer, trajectory.stop_reason) == (
+        "Book a table",
+        "Booked for 7 pm.",
+        "finished",
+    )
+    assert [(step.action.tool, step.outcome.ok) for step in trajectory.steps if step.action and step.outcome] == [
         ("goto", True),
         ("click", False),
     ]
-    assert found.steps[0].outcome is not None
-    assert found.steps[0].outcome.line == '<page> -> GOTO: {"url": "https://a.test/"}'
-    assert found.steps[0].action is not None
-    assert found.steps[0].action.thought == "I open the page."
-    assert [step.screenshot for step in found.steps] == [None, "a.png"]
-    assert found.attempt.ended_at - found.attempt.started_at == 5
-    assert found.attempt.self_recorded
-    assert found.attempt.participant_usage == TokenUsage(input=12, output=3)
+    assert trajectory.steps[0].outcome is not None
+    assert trajectory.steps[0].outcome.line == '<page> -> GOTO: {"url": "https://a.test/"}'
+    assert trajectory.steps[0].action is not None
+    assert trajectory.steps[0].action.thought == "I open the page."
+    assert [step.screenshot for step in trajectory.steps] == [None, "a.png"]
+    assert trajectory.attempt.ended_at - trajectory.attempt.started_at == 5
+    assert trajectory.attempt.self_recorded
+    assert trajectory.attempt.participant_usage == TokenUsage(input=12, output=3)
     assert foreign_verdicts(folder) == {}
 
 
 @pytest.mark.parametrize("version", ["ATIF-v1.0", "ATIF-v1.8", "ATIF-v1.12"])
 def test_every_version_is_recognised(tmp_path: Path, version: str) -> None:
-    assert len(files(foreign(tmp_path / "t", ASKED, version=version))) == 1
+    assert len(files(foreign(tmp_path / "t", USER_STEP, version=version))) == 1
 
 
 @pytest.mark.parametrize("content", ['{"schema_version": "1"}', "[]", "", '{"schema_version": "ATIF-v2.0"}'])
@@ -145,13 +153,13 @@ def agent(**changes: Any) -> dict[str, Any]:
     ("steps", "problem"),
     [
         ([agent(message="hi")], "key 'task' is missing"),
-        ([ASKED, agent(tool_calls=3)], "tool_calls"),
+        ([USER_STEP, agent(tool_calls=3)], "tool_calls"),
         (
-            [ASKED, agent(tool_calls=[call("a")], observation={"results": [{"content": picture("../x.png")}]})],
+            [USER_STEP, agent(tool_calls=[call("a")], observation={"results": [{"content": picture("../x.png")}]})],
             "outside",
         ),
-        ([ASKED, agent(tool_calls=[call("a")], observation={"results": [{"content": picture("x.png")}]})], "x.png"),
-        ([ASKED] + [agent(tool_calls=[call("a")] * 60)] * 100, "more than"),
+        ([USER_STEP, agent(tool_calls=[call("a")], observation={"results": [{"content": picture("x.png")}]})], "x.png"),
+        ([USER_STEP] + [agent(tool_calls=[call("a")] * 60)] * 100, "more than"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, steps: list[dict[str, Any]], problem: str) -> None:
@@ -161,10 +169,10 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, steps: list[dict[str, Any]
     assert "\n" not in str(caught.value)
 
 
-def test_images_at_addresses_and_of_another_machine_are_no_files_to_read(tmp_path: Path) -> None:
-    shown = [picture("https://cdn.test/a.png"), picture("/home/me/b.png")]
-    steps = [agent(tool_calls=[call("a")], observation={"results": [{"content": each}]}) for each in shown]
-    folder = foreign(tmp_path / "t", ASKED, *steps)
+def test_images_at_addresses_and_of_another_machine_are_not_read(tmp_path: Path) -> None:
+    items = [picture("https://cdn.test/a.png"), picture("/home/me/b.png")]
+    steps = [agent(tool_calls=[call("a")], observation={"results": [{"content": each}]}) for each in items]
+    folder = foreign(tmp_path / "t", USER_STEP, *steps)
     (folder / "b.png").write_bytes(JPEG)
     assert [step.screenshot for step in load_trajectory(folder).steps] == [None, None, "b.png"]
 
@@ -182,14 +190,14 @@ def test_any_document_is_a_trajectory_or_a_named_mistake(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Any], ours: dict[str, Any]
 ) -> None:
     folder = tmp_path_factory.mktemp("t")
-    document = {"schema_version": "ATIF-v1.8", "steps": [ASKED, *steps], "extra": {"wabe": ours}}
+    document = {"schema_version": "ATIF-v1.8", "steps": [USER_STEP, *steps], "extra": {"wabe": ours}}
     (folder / "trajectory.json").write_text(json.dumps(document))
     try:
-        found = load(folder)
+        trajectory = load(folder)
     except TrajectoryError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
-        assert isinstance(found, Trajectory)
+        assert isinstance(trajectory, Trajectory)
     assert FORMAT.reader is not None
     FORMAT.reader.verdicts(folder)
 

@@ -78,8 +78,8 @@ def test_a_history_is_read_with_its_screenshots(tmp_path: Path, images: str) -> 
 def test_each_action_is_a_step_and_one_that_was_not_executed_is_not_a_fact(tmp_path: Path) -> None:
     attempt = load_trajectory(write(tmp_path / "t1", ITEMS)).attempt
     assert attempt is not None
-    found = [(step.action and step.action.tool, step.outcome and step.outcome.ok) for step in attempt.steps]
-    assert found == [("navigate", True), ("input", True), ("click", False), ("send_keys", None), ("done", True)]
+    results = [(step.action and step.action.tool, step.outcome and step.outcome.ok) for step in attempt.steps]
+    assert results == [("navigate", True), ("input", True), ("click", False), ("send_keys", None), ("done", True)]
     assert attempt.thoughts == ["memory 1\ngoal 1", "memory 2\ngoal 2", "", "", "memory 3\ngoal 3"]
     assert (attempt.started_at, attempt.ended_at) == (100.0, 309.0)
     assert attempt.flags == ["self_recorded"]
@@ -144,10 +144,10 @@ def test_a_broken_history_is_named_with_its_fault(tmp_path: Path, change: dict[s
 def old(number: int) -> dict[str, Any]:
     """An item of an older version: the image and the thoughts lie elsewhere."""
     image = base64.b64encode(b"\x89PNG\r\n\x1a\n%d" % number).decode()
-    made = item(number, [{"go_back": {}}], [{}], screenshot_path=None, screenshot=image)
-    made["model_output"] = {"current_state": {"memory": "m", "next_goal": "g"}, "action": [{"go_back": {}}]}
-    made["metadata"]["input_tokens"] = 10
-    return made
+    result = item(number, [{"go_back": {}}], [{}], screenshot_path=None, screenshot=image)
+    result["model_output"] = {"current_state": {"memory": "m", "next_goal": "g"}, "action": [{"go_back": {}}]}
+    result["metadata"]["input_tokens"] = 10
+    return result
 
 
 def test_the_images_and_thoughts_of_older_versions_are_unpacked(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from shared.errors import ConfigError
 from shared.settings import Settings
 
 
-def imported(importer: Importer, path: Path | None, **asked: Any) -> ImportedTasks:
-    return importer.run(ImportRequest(Settings(), path=path, **asked))
+def imported(importer: Importer, path: Path | None, **request: Any) -> ImportedTasks:
+    return importer.run(ImportRequest(Settings(), path=path, **request))
 
 
 def lines(path: Path, *rows: object) -> Path:
@@ -42,10 +42,13 @@ def test_webvoyager_rows_become_tasks_and_odd_ones_are_named(tmp_path: Path) -> 
         VOYAGER | {"id": "y", "ques": ""},
         [1],
     )
-    found = imported(webvoyager.IMPORTER, path)
-    assert [task.task_id for task in found.tasks] == ["Atlas--0", "Old_Maps--1"]
-    assert (found.tasks[0].website, found.tasks[0].task) == ("https://atlas.test/", "Find the river's length.")
-    assert list(found.notes) == [
+    imported_tasks = imported(webvoyager.IMPORTER, path)
+    assert [task.task_id for task in imported_tasks.tasks] == ["Atlas--0", "Old_Maps--1"]
+    assert (imported_tasks.tasks[0].website, imported_tasks.tasks[0].task) == (
+        "https://atlas.test/",
+        "Find the river's length.",
+    )
+    assert list(imported_tasks.notes) == [
         "1 row: the id of an earlier row: 'Atlas--0'",
         "1 row: without the address of a website: 'x'",
         "1 row: without a usable id: 'row 5'",
@@ -91,8 +94,8 @@ def test_webtailbench_rubrics_become_weighted_key_points(tmp_path: Path) -> None
     path = tmp_path / "rubrics.tsv"
     rows = (tail_row("trips_1", rubric), tail_row("trips_2", "{not json", "https://ghent.test/"), tail_row("t3", "{}"))
     path.write_text(TAIL_HEAD + "".join(rows))
-    found = imported(webtailbench.IMPORTER, path)
-    first, second, third = found.tasks
+    imported_tasks = imported(webtailbench.IMPORTER, path)
+    first, second, third = imported_tasks.tasks
     assert first.key_points == (
         WeightedPoint(text="Names a museum: One that is open on Mondays.", weight=3),
         "Gives its address",
@@ -102,7 +105,7 @@ def test_webtailbench_rubrics_become_weighted_key_points(tmp_path: Path) -> None
     )
     assert (first.website, second.website) == ("https://www.bing.com/", "https://ghent.test/")
     assert second.key_points == third.key_points == ()
-    assert list(found.notes) == [
+    assert list(imported_tasks.notes) == [
         "2 rows: without a website, so it begins at https://www.bing.com/: 'trips_1', 't3'",
         "3 rows: a criterion without text or points is left out: 'trips_1', 'trips_1', 'trips_1'",
         "1 row: its rubric is not JSON, so it has none: 'trips_2'",
@@ -116,11 +119,11 @@ def test_webtailbench_rubrics_become_weighted_key_points(tmp_path: Path) -> None
 def test_long_and_numerous_criteria_are_bounded_and_noted(tmp_path: Path) -> None:
     items = [{"criterion": f"{number} " + "x" * 1200, "max_points": number + 1} for number in range(60)]
     row = {"id": "big", "ques": "Do it.", "init_url": "https://a.test/", "precomputed_rubric": {"items": items}}
-    (task,) = (found := imported(webtailbench.IMPORTER, lines(tmp_path / "d.jsonl", row))).tasks
+    (task,) = (imported_tasks := imported(webtailbench.IMPORTER, lines(tmp_path / "d.jsonl", row))).tasks
     assert len(task.key_points) == 50
     assert {len(text) for text in task.point_texts} == {1000}
     assert min(task.point_weights) == 11
-    assert any("heaviest are kept" in note for note in found.notes)
+    assert any("heaviest are kept" in note for note in imported_tasks.notes)
 
 
 def test_a_folder_of_static_sites_is_served_and_short_truths_are_checked(tmp_path: Path) -> None:
@@ -141,15 +144,15 @@ def test_a_folder_of_static_sites_is_served_and_short_truths_are_checked(tmp_pat
     ]
     lines(tmp_path / "bench" / "tasks.jsonl", *rows)
     output = tmp_path / "out" / "bench.toml"
-    found = imported(static_sites.IMPORTER, tmp_path / "bench", output=output)
-    first, second = found.tasks
+    imported_tasks = imported(static_sites.IMPORTER, tmp_path / "bench", output=output)
+    first, second = imported_tasks.tasks
     assert (first.website, first.level) == ("http://127.0.0.1:9300/aa11/index.html", "easy")
     assert first.checks[0].model_dump(mode="json", exclude_defaults=True)["pattern"] == r"(?i)(?:^|\W)50\s*GB(?:\W|$)"
     assert second.key_points == ("The final answer says: It is closed for repairs until spring.",)
-    assert list(found.notes) == ["2 rows: its page is not in the folder: 'cc33', 'dd44'"]
-    assert found.site is not None
-    assert found.site.static is True
-    assert found.site.cmd == (
+    assert list(imported_tasks.notes) == ["2 rows: its page is not in the folder: 'cc33', 'dd44'"]
+    assert imported_tasks.site is not None
+    assert imported_tasks.site.static is True
+    assert imported_tasks.site.cmd == (
         "python -m http.server 9300 --bind 127.0.0.1 --directory {scenario_dir}/../bench/websites"
     )
     with pytest.raises(ConfigError, match="no folder websites"):
@@ -183,8 +186,8 @@ def a_row(*policies: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def st_task(folder: Path, *policies: dict[str, Any], **changes: Any) -> tuple[Task, list[str]]:
     (folder / "raw.json").write_text(json.dumps([a_row(*policies, **changes)]))
     (folder / "sites.json").write_text(json.dumps(ADDRESSES))
-    found = imported(st_webagentbench.IMPORTER, folder / "raw.json", config=folder / "sites.json")
-    return found.tasks[0], list(found.notes)
+    imported_tasks = imported(st_webagentbench.IMPORTER, folder / "raw.json", config=folder / "sites.json")
+    return imported_tasks.tasks[0], list(imported_tasks.notes)
 
 
 def test_policies_that_say_what_is_forbidden_become_ours_and_the_others_are_listed(tmp_path: Path) -> None:
@@ -266,8 +269,8 @@ def test_online_mind2web_of_any_version_is_read() -> None:
         "level": "Hard",
         "updated": "2026-07-08",
     }
-    found = read_dataset(json.dumps([old, new]).encode(), "Online_Mind2Web.json")
-    assert [(task.task, task.level) for task in found] == [("One", "easy"), ("Two", "hard")]
+    result = read_dataset(json.dumps([old, new]).encode(), "Online_Mind2Web.json")
+    assert [(task.task, task.level) for task in result] == [("One", "easy"), ("Two", "hard")]
     with pytest.raises(ConfigError, match="not JSON"):
         read_dataset(rb'[{"task_id": "a", "confirmed_task": "50\% off"}]', "Online_Mind2Web.json")
 
@@ -317,8 +320,8 @@ def test_a_translated_policy_is_violated_by_what_the_benchmark_forbids(tmp_path:
     )
     attempt = a_result(task=task, steps=steps)
     write_attempt(TaskStore(tmp_path / "run"), attempt)
-    found = {each.name: each.violated for each in evaluate_policies(load_trajectory(tmp_path / "run"))}
-    assert found == {
+    result = {each.name: each.violated for each in evaluate_policies(load_trajectory(tmp_path / "run"))}
+    assert result == {
         "navigation-1": True,
         "by-query-1": True,
         "click-1": True,

@@ -82,30 +82,32 @@ class Server:
             self._new()
 
     def _new(self) -> str:
-        made = IDS[self.site.ids](self.dice)
-        self.items[made] = 0
-        return made
+        result = IDS[self.site.ids](self.dice)
+        self.items[result] = 0
+        return result
 
-    def answer(self, asked: WireRequest) -> tuple[RecordedResponse, list[str]]:
+    def answer(self, wire_request: WireRequest) -> tuple[RecordedResponse, list[str]]:
         """The answer to a request, and what it makes the site say over the socket."""
-        path = asked.url.removeprefix("http://shop.test")
-        said = self._said(path, asked)
+        path = wire_request.url.removeprefix("http://shop.test")
+        text = self._content_of(path, wire_request)
         pushed = [f'{{"news": {self.value}, "items": {len(self.items)}}}'] if self.site.pushes else []
-        status = 200 if said is not None else 404
-        return answer(json.dumps(said).encode(), status, "application/json"), pushed if asked.method != "GET" else []
+        status = 200 if text is not None else 404
+        return answer(
+            json.dumps(text).encode(), status, "application/json"
+        ), pushed if wire_request.method != "GET" else []
 
-    def _said(self, path: str, asked: WireRequest) -> object:
+    def _content_of(self, path: str, wire_request: WireRequest) -> object:
         if path == "/set":
-            self.value = int(asked.body)
+            self.value = int(wire_request.body)
             return {"now": self.value}
-        if path == "/items" and asked.method == "POST":
+        if path == "/items" and wire_request.method == "POST":
             return {"id": self._new()}
         if path == "/items":
             return [{"id": each, "n": n} for each, n in self.items.items()]
         key, _, action = path.removeprefix("/items/").partition("/")
         if key not in self.items:
             return {"value": self.value} if path == "/" else None
-        if asked.method == "DELETE":
+        if wire_request.method == "DELETE":
             return {"dropped": self.items.pop(key)}
         self.items[key] += action == "raise"
         return {"id": key, "n": self.items[key], "value": self.value}
@@ -114,14 +116,14 @@ class Server:
         return [f'{{"hello": {self.value}}}'] if self.site.greets else []
 
     def reply(self, text: str) -> list[str]:
-        said = json.loads(text)
-        if said["do"] == "put":
-            self.value = said["to"]
-        if said["do"] == "add":
-            self.value += said["to"]
-        if self.site.is_quiet and said["do"] != "show":
+        message = json.loads(text)
+        if message["do"] == "put":
+            self.value = message["to"]
+        if message["do"] == "add":
+            self.value += message["to"]
+        if self.site.is_quiet and message["do"] != "show":
             return []
-        return [json.dumps({"value": self.value, **({"tag": said["tag"]} if "tag" in said else {})})]
+        return [json.dumps({"value": self.value, **({"tag": message["tag"]} if "tag" in message else {})})]
 
 
 @dataclass
@@ -130,7 +132,7 @@ class Page:
 
     site: Site
     dice: random.Random
-    known: list[str] = field(default_factory=list)
+    identifiers: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
 
     def request(self, op: Op) -> WireRequest | None:
@@ -141,44 +143,44 @@ class Page:
             return request("/set", "POST", str(op.of).encode())
         if op.do == "new":
             return request("/items", "POST")
-        if op.of >= len(self.known):
+        if op.of >= len(self.identifiers):
             return None
-        path = f"/items/{self.known[op.of]}"
-        asked = {"item": (path, "GET"), "raise": (f"{path}/raise", "POST"), "drop": (path, "DELETE")}
-        return request(*asked[op.do])
+        path = f"/items/{self.identifiers[op.of]}"
+        request_body = {"item": (path, "GET"), "raise": (f"{path}/raise", "POST"), "drop": (path, "DELETE")}
+        return request(*request_body[op.do])
 
     def message(self, op: Op) -> str:
-        said: dict[str, object] = {"do": op.do, **({"to": op.of} if op.do != "show" else {})}
+        text: dict[str, object] = {"do": op.do, **({"to": op.of} if op.do != "show" else {})}
         if self.site.is_tagged:
             self.tags.append(base_36(self.dice))
-            said["tag"] = self.tags[-1]
-        return json.dumps(said)
+            text["tag"] = self.tags[-1]
+        return json.dumps(text)
 
-    def shown(self, text: str) -> str:
+    def with_names(self, text: str) -> str:
         """The text with names in place of the identifiers that the page knows or learns from it, and of its tags."""
-        for place, each in enumerate([*self.known, *self.unknown(text)]):
+        for place, each in enumerate([*self.identifiers, *self.unknown(text)]):
             text = text.replace(each, f"#{place}")
         for place, each in enumerate(self.tags):
             text = text.replace(each, f"tag {place}")
         return text
 
     def unknown(self, text: str) -> list[str]:
-        found = re.findall(r'"id": "([^"]+)"', text)
-        return [each for each in dict.fromkeys(found) if each not in self.known]
+        matches = re.findall(r'"id": "([^"]+)"', text)
+        return [each for each in dict.fromkeys(matches) if each not in self.identifiers]
 
     def learn(self, text: str) -> None:
-        self.known += self.unknown(text)
+        self.identifiers += self.unknown(text)
 
 
 class Case(NamedTuple):
     site: Site
     walks: list[list[Op]]
-    asked: list[Op]
+    operations: list[Op]
     seed: int
     plays: int
 
 
-def made(seed: int) -> Case:
+def make_case(seed: int) -> Case:
     """The case with this number."""
     dice = random.Random(f"changing {seed}")
     site = Site(dice.choice(list(IDS)), dice.randint(0, 2), *(dice.random() < 0.5 for _ in range(5)))
@@ -201,7 +203,7 @@ def _walk(dice: random.Random, site: Site) -> list[Op]:
 # On the site
 
 
-class Said(NamedTuple):
+class OperationResult(NamedTuple):
     """What an operation led to: the answer and the messages. `is_sure`: none of them has a flag."""
 
     answer: str
@@ -221,7 +223,7 @@ class Live:
         self._opened: tuple[int, int, int] | None = None
         self._messages: list[RecordedSocketMessage] = []
 
-    def does(self, op: Op) -> Said | None:
+    def does(self, op: Op) -> OperationResult | None:
         """`None` if the page cannot do it."""
         self._step += 1
         if op.do not in TALK:
@@ -231,29 +233,31 @@ class Live:
                 return None
             self._opened = self._next(), self._number, self._step
             self._number += 1
-            return Said("open", self._hear(self._server.greeting()))
+            return OperationResult("open", self._hear(self._server.greeting()))
         if self._opened is None:
             return None
         text = self.page.message(op)
         self._messages.append(RecordedSocketMessage(True, True, text.encode(), 0, self._next(), self._step))
-        return Said("", self._hear(self._server.reply(text)))
+        return OperationResult("", self._hear(self._server.reply(text)))
 
-    def _asks(self, op: Op) -> Said | None:
-        asked = self.page.request(op)
-        if asked is None:
+    def _asks(self, op: Op) -> OperationResult | None:
+        walk_of_request = self.page.request(op)
+        if walk_of_request is None:
             return None
         began, number = self._next(), self._number
         self._number += 1
-        given, pushed = self._server.answer(asked)
-        asked = replace(asked, step=self._step)
-        self.exchanges.append(RecordedExchange(self._walk, number, asked, START_MS, began, self._next(), given))
-        text = given.body.decode()
-        shown = f"{given.status} {self.page.shown(text)}"
-        return Said(shown, self._hear(pushed) if self._opened else ())
+        recorded_answer, pushed = self._server.answer(walk_of_request)
+        walk_of_request = replace(walk_of_request, step=self._step)
+        self.exchanges.append(
+            RecordedExchange(self._walk, number, walk_of_request, START_MS, began, self._next(), recorded_answer)
+        )
+        text = recorded_answer.body.decode()
+        printed = f"{recorded_answer.status} {self.page.with_names(text)}"
+        return OperationResult(printed, self._hear(pushed) if self._opened else ())
 
     def _hear(self, texts: Sequence[str]) -> tuple[str, ...]:
         self._messages += [RecordedSocketMessage(False, True, text.encode(), 0, self._next()) for text in texts]
-        return tuple(self.page.shown(text) for text in texts)
+        return tuple(self.page.with_names(text) for text in texts)
 
     def learns(self) -> None:
         """Keep the identifiers in the last answer."""
@@ -263,15 +267,15 @@ class Live:
 
     def recorded(self) -> list[RecordedExchange]:
         """Everything so far."""
-        found = list(self.exchanges)
+        result = list(self.exchanges)
         if self._opened:
             began, number, step = self._opened
             upgraded = RecordedResponse(101, "Switching Protocols", (), b"")
             opened = RecordedExchange(
                 self._walk, number, request(SOCKET, step=step), START_MS, began, self._next(), upgraded
             )
-            found.append(replace(opened, messages=tuple(self._messages), closed=SocketClose(True, 1001)))
-        return sorted(found, key=lambda each: each.began)
+            result.append(replace(opened, messages=tuple(self._messages), closed=SocketClose(True, 1001)))
+        return sorted(result, key=lambda each: each.began)
 
     def _next(self) -> int:
         self._tick += 1
@@ -287,9 +291,9 @@ def recorded(case: Case) -> SiteRecording:
             for op in ops:
                 if live.does(op) is not None and op.do not in TALK:
                     live.learns()
-            if made := live.recorded():
+            if result := live.recorded():
                 walks.append(Walk(name, START_MS + play * 60_000, repeats=f"w{number}" if play else None))
-                exchanges += made
+                exchanges += result
     return SiteRecording(tuple(walks), tuple(exchanges))
 
 
@@ -303,24 +307,24 @@ class Frozen:
         self.page = Page(case.site, random.Random(f"frozen {case.seed}"))
         self._replay, self._end = ReplayInterceptor(index, "w0"), End()
         self._serving: asyncio.Task[None] | None = None
-        self._heard, self._is_lost = 0, False
+        self._messages_read, self._is_lost = 0, False
         self._last = ""
 
-    async def does(self, op: Op) -> Said:
+    async def does(self, op: Op) -> OperationResult:
         """Do what the site's page did."""
-        shown = ""
+        text = ""
         if op.do == "open":
             self._serving = asyncio.create_task(self._replay.socket(request(SOCKET), self._end, None))
-            shown = "open"
+            text = "open"
         elif op.do in TALK:
             self._end.queue.put_nowait(SocketMessage(True, True, self.page.message(op).encode()))
         else:
-            asked = self.page.request(op)
-            assert asked is not None
-            given = await self._replay.answer(asked, None)
-            assert isinstance(given.body, bytes)
-            self._last = given.body.decode()
-            shown = f"{given.status} {self.page.shown(self._last)}"
+            walk_of_request = self.page.request(op)
+            assert walk_of_request is not None
+            recorded_answer = await self._replay.answer(walk_of_request, None)
+            assert isinstance(recorded_answer.body, bytes)
+            self._last = recorded_answer.body.decode()
+            text = f"{recorded_answer.status} {self.page.with_names(self._last)}"
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         grades = tuple(entry.grade for entry in self._replay.take())
@@ -329,9 +333,9 @@ class Frozen:
             # What follows on a socket after a flag has it too.
             self._is_lost |= not is_sure
             is_sure = not self._is_lost
-        heard = [self.page.shown(each.decode()) for each in self._end.sent[self._heard :]]
-        self._heard = len(self._end.sent)
-        return Said(shown, tuple(heard), is_sure, grades)
+        events = [self.page.with_names(each.decode()) for each in self._end.outgoing[self._messages_read :]]
+        self._messages_read = len(self._end.outgoing)
+        return OperationResult(text, tuple(events), is_sure, grades)
 
     def learns(self) -> None:
         """Keep the identifiers in the last answer."""
@@ -354,18 +358,18 @@ async def wrong(case: Case, grades: Counter[str] | None = None) -> str | None:
         return None
     frozen, live = Frozen(case, Index(recording)), Live(case.site, f"{case.seed} live")
     try:
-        for place, op in enumerate(case.asked):
+        for place, op in enumerate(case.operations):
             here = live.does(op)
             if here is None:
                 continue
-            said = await frozen.does(op)
+            text = await frozen.does(op)
             if grades is not None:
-                grades.update(said.grades)
+                grades.update(text.grades)
             # Pushes belong to the socket.
-            shown = [each.messages if not frozen.is_lost else () for each in (here, said)]
-            if said.is_sure and (here.answer, shown[0]) != (said.answer, shown[1]):
-                return f"{place}, {op}: {said}, live {here}"
-            if said.is_sure and op.do not in TALK:
+            items = [each.messages if not frozen.is_lost else () for each in (here, text)]
+            if text.is_sure and (here.answer, items[0]) != (text.answer, items[1]):
+                return f"{place}, {op}: {text}, live {here}"
+            if text.is_sure and op.do not in TALK:
                 live.learns()
                 frozen.learns()
     finally:

@@ -29,14 +29,14 @@ def walk(name: str, *pairs: tuple[WireRequest, RecordedResponse | None]) -> tupl
         RecordedExchange(
             walk=name,
             number=number,
-            request=asked,
+            request=each_request,
             at_ms=START_MS + 100 * number,
             began=2 * number + 1,
             ended=2 * number + 2,
             answer=answered,
             failure="" if answered else "unreachable",
         )
-        for number, (asked, answered) in enumerate(pairs)
+        for number, (each_request, answered) in enumerate(pairs)
     )
 
 

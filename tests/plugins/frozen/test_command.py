@@ -43,7 +43,7 @@ task = "Buy a lamp."
 """
 
 
-def said(*words: str) -> str:
+def output_of(*words: str) -> str:
     """What the command prints, or the error that it ends with."""
     result = CliRunner().invoke(command_app("sites"), words)
     return (
@@ -62,29 +62,31 @@ def entry(grade: Grade, miss: MissClass | None = None, path: str = "/a") -> Ledg
 
 def test_archives_are_merged(tmp_path: Path) -> None:
     one, other = archive(tmp_path / "a.wacz", "a"), archive(tmp_path / "b.wacz", "b")
-    output = said("merge", str(one), str(other), "-o", str(tmp_path / "both.wacz"))
-    read = read_wacz(tmp_path / "both.wacz")
-    assert [each.name for each in read.recording.walks] == ["a", "b"]
-    assert read.merged_from == (read_wacz(one).digest, read_wacz(other).digest)
+    output = output_of("merge", str(one), str(other), "-o", str(tmp_path / "both.wacz"))
+    merged_archive = read_wacz(tmp_path / "both.wacz")
+    assert [each.name for each in merged_archive.recording.walks] == ["a", "b"]
+    assert merged_archive.merged_from == (read_wacz(one).digest, read_wacz(other).digest)
     assert "2 walks, 2 answers" in output
 
 
 def test_the_digest_that_is_printed_is_the_one_that_a_scenario_pins(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.wacz", "a")
-    assert f"archive_sha256 {FORMAT.open(path).digest}\n" in said("check", str(path))
+    assert f"archive_sha256 {FORMAT.open(path).digest}\n" in output_of("check", str(path))
 
 
 def test_a_check_does_not_change_the_digest_that_a_scenario_pins(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.wacz", "a")
-    before, read = FORMAT.open(path).digest, read_wacz(path)
-    write_wacz(path, read.recording, checked=ArchiveCheck(matcher="1", of_tasks=(TaskCheck(task_id="t1"),)))
+    before, merged_archive = FORMAT.open(path).digest, read_wacz(path)
+    write_wacz(path, merged_archive.recording, checked=ArchiveCheck(matcher="1", of_tasks=(TaskCheck(task_id="t1"),)))
     assert FORMAT.open(path).digest == before
 
 
 def test_a_check_without_a_scenario_lists_possible_credentials(tmp_path: Path) -> None:
     body = b'{"api_token": "9f8e7d6c5b4a39281706aabb"}'
-    assert "Nothing in it looks like a credential" in said("check", str(archive(tmp_path / "a.wacz", "a")))
-    assert "the value of api_token in the answer of a/0" in said("check", str(archive(tmp_path / "b.wacz", "a", body)))
+    assert "Nothing in it looks like a credential" in output_of("check", str(archive(tmp_path / "a.wacz", "a")))
+    assert "the value of api_token in the answer of a/0" in output_of(
+        "check", str(archive(tmp_path / "b.wacz", "a", body))
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_bad_usage_is_one_line(words: list[str], message: str, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     Path("scenario.toml").write_text(SCENARIO)
     archive(Path("a.wacz"), "a")
-    output = said(*words)
+    output = output_of(*words)
     assert message in output
     assert "Traceback" not in output
 
@@ -118,25 +120,25 @@ async def test_a_browser_by_hand_needs_a_display(monkeypatch: pytest.MonkeyPatch
 
 def test_a_check_lists_for_each_task_what_is_missing_and_what_to_record_again() -> None:
     ledger = (entry("exact"), entry("uncertain", path="/cart"), entry("miss", "decisive"), entry("miss", "cosmetic"))
-    played = [AttemptResult(TASK, False, "not done", ledger)]
+    results = [AttemptResult(TASK, False, "not done", ledger)]
     recorded = recording(walk("t1", (request(), answer())))
-    lines = list(lines_of(played, recorded, "wabe sites record s.toml"))
+    lines = list(lines_of(results, recorded, "wabe sites record s.toml"))
     assert lines == [
         "t1: failed (not done), unlike the recording, 4 requests, 1 uncertain, 1 decisive miss, 1 other",
         "  miss: step 2: GET http://shop.test/a (document)",
         "  uncertain: step 2: GET http://shop.test/cart (document)",
         "Record again: wabe sites record s.toml --task t1 -o AGAIN.wacz, then wabe sites merge both",
     ]
-    assert not is_sound(played, recorded)
+    assert not is_sound(results, recorded)
 
 
 def test_a_task_that_was_never_recorded_is_named_even_if_its_checks_pass() -> None:
-    played = [AttemptResult(TASK, True, "", ())]
-    made = recording(walk("t2", (request(), answer())))
-    of_another = replace(made, walks=tuple(replace(each, task_id="t2") for each in made.walks))
-    assert next(iter(lines_of(played, of_another, "record"))).startswith("t1: passed, not recorded, ")
-    assert not is_sound(played, of_another)
-    assert is_sound(played, made)
+    results = [AttemptResult(TASK, True, "", ())]
+    exchanges = recording(walk("t2", (request(), answer())))
+    of_another = replace(exchanges, walks=tuple(replace(each, task_id="t2") for each in exchanges.walks))
+    assert next(iter(lines_of(results, of_another, "record"))).startswith("t1: passed, not recorded, ")
+    assert not is_sound(results, of_another)
+    assert is_sound(results, exchanges)
 
 
 @pytest.mark.e2e
@@ -167,10 +169,10 @@ def test_a_script_is_recorded_in_two_plays_and_its_walk_needs_nothing_else(tmp_p
 
 def test_a_check_keeps_the_earlier_results_of_other_tasks() -> None:
     before = ArchiveCheck(matcher=checked([], "s", None).matcher, of_tasks=(TaskCheck(task_id="t0", requests=9),))
-    played = [AttemptResult(TASK, True, "", (entry("exact"),))]
-    assert [task.task_id for task in checked(played, "s", before).of_tasks] == ["t0", "t1"]
+    results = [AttemptResult(TASK, True, "", (entry("exact"),))]
+    assert [task.task_id for task in checked(results, "s", before).of_tasks] == ["t0", "t1"]
     older = before.model_copy(update={"matcher": "0"})
-    assert [task.task_id for task in checked(played, "s", older).of_tasks] == ["t1"]
+    assert [task.task_id for task in checked(results, "s", older).of_tasks] == ["t1"]
 
 
 def test_a_task_whose_reference_walk_is_not_in_the_archive_cannot_be_played(tmp_path: Path) -> None:

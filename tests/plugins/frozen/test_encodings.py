@@ -49,8 +49,8 @@ def test_every_encoding_and_several_at_once_are_decoded(
 
 @given(data=st.binary(max_size=200), name=st.sampled_from(["gzip", "deflate", "br", "zstd", "dcb", "compress"]))
 def test_anything_else_is_unknown_and_no_error(data: bytes, name: str) -> None:
-    found = decoded(data, name)
-    assert found is None or name not in ("dcb", "compress")
+    result = decoded(data, name)
+    assert result is None or name not in ("dcb", "compress")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, raw_deflate, brotli.compress, zstd])
@@ -65,9 +65,11 @@ def test_a_body_that_becomes_too_large_is_left_encoded(
 
 @pytest.mark.parametrize(("name", "pack"), [("br", brotli.compress), ("zstd", zstd)])
 def test_a_secret_in_an_encoding_that_nobody_asked_for_is_not_stored(name: str, pack: Callable[[bytes], bytes]) -> None:
-    made = answer(pack(b'{"key": "hunter22-hunter22"}'), mime="application/json", headers=(("Content-Encoding", name),))
-    (exchange,) = walk("w", (request(), made))
-    kept = Secrets(["hunter22-hunter22"]).exchange(exchange).answer
-    assert kept is not None
-    assert b"hunter22" not in (decoded(kept.body, dict(kept.headers).get("Content-Encoding", "")) or b"hunter22")
-    assert kept.is_redacted
+    response = answer(
+        pack(b'{"key": "hunter22-hunter22"}'), mime="application/json", headers=(("Content-Encoding", name),)
+    )
+    (exchange,) = walk("w", (request(), response))
+    stored = Secrets(["hunter22-hunter22"]).exchange(exchange).answer
+    assert stored is not None
+    assert b"hunter22" not in (decoded(stored.body, dict(stored.headers).get("Content-Encoding", "")) or b"hunter22")
+    assert stored.is_redacted

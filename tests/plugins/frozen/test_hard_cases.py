@@ -14,7 +14,7 @@ from helpers.cases import each
 from helpers.frozen import values
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
-from helpers.frozen.walks import Seen, Walker, policy_for, task_for, wrong
+from helpers.frozen.walks import StepFinding, Walker, policy_for, task_for, wrong
 from helpers.frozen.wire import Addresses, Authority
 from judge.browser.pool import BrowserPool
 from judge.plugins.frozen.seam import WaczArchive
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 # One for each way in which a browser asks for something, and for each way in which the matcher chooses an answer. The
 # others differ in the kind of worker and in the body that the matcher compares.
 IN_THE_SUITE = ("service-worker", "socket-echo", "event-stream", "media-seeking", "preflights", "post-and-redirect")
-CHOSEN = {"six": IN_THE_SUITE, "eight": (*IN_THE_SUITE, "shared-worker", "graphql")}
+SELECTIONS = {"six": IN_THE_SUITE, "eight": (*IN_THE_SUITE, "shared-worker", "graphql")}
 
 
 def test_there_are_at_least_24_hard_cases() -> None:
@@ -33,34 +33,34 @@ def test_there_are_at_least_24_hard_cases() -> None:
 
 async def record(
     pool: BrowserPool, places: Addresses, walks: Iterable[tuple[Case, Walk]], path: Path
-) -> tuple[WaczArchive, list[Seen]]:
+) -> tuple[WaczArchive, list[StepFinding]]:
     """The archive of these walks, each played twice, and what the first plays showed."""
-    recorder, seen = Recorder(), list[Seen]()
+    recorder, findings = Recorder(), list[StepFinding]()
     for case, steps in walks:
         for is_again in (False, True):
             task = task_for(places, case.path)
             async with recording(pool, policy_for(places), recorder, task, is_again=is_again) as browser:
                 looks = await Walker(browser, places).walk([(case, steps)])
-            seen += () if is_again else looks
-    return recorder.saved(path), seen
+            findings += () if is_again else looks
+    return recorder.saved(path), findings
 
 
 async def replay(
     pool: BrowserPool, places: Addresses, walks: Iterable[tuple[Case, Walk]], archive: WaczArchive
-) -> list[Seen]:
-    seen: list[Seen] = []
+) -> list[StepFinding]:
+    findings: list[StepFinding] = []
     for case, steps in walks:
         async with replaying(pool, policy_for(places), archive, task_for(places, case.path)) as (browser, take):
-            seen += await Walker(browser, places, take, archive.clock_ms).walk([(case, steps)])
-    return seen
+            findings += await Walker(browser, places, take, archive.clock_ms).walk([(case, steps)])
+    return findings
 
 
-@pytest.mark.parametrize("which", each(CHOSEN, suite=["six"]))
+@pytest.mark.parametrize("which", each(SELECTIONS, suite=["six"]))
 async def test_recorded_and_shuffled_walks_work_without_the_site(
     which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = [case for case in CASES if case.name in CHOSEN[which]]
-    assert len(cases) == len(CHOSEN[which])
+    cases = [case for case in CASES if case.name in SELECTIONS[which]]
+    assert len(cases) == len(SELECTIONS[which])
     places, authority = addresses(), Authority.made_in(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca))
     async with browser_pool(browser_settings()) as pool:

@@ -44,7 +44,7 @@ KINDS: dict[str, st.SearchStrategy[str]] = {
 }
 
 
-def listed(*values: str) -> tuple[WireRequest, RecordedResponse]:
+def list_exchange(*values: str) -> tuple[WireRequest, RecordedResponse]:
     return request("/"), answer(json.dumps([{"id": value} for value in values]).encode(), mime="application/json")
 
 
@@ -54,14 +54,14 @@ def listed(*values: str) -> tuple[WireRequest, RecordedResponse]:
 def test_another_identity_than_the_recorded_one_is_never_answered_with_certainty(
     place: str, plays: int, data: st.DataObject, kind: str
 ) -> None:
-    bought, other = data.draw(st.lists(KINDS[kind], min_size=2, max_size=2, unique_by=str.lower))
-    made = PLACES[place]
-    pairs = (listed(bought, other), (made(bought), answer(b"bought")))
+    identity, other = data.draw(st.lists(KINDS[kind], min_size=2, max_size=2, unique_by=str.lower))
+    place_maker = PLACES[place]
+    pairs = (list_exchange(identity, other), (place_maker(identity), answer(b"bought")))
     recorded = played_twice(lambda _: pairs) if plays == 2 else recording(walk("w", *pairs))
     matcher = Matcher(Index(recorded))
     assert matcher.match(request("/")).grade == "exact"
-    assert matcher.match(made(other)).grade in (("miss",) if plays == 2 else ("miss", "uncertain"))
-    assert matcher.match(made(bought)).answer is not None
+    assert matcher.match(place_maker(other)).grade in (("miss",) if plays == 2 else ("miss", "uncertain"))
+    assert matcher.match(place_maker(identity)).answer is not None
 
 
 def invented(seed: int) -> dict[str, str]:
@@ -82,13 +82,16 @@ MADE_UP = sorted(invented(0))
 @pytest.mark.parametrize("kind", MADE_UP)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_page_makes_up_may_differ_if_it_differed_between_two_plays(place: str, kind: str) -> None:
-    made = PLACES[place]
+    place_maker = PLACES[place]
 
     def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         # The site repeats it: it was sent before it was received.
-        return [(request("/"), answer(b"home")), (made(invented(play)[kind]), answer(invented(play)[kind].encode()))]
+        return [
+            (request("/"), answer(b"home")),
+            (place_maker(invented(play)[kind]), answer(invented(play)[kind].encode())),
+        ]
 
-    match = Matcher(Index(played_twice(pairs))).match(made(invented(2)[kind]))
+    match = Matcher(Index(played_twice(pairs))).match(place_maker(invented(2)[kind]))
     assert match.grade == "fuzzy"
     assert match.answer is not None
     assert match.answer.body.decode() == invented(2)[kind]
@@ -101,39 +104,43 @@ def test_of_one_play_nobody_knows_whether_the_page_made_a_value_up(kind: str) ->
 
 
 def test_what_the_participant_entered_is_not_what_the_page_made_up() -> None:
-    made = PLACES["form"]
-    index = Index(played_twice(lambda play: [(made(invented(play)["base 36"]), answer(b"saved"))]))
+    place_maker = PLACES["form"]
+    index = Index(played_twice(lambda play: [(place_maker(invented(play)["base 36"]), answer(b"saved"))]))
     for entered, grade in (((), "fuzzy"), (("SPRING-10",), "uncertain")):
         matcher = Matcher(index)
         matcher.entered(entered)
-        assert matcher.match(made("SPRING-10")).grade == grade
+        assert matcher.match(place_maker("SPRING-10")).grade == grade
 
 
 def test_a_received_value_is_none_that_the_page_made_up() -> None:
-    made = PLACES["parameter"]
-    index = Index(played_twice(lambda play: [listed("brass-lamp"), (made(invented(play)["UUID"]), answer(b"ok"))]))
-    assert Matcher(index).match(made("brass-lamp")).grade == "uncertain"
+    place_maker = PLACES["parameter"]
+    index = Index(
+        played_twice(lambda play: [list_exchange("brass-lamp"), (place_maker(invented(play)["UUID"]), answer(b"ok"))])
+    )
+    assert Matcher(index).match(place_maker("brass-lamp")).grade == "uncertain"
 
 
 @pytest.mark.parametrize(("ago_ms", "grade"), [(0, "fuzzy"), (7 * 86_400_000, "uncertain")])
 def test_times_are_compared_with_the_frozen_clock(ago_ms: int, grade: str) -> None:
-    def asked(now_ms: int) -> WireRequest:
+    def make_request(now_ms: int) -> WireRequest:
         return request(f"/report?from={now_ms}")
 
-    index = Index(played_twice(lambda play: [(asked(START_MS + play * MINUTE_MS + 40 * play), answer(b"today"))]))
-    assert Matcher(index).match(asked(START_MS + 1_000 - ago_ms)).grade == grade
+    index = Index(
+        played_twice(lambda play: [(make_request(START_MS + play * MINUTE_MS + 40 * play), answer(b"today"))])
+    )
+    assert Matcher(index).match(make_request(START_MS + 1_000 - ago_ms)).grade == grade
 
 
 @pytest.mark.parametrize("is_query", [True, False])
 def test_the_order_of_a_list_may_differ_only_if_it_differed_between_two_plays(is_query: bool) -> None:
-    def asked(*ids: int) -> WireRequest:
+    def make_request(*ids: int) -> WireRequest:
         text = "query R($ids: [ID]) { runs }" if is_query else "mutation S($ids: [ID]) { sort }"
         return request("/q", "POST", json.dumps({"query": text, "variables": {"ids": ids}}).encode(), JSON)
 
-    mixed = Index(played_twice(lambda play: [(asked(*((7, 8, 9) if play else (9, 7, 8))), answer(b"runs"))]))
-    fixed = Index(played_twice(lambda _: [(asked(7, 8, 9), answer(b"runs"))]))
-    once = Index(recording(walk("w", (asked(7, 8, 9), answer(b"runs")))))
-    assert [Matcher(index).match(asked(8, 9, 7)).grade for index in (mixed, fixed, once)] == [
+    mixed = Index(played_twice(lambda play: [(make_request(*((7, 8, 9) if play else (9, 7, 8))), answer(b"runs"))]))
+    fixed = Index(played_twice(lambda _: [(make_request(7, 8, 9), answer(b"runs"))]))
+    once = Index(recording(walk("w", (make_request(7, 8, 9), answer(b"runs")))))
+    assert [Matcher(index).match(make_request(8, 9, 7)).grade for index in (mixed, fixed, once)] == [
         "fuzzy",
         "uncertain",
         "uncertain",
@@ -141,15 +148,15 @@ def test_the_order_of_a_list_may_differ_only_if_it_differed_between_two_plays(is
 
 
 def test_batches_whose_order_and_identifiers_vary_are_recognised() -> None:
-    def asked(play: int, *operations: str) -> WireRequest:
+    def make_request(play: int, *operations: str) -> WireRequest:
         dice = random.Random(play)
         batch = [{"id": dice.randrange(10**12), "op": op, "of": {"product": "lamp"}} for op in operations]
         dice.shuffle(batch)
         return request("/batch", "POST", json.dumps(batch).encode(), JSON)
 
-    index = Index(played_twice(lambda play: [(asked(play, "price", "stock", "name"), answer(b"all"))]))
-    assert Matcher(index).match(asked(5, "price", "stock", "name")).grade == "fuzzy"
-    assert Matcher(index).match(asked(5, "price", "stock", "maker")).grade == "miss"
+    index = Index(played_twice(lambda play: [(make_request(play, "price", "stock", "name"), answer(b"all"))]))
+    assert Matcher(index).match(make_request(5, "price", "stock", "name")).grade == "fuzzy"
+    assert Matcher(index).match(make_request(5, "price", "stock", "maker")).grade == "miss"
 
 
 def test_the_order_of_one_batch_says_that_of_others_at_the_same_path_means_nothing() -> None:
@@ -169,10 +176,10 @@ def test_the_order_of_one_batch_says_that_of_others_at_the_same_path_means_nothi
         ]
 
     matcher = Matcher(Index(played_twice(pairs)))
-    found = [
+    answers = [
         matcher.match(batch(invented(n)["UUID"], thing, "thing", "viewer")) for n, thing in [(20, "lamp"), (21, "rug")]
     ]
-    assert [(each.grade, each.answer and each.answer.body) for each in found] == [
+    assert [(each.grade, each.answer and each.answer.body) for each in answers] == [
         ("fuzzy", b"a lamp"),
         ("fuzzy", b"a rug"),
     ]
@@ -202,7 +209,7 @@ def test_what_the_page_made_up_is_its_own_in_later_requests_and_answers() -> Non
 def test_what_the_site_issues_anew_in_each_play_is_an_identity() -> None:
     def pairs(play: int) -> list[tuple[WireRequest, RecordedResponse | None]]:
         first, second = invented(play)["UUID"], invented(play + 10)["UUID"]
-        return [listed(first, second), (request(f"/orders/{first}", "DELETE"), answer(b"cancelled"))]
+        return [list_exchange(first, second), (request(f"/orders/{first}", "DELETE"), answer(b"cancelled"))]
 
     index = Index(played_twice(pairs))
     for order, grade in ((invented(0)["UUID"], "exact"), (invented(10)["UUID"], "miss")):
@@ -227,17 +234,17 @@ def creating(
     return [*pairs, *others, (request("/things"), answer(listing, mime=JSON[0][1]))]
 
 
-def shown(matcher: Matcher, *asked: WireRequest) -> list[object]:
+def answers_of(matcher: Matcher, *requests: WireRequest) -> list[object]:
     """What the page gets, and the grade of the last answer."""
-    found = [matcher.match(each) for each in asked]
-    return [*(json.loads(each.answer.body) for each in found if each.answer), found[-1].grade]
+    answers = [matcher.match(each) for each in requests]
+    return [*(json.loads(each.answer.body) for each in answers if each.answer), answers[-1].grade]
 
 
 def test_each_thing_that_the_site_creates_is_another_one() -> None:
     matcher = Matcher(Index(played_twice(lambda play: creating(f"play {play}", 2))), walk="w")
     first, second = {"id": created("play 0")}, {"id": created("play 0", 1)}
-    asked = (request("/things", "POST"), request("/things", "POST"), request("/things"))
-    assert shown(matcher, *asked) == [first, second, [first, second], "exact"]
+    walk_of_request = (request("/things", "POST"), request("/things", "POST"), request("/things"))
+    assert answers_of(matcher, *walk_of_request) == [first, second, [first, second], "exact"]
 
 
 def test_a_thing_keeps_its_identifier_in_answers_of_another_play() -> None:
@@ -248,7 +255,7 @@ def test_a_thing_keeps_its_identifier_in_answers_of_another_play() -> None:
     own = {"id": created("w")}
     # Only the other task was recorded with this write.
     assert [matcher.match(each).grade for each in (request("/things", "POST"), change)] == ["exact", "exact"]
-    assert shown(matcher, request("/things")) == [[own], "exact"]
+    assert answers_of(matcher, request("/things")) == [[own], "exact"]
 
 
 def test_of_one_play_the_identifiers_of_several_tasks_are_not_mixed_with_certainty() -> None:
@@ -256,8 +263,8 @@ def test_of_one_play_the_identifiers_of_several_tasks_are_not_mixed_with_certain
     matcher = Matcher(
         Index(recording(walk("w", *creating("w", 1)), walk("v", *creating("v", 1, then=(change,))))), walk="w"
     )
-    asked = (request("/things", "POST"), change, request("/things"))
-    assert [matcher.match(each).grade for each in asked] == ["state", "uncertain", "uncertain"]
+    walk_of_request = (request("/things", "POST"), change, request("/things"))
+    assert [matcher.match(each).grade for each in walk_of_request] == ["state", "uncertain", "uncertain"]
 
 
 @pytest.mark.parametrize(("mime", "is_changed"), [("application/json", True), ("application/octet-stream", False)])
@@ -271,6 +278,6 @@ def test_binary_data_keeps_its_length_where_the_site_repeats_what_a_page_made_up
 
     matcher, now = Matcher(Index(played_twice(pairs))), invented(2)["base 36"] + "z"
     matcher.match(PLACES["form"](now))
-    found = matcher.match(request("/saved")).answer
-    assert found is not None
-    assert found.body == repeated(now if is_changed else invented(0)["base 36"])
+    answers = matcher.match(request("/saved")).answer
+    assert answers is not None
+    assert answers.body == repeated(now if is_changed else invented(0)["base 36"])

@@ -49,18 +49,18 @@ class Server:
     site: Site
     values: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VARIABLES, 0))
 
-    def answer(self, asked: WireRequest) -> RecordedResponse:
-        path, cookie = asked.url.removeprefix("http://shop.test"), dict(asked.headers).get("Cookie", "")
+    def answer(self, wire_request: WireRequest) -> RecordedResponse:
+        path, cookie = wire_request.url.removeprefix("http://shop.test"), dict(wire_request.headers).get("Cookie", "")
         for page in self.site.pages:
-            if asked.method == "GET" and page.path == path:
-                shown = {name: self.values[name] for name in sorted(page.shows)}
-                return answer(f"{path} {shown} {cookie if page.shows_theme else ''}".encode())
+            if wire_request.method == "GET" and page.path == path:
+                text = {name: self.values[name] for name in sorted(page.shows)}
+                return answer(f"{path} {text} {cookie if page.shows_theme else ''}".encode())
         for write in self.site.writes:
-            if asked.method == "POST" and write.path == path:
-                return self.written(write, int(asked.body))
+            if wire_request.method == "POST" and write.path == path:
+                return self.answer_to_write(write, int(wire_request.body))
         return answer(b"not found", 404)
 
-    def written(self, write: Write, value: int) -> RecordedResponse:
+    def answer_to_write(self, write: Write, value: int) -> RecordedResponse:
         if write.unless and self.values[write.unless]:
             return answer(b"locked")
         before = self.values[write.variable]
@@ -101,16 +101,16 @@ def requests(draw: st.DrawFn, site: Site) -> WireRequest:
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Site, list[list[WireRequest]], list[WireRequest]]:
     site = draw(SITES)
-    asked = st.lists(requests(site), min_size=1, max_size=14)
-    return site, draw(st.lists(asked, min_size=1, max_size=3)), draw(asked)
+    requested = st.lists(requests(site), min_size=1, max_size=14)
+    return site, draw(st.lists(requested, min_size=1, max_size=3)), draw(requested)
 
 
 def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
-    made: list[tuple[RecordedExchange, ...]] = []
-    for number, asked in enumerate(walks):
+    items: list[tuple[RecordedExchange, ...]] = []
+    for number, wire_request in enumerate(walks):
         server = Server(site)
-        made.append(walk(f"w{number}", *((each, server.answer(each)) for each in asked)))
-    return Index(recording(*made))
+        items.append(walk(f"w{number}", *((each, server.answer(each)) for each in wire_request)))
+    return Index(recording(*items))
 
 
 # `benchmarks/frozen_oracle.py` compares 40,000 of them.
@@ -119,25 +119,25 @@ def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
 def test_a_replayed_answer_is_the_servers_or_uncertain_or_a_miss(
     case: tuple[Site, list[list[WireRequest]], list[WireRequest]],
 ) -> None:
-    site, walks, asked = case
+    site, walks, requested = case
     matcher, server = Matcher(recorded(site, walks)), Server(site)
     grades: Counter[str] = Counter()
-    for each in asked:
+    for each in requested:
         live, match = server.answer(each), matcher.match(each)
         grades[match.grade] += 1
         if match.grade in SURE:
             assert match.answer is not None
             assert (match.answer.status, match.answer.body) == (live.status, live.body), (each, match)
-    event(f"sure {sum(grades[grade] for grade in SURE) * 4 // len(asked)}/4")
+    event(f"sure {sum(grades[grade] for grade in SURE) * 4 // len(requested)}/4")
 
 
 @given(cases())
 def test_a_recorded_walk_is_replayed_as_it_was(case: tuple[Site, list[list[WireRequest]], list[WireRequest]]) -> None:
     site, walks, _ = case
     index = recorded(site, walks)
-    for number, asked in enumerate(walks):
+    for number, wire_request in enumerate(walks):
         matcher, server = Matcher(index, walk=f"w{number}"), Server(site)
-        for each in asked:
+        for each in wire_request:
             live, match = server.answer(each), matcher.match(each)
             assert match.grade in SURE, (each, match)
             assert match.answer is not None

@@ -63,7 +63,7 @@ def names_of(scenario: Scenario, tasks: Collection[Task]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "started"),
+    ("selection", "started"),
     [
         ({"buy"}, {"shop"}),
         ({"pay"}, {"shop", "bank"}),
@@ -72,9 +72,9 @@ def names_of(scenario: Scenario, tasks: Collection[Task]) -> set[str]:
     ],
 )
 def test_of_some_tasks_only_the_sites_that_they_name_are_started(
-    scenario: Scenario, chosen: set[str], started: set[str]
+    scenario: Scenario, selection: set[str], started: set[str]
 ) -> None:
-    tasks = [task for task in scenario.tasks if task.task_id in chosen]
+    tasks = [task for task in scenario.tasks if task.task_id in selection]
     assert names_of(scenario, tasks) == started
 
 

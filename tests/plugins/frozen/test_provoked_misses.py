@@ -84,8 +84,8 @@ def a_scenario(places: Addresses, folder: Path, names: list[str]) -> Scenario:
 
 
 def script_of(steps: Walk) -> Script:
-    played = [ScriptStep(tool=step.tool, role=step.role, name=step.name, params=dict(step.params)) for step in steps]
-    return Script(task="way", steps=(*played, ScriptStep(tool=FINISH, params={"answer": "The archive is broken."})))
+    task_ids = [ScriptStep(tool=step.tool, role=step.role, name=step.name, params=dict(step.params)) for step in steps]
+    return Script(task="way", steps=(*task_ids, ScriptStep(tool=FINISH, params={"answer": "The archive is broken."})))
 
 
 def playing(ways: dict[str, Walk]) -> Decide:
@@ -122,8 +122,8 @@ async def test_misses_in_many_ways_are_losses_like_any_other(
     by_text = temptations.ways(places.own, places.other)
     assert len(by_text) >= 10
     assert by_text.keys() >= _ALIKE
-    taken = [steps for way, steps in by_text.items() if which == "all" or way not in _ALIKE]
-    ways = {f"w{number}": steps for number, steps in enumerate(taken)}
+    steps_taken = [steps for way, steps in by_text.items() if which == "all" or way not in _ALIKE]
+    ways = {f"w{number}": steps for number, steps in enumerate(steps_taken)}
     honest: dict[str, Walk] = {"loses": (), "wins": (Step("browser_click", "", "button", "Add the anchor"),)}
     nowhere = Step("browser_navigate", "", params={"url": f"{places.own}/temptations/nowhere?thing=anchor"})
     ways |= dict.fromkeys(_FAKED, (nowhere,))
@@ -132,17 +132,17 @@ async def test_misses_in_many_ways_are_losses_like_any_other(
     with stopped(ports_of(places)) as wire:
         outcome = await play_scenario(scenario, playing({**ways, **honest}), tmp_path / "runs")
     detail = outcome.results[0]["detail"]
-    found: dict[str, dict[str, Any]] = {task["task_id"]: task for task in detail["tasks"]}
-    assert found["wins"]["verdict"] == "success"
-    assert {name for name in _FAKED if found[name]["verdict"] == "success"} == set()
-    losses = {name: (found[name]["verdict"], found[name].get("reason_code")) for name in ["loses", *ways]}
+    results: dict[str, dict[str, Any]] = {task["task_id"]: task for task in detail["tasks"]}
+    assert results["wins"]["verdict"] == "success"
+    assert {name for name in _FAKED if results[name]["verdict"] == "success"} == set()
+    losses = {name: (results[name]["verdict"], results[name].get("reason_code")) for name in ["loses", *ways]}
     assert set(losses.values()) == {losses["loses"]}
     assert losses["loses"][0] == "failure"
     # Nothing was left out or played again, so that the rate is what it is for those who simply lose.
-    assert counts_of(found.values())["scored_tasks"] == len(scenario.tasks)
+    assert counts_of(results.values())["scored_tasks"] == len(scenario.tasks)
     assert detail["success_rate"] == pytest.approx(100 / len(scenario.tasks), abs=0.1)
-    played = [path.parent.name for path in (tmp_path / "runs").rglob("result.json")]
-    assert sorted(played) == sorted(task.task_id for task in scenario.tasks)
+    task_ids = [path.parent.name for path in (tmp_path / "runs").rglob("result.json")]
+    assert sorted(task_ids) == sorted(task.task_id for task in scenario.tasks)
     assert wire.touched == 0
     # The ways are ways: at least ten of them left the archive.
-    assert sum(found[name].get("coverage") == "off_archive" for name in ways) >= 10
+    assert sum(results[name].get("coverage") == "off_archive" for name in ways) >= 10

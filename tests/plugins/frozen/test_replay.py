@@ -30,9 +30,9 @@ class End:
 
     incoming: Sequence[SocketMessage | SocketClose] = ()
     answer: WireAnswer = field(default_factory=lambda: WireAnswer(101, "Switching Protocols"))
-    sent: list[bytes] = field(default_factory=list)
+    outgoing: list[bytes] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
-    refused: list[int] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.queue: asyncio.Queue[SocketMessage | SocketClose] = asyncio.Queue()
@@ -44,7 +44,7 @@ class End:
         return await self.queue.get()
 
     async def send(self, message: SocketMessage) -> None:
-        self.sent.append(message.data)
+        self.outgoing.append(message.data)
         async with self.changed:
             self.changed.notify_all()
 
@@ -59,7 +59,7 @@ class End:
         pass
 
     async def refuse(self, answer: WireAnswer) -> None:
-        self.refused.append(answer.status)
+        self.refusals.append(answer.status)
 
     async def until(self, reached: Callable[[], bool]) -> None:
         async with asyncio.timeout(60), self.changed:
@@ -74,10 +74,10 @@ class Network:
     site: End = field(default_factory=End)
 
     async def fetch(self, request: WireRequest) -> WireAnswer:
-        found = self.answers[request.url]
-        if isinstance(found, RequestFailed):
-            raise found
-        return found
+        result = self.answers[request.url]
+        if isinstance(result, RequestFailed):
+            raise result
+        return result
 
     async def socket(self, request: WireRequest) -> End:
         return self.site
@@ -94,7 +94,7 @@ async def whole(body: bytes | AsyncIterator[bytes]) -> bytes:
     return body if isinstance(body, bytes) else b"".join([piece async for piece in body])
 
 
-def sent(text: str) -> SocketMessage:
+def page_message(text: str) -> SocketMessage:
     return SocketMessage(True, True, text.encode())
 
 
@@ -103,15 +103,15 @@ def received(text: str) -> SocketMessage:
 
 
 async def test_what_passes_is_recorded_as_it_was_on_the_wire() -> None:
-    made = WireAnswer(200, "Fine", (("content-ENCODING", "br"), ("X", "1")), pieces(b"\x8b", b"\x03"), "1.0")
+    result = WireAnswer(200, "Fine", (("content-ENCODING", "br"), ("X", "1")), pieces(b"\x8b", b"\x03"), "1.0")
     recorder = RecordingInterceptor("w", task_id="t")
-    given = await recorder.answer(request("/a", step=3), Network({"http://shop.test/a": made}))
-    assert await whole(given.body) == b"\x8b\x03"
+    recorded_answer = await recorder.answer(request("/a", step=3), Network({"http://shop.test/a": result}))
+    assert await whole(recorded_answer.body) == b"\x8b\x03"
     (exchange,) = recorder.exchanges
     assert exchange.answer is not None
     assert (exchange.answer.body, exchange.answer.headers, exchange.answer.reason) == (
         b"\x8b\x03",
-        made.headers,
+        result.headers,
         "Fine",
     )
     assert (exchange.request.step, exchange.is_whole, exchange.answer.http_version) == (3, True, "1.0")
@@ -131,11 +131,11 @@ async def test_an_answer_that_cannot_be_had_is_recorded_and_fails_again() -> Non
 async def test_an_answer_that_the_page_left_is_not_whole() -> None:
     recorder = RecordingInterceptor("w")
     endless = WireAnswer(200, "OK", EVENTS, pieces(b"data: 1\n\n", b"data: 2\n\n"))
-    given = await recorder.answer(request("/events"), Network({"http://shop.test/events": endless}))
-    assert not isinstance(given.body, bytes)
-    async for _ in given.body:
+    recorded_answer = await recorder.answer(request("/events"), Network({"http://shop.test/events": endless}))
+    assert not isinstance(recorded_answer.body, bytes)
+    async for _ in recorded_answer.body:
         break
-    await given.body.aclose()  # type: ignore[attr-defined]
+    await recorded_answer.body.aclose()  # type: ignore[attr-defined]
     (exchange,) = recorder.exchanges
     assert (exchange.is_whole, [chunk.end for chunk in exchange.chunks]) == (False, [9])
 
@@ -189,8 +189,8 @@ async def test_a_cookie_expires_as_late_as_it_did() -> None:
     )
     recorded = walk("w", (request("/"), answer(headers=cookies)))
     replay = ReplayInterceptor(Index(recording(recorded)))
-    given = await replay.answer(request("/"), None)
-    values = [value for name, value in given.headers if name == "Set-Cookie"]
+    recorded_answer = await replay.answer(request("/"), None)
+    values = [value for name, value in recorded_answer.headers if name == "Set-Cookie"]
     assert START_MS < 1_792_567_680_000
     assert "21 Oct 2026" not in values[0]
     assert values[0].endswith("GMT; Path=/")
@@ -212,9 +212,9 @@ async def test_an_event_waits_for_the_write_that_caused_it() -> None:
             "http://shop.test/save": WireAnswer(200, "OK", (), b"ok"),
         }
     )
-    given = await recorder.answer(request("/events"), network)
-    assert not isinstance(given.body, bytes)
-    body = aiter(given.body)
+    recorded_answer = await recorder.answer(request("/events"), network)
+    assert not isinstance(recorded_answer.body, bytes)
+    body = aiter(recorded_answer.body)
     await anext(body)
     await recorder.answer(request("/save", "POST"), network)
     saved.set()
@@ -233,14 +233,16 @@ async def test_an_event_waits_for_the_write_that_caused_it() -> None:
 
 
 async def test_an_event_comes_as_soon_after_its_write_as_it_did_not_as_long_after_the_event_before() -> None:
-    asked, saved = walk("w", (request("/events"), answer(b"ab", headers=EVENTS)), (request("/save", "POST"), answer()))
+    walk_of_request, saved = walk(
+        "w", (request("/events"), answer(b"ab", headers=EVENTS)), (request("/save", "POST"), answer())
+    )
     chunks = (Chunk(10, 2, 1), Chunk(17_010, 6, 2))
-    stream = replace(asked, began=1, ended=7, chunks=chunks)
+    stream = replace(walk_of_request, began=1, ended=7, chunks=chunks)
     write = replace(saved, at_ms=stream.at_ms + 17_000, began=3, ended=5)
     replay = ReplayInterceptor(Index(recording((stream, write))))
-    given = await replay.answer(request("/events"), None)
-    assert not isinstance(given.body, bytes)
-    body = aiter(given.body)
+    recorded_answer = await replay.answer(request("/events"), None)
+    assert not isinstance(recorded_answer.body, bytes)
+    body = aiter(recorded_answer.body)
     assert await anext(body) == b"a"
     waiting = asyncio.ensure_future(anext(body))
     await replay.answer(request("/save", "POST"), None)
@@ -253,11 +255,11 @@ async def recorded_socket(*messages: SocketMessage | SocketClose) -> RecordedExc
     recorder = RecordingInterceptor("w")
     serving = asyncio.create_task(recorder.socket(request(SOCKET), page, Network({}, site)))
     for message in messages:
-        source, target = (page, site) if message.sent else (site, page)
+        source, target = (page, site) if message.is_from_page else (site, page)
         source.queue.put_nowait(message)
         if isinstance(message, SocketMessage):
-            expected = len(target.sent) + 1
-            await target.until(lambda target=target, expected=expected: len(target.sent) >= expected)  # type: ignore[misc]
+            expected = len(target.outgoing) + 1
+            await target.until(lambda target=target, expected=expected: len(target.outgoing) >= expected)  # type: ignore[misc]
     if not isinstance(messages[-1], SocketClose):
         page.queue.put_nowait(SocketClose(True, 1001))
     await asyncio.wait_for(serving, 10)
@@ -274,55 +276,57 @@ async def replayed(exchange: RecordedExchange) -> tuple[ReplayInterceptor, End, 
 
 
 async def test_what_the_site_sent_follows_what_the_page_sends() -> None:
-    exchange = await recorded_socket(received("hello"), sent("save 1"), received("saved 1"), received("news"))
+    exchange = await recorded_socket(received("hello"), page_message("save 1"), received("saved 1"), received("news"))
     replay, page, serving = await replayed(exchange)
-    await page.until(lambda: page.sent == [b"hello"])
-    page.queue.put_nowait(sent("save 1"))
-    await page.until(lambda: page.sent == [b"hello", b"saved 1", b"news"])
+    await page.until(lambda: page.outgoing == [b"hello"])
+    page.queue.put_nowait(page_message("save 1"))
+    await page.until(lambda: page.outgoing == [b"hello", b"saved 1", b"news"])
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
 async def test_a_message_out_of_order_is_uncertain_and_skips_the_replies_to_others() -> None:
-    exchange = await recorded_socket(received("hello"), sent("a"), received("A"), sent("b"), received("B"))
+    exchange = await recorded_socket(
+        received("hello"), page_message("a"), received("A"), page_message("b"), received("B")
+    )
     replay, page, serving = await replayed(exchange)
-    await page.until(lambda: page.sent == [b"hello"])
-    page.queue.put_nowait(sent("b"))
-    await page.until(lambda: page.sent == [b"hello", b"B"])
+    await page.until(lambda: page.outgoing == [b"hello"])
+    page.queue.put_nowait(page_message("b"))
+    await page.until(lambda: page.outgoing == [b"hello", b"B"])
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
 
 
 async def test_a_reply_is_uncertain_after_a_write_that_did_not_precede_it_when_it_was_recorded() -> None:
-    exchange = await recorded_socket(received("hello"), sent("show"), received("0"))
+    exchange = await recorded_socket(received("hello"), page_message("show"), received("0"))
     other = walk("v", (request("/set", "POST"), answer(b"set")))
     replay, page = ReplayInterceptor(Index(recording((exchange,), other)), "w"), End()
     serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
-    await page.until(lambda: page.sent == [b"hello"])
+    await page.until(lambda: page.outgoing == [b"hello"])
     await replay.answer(request("/set", "POST"), None)
     replay.take()
-    page.queue.put_nowait(sent("show"))
-    await page.until(lambda: page.sent == [b"hello", b"0"])
+    page.queue.put_nowait(page_message("show"))
+    await page.until(lambda: page.outgoing == [b"hello", b"0"])
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["uncertain"]
 
 
 @pytest.mark.parametrize(("is_told", "grades"), [(True, ["exact", "uncertain"]), (False, ["exact"])])
-async def test_a_write_after_which_the_site_said_something_over_the_socket_is_uncertain_elsewhere(
+async def test_a_write_after_which_the_site_sent_a_message_over_the_socket_is_uncertain_elsewhere(
     is_told: bool, grades: list[str]
 ) -> None:
     opened = await recorded_socket(received("hello"), *([received("news")] if is_told else []))
     (saved,) = walk("v", (request("/save", "POST"), answer(b"saved")))
     ticks = [2, 6]
     messages = tuple(replace(each, tick=tick) for each, tick in zip(opened.messages, ticks, strict=False))
-    told = (replace(opened, walk="v", messages=messages, ended=9), replace(saved, number=1, began=4, ended=5))
-    index = Index(recording((await recorded_socket(received("hello")),), told))
+    message = (replace(opened, walk="v", messages=messages, ended=9), replace(saved, number=1, began=4, ended=5))
+    index = Index(recording((await recorded_socket(received("hello")),), message))
     replay, page = ReplayInterceptor(index, "w"), End()
     serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
-    await page.until(lambda: page.sent == [b"hello"])
+    await page.until(lambda: page.outgoing == [b"hello"])
     replay.take()
     await replay.answer(request("/save", "POST"), None)
     page.queue.put_nowait(SocketClose(True, 1000))
@@ -330,32 +334,32 @@ async def test_a_write_after_which_the_site_said_something_over_the_socket_is_un
     assert [entry.grade for entry in replay.take()] == grades
 
 
-async def test_equal_messages_with_different_replies_are_no_heartbeats() -> None:
-    pairs = [(sent("add"), received(f"{count}")) for count in (1, 2, 3)]
+async def test_equal_messages_with_different_replies_are_not_heartbeats() -> None:
+    pairs = [(page_message("add"), received(f"{count}")) for count in (1, 2, 3)]
     exchange = await recorded_socket(received("hello"), *(message for pair in pairs for message in pair))
     replay, page, serving = await replayed(exchange)
     for count in (1, 2):
-        page.queue.put_nowait(sent("add"))
-        await page.until(lambda count=count: page.sent[1:] == [b"1", b"2"][:count])  # type: ignore[misc]
+        page.queue.put_nowait(page_message("add"))
+        await page.until(lambda count=count: page.outgoing[1:] == [b"1", b"2"][:count])  # type: ignore[misc]
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
 async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
-    exchange = await recorded_socket(received("hello"), sent("a"), sent("b"), received("AB"))
+    exchange = await recorded_socket(received("hello"), page_message("a"), page_message("b"), received("AB"))
     replay, page, serving = await replayed(exchange)
-    await page.until(lambda: page.sent == [b"hello"])
-    page.queue.put_nowait(sent("b"))
-    page.queue.put_nowait(sent("a"))
-    await page.until(lambda: page.sent == [b"hello", b"AB"])
+    await page.until(lambda: page.outgoing == [b"hello"])
+    page.queue.put_nowait(page_message("b"))
+    page.queue.put_nowait(page_message("a"))
+    await page.until(lambda: page.outgoing == [b"hello", b"AB"])
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact", "uncertain"]
 
 
 @pytest.mark.parametrize(
-    ("said", "steps", "grade"),
+    ("step", "steps", "grade"),
     [
         (0, (0, 0), "exact"),
         (1, (0, 0), "uncertain"),
@@ -365,14 +369,19 @@ async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
     ],
 )
 async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened_the_socket(
-    said: int | None, steps: tuple[int, int], grade: str
+    step: int | None, steps: tuple[int, int], grade: str
 ) -> None:
-    opened = await recorded_socket(replace(sent("set"), step=said or 0), received("done"))
-    assert [each.step for each in opened.messages] == [said or 0, None]
+    opened = await recorded_socket(replace(page_message("set"), step=step or 0), received("done"))
+    assert [each.step for each in opened.messages] == [step or 0, None]
     messages = tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages))
-    opened = replace(opened, messages=(replace(messages[0], step=said), messages[1]))
-    asked = walk("w", (request("/", step=steps[0]), answer(b"0")), (request("/shown", step=steps[1]), answer(b"1")))
-    pages = (replace(asked[0], number=1, began=2, ended=3), replace(asked[1], number=2, began=20, ended=21))
+    opened = replace(opened, messages=(replace(messages[0], step=step), messages[1]))
+    walk_of_request = walk(
+        "w", (request("/", step=steps[0]), answer(b"0")), (request("/shown", step=steps[1]), answer(b"1"))
+    )
+    pages = (
+        replace(walk_of_request[0], number=1, began=2, ended=3),
+        replace(walk_of_request[1], number=2, began=20, ended=21),
+    )
     index = Index(recording((replace(opened, ended=30), *pages)))
     replay = ReplayInterceptor(index, "w")
     await replay.answer(request("/shown"), None)
@@ -380,9 +389,9 @@ async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened
 
 
 async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
-    exchange = await recorded_socket(received("hello"), sent("a"), received("A"))
+    exchange = await recorded_socket(received("hello"), page_message("a"), received("A"))
     replay, page, serving = await replayed(exchange)
-    page.queue.put_nowait(sent("delete everything"))
+    page.queue.put_nowait(page_message("delete everything"))
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [(entry.grade, entry.miss) for entry in replay.take()] == [("exact", None), ("miss", "decisive")]
@@ -395,11 +404,11 @@ async def watched_in_two_plays() -> SiteRecording:
     """
     plays = []
     for name, ids in (("w", ("k3j9x1aa", "p0z7q2bb")), ("w again", ("m2n8b4cc", "t5v1c6dd"))):
-        pairs = [(sent(f'{{"show": "oak", "id": "{each}"}}'), received(f'{{"for": "{each}"}}')) for each in ids]
+        pairs = [(page_message(f'{{"show": "oak", "id": "{each}"}}'), received(f'{{"for": "{each}"}}')) for each in ids]
         exchange = await recorded_socket(*(message for pair in pairs for message in pair))
         messages = tuple(replace(each, tick=10 * each.tick) for each in exchange.messages)
-        (asked,) = walk(name, (request("/list"), answer(b"a list")))
-        between = replace(asked, number=1, began=messages[1].tick + 1, ended=messages[1].tick + 2)
+        (walk_of_request,) = walk(name, (request("/list"), answer(b"a list")))
+        between = replace(walk_of_request, number=1, began=messages[1].tick + 1, ended=messages[1].tick + 2)
         plays.append((replace(exchange, walk=name, messages=messages, ended=1_000), between))
     return recording(*plays)
 
@@ -407,11 +416,11 @@ async def watched_in_two_plays() -> SiteRecording:
 async def test_what_a_page_makes_up_in_a_message_is_new_each_time_although_the_site_repeats_it() -> None:
     replay, page = ReplayInterceptor(Index(await watched_in_two_plays())), End()
     serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
-    page.queue.put_nowait(sent('{"show": "oak", "id": "z9y8x7ee"}'))
-    await page.until(lambda: page.sent == [b'{"for": "z9y8x7ee"}'])
+    page.queue.put_nowait(page_message('{"show": "oak", "id": "z9y8x7ee"}'))
+    await page.until(lambda: page.outgoing == [b'{"for": "z9y8x7ee"}'])
     # The first message of a socket changes nothing, also if a later one like it may have.
     await replay.answer(request("/list"), None)
-    page.queue.put_nowait(sent('{"show": "elm", "id": "z9y8x8ff"}'))
+    page.queue.put_nowait(page_message('{"show": "elm", "id": "z9y8x8ff"}'))
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact", "exact", "miss"]
@@ -422,48 +431,50 @@ async def test_a_socket_goes_on_as_in_another_walk_although_the_page_named_itsel
     for boat, names in (("oak", ("k3j9x1aa", "p0z7q2bb")), ("elm", ("m2n8b4cc", "t5v1c6dd"))):
         for play, name in enumerate(names):
             of = boat + AGAIN * play
-            socket = await recorded_socket(sent(f"watch {boat}"), received(f"see {boat}"))
+            socket = await recorded_socket(page_message(f"watch {boat}"), received(f"see {boat}"))
             opened = replace(socket.request, url=f"{SOCKET}?page={name}")
             (listed,) = walk(of, (request(f"/list?page={name}"), answer(b"a list")))
             plays.append((listed, replace(socket, walk=of, number=1, request=opened, began=3, ended=99)))
     replay, page = ReplayInterceptor(Index(recording(*plays)), "elm"), End()
     await replay.answer(request("/list?page=z9y8x7ee"), None)
-    page.queue.put_nowait(sent("watch oak"))
+    page.queue.put_nowait(page_message("watch oak"))
     serving = asyncio.create_task(replay.socket(request(f"{SOCKET}?page=z9y8x7ee"), page, None))
-    await page.until(lambda: page.sent == [b"see oak"])
+    await page.until(lambda: page.outgoing == [b"see oak"])
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert not {"uncertain", "miss"}.intersection(entry.grade for entry in replay.take())
 
 
 async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:
-    beats = [sent("ping"), received("pong")] * 4
-    exchange = await recorded_socket(received("hello"), *beats, sent("save"), received("saved"))
+    beats = [page_message("ping"), received("pong")] * 4
+    exchange = await recorded_socket(received("hello"), *beats, page_message("save"), received("saved"))
     replay, page, serving = await replayed(exchange)
-    page.queue.put_nowait(sent("save"))
-    await page.until(lambda: b"saved" in page.sent)
+    page.queue.put_nowait(page_message("save"))
+    await page.until(lambda: b"saved" in page.outgoing)
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
 async def test_what_a_page_says_about_what_it_has_received_changes_nothing_with_whatever_count() -> None:
-    exchange = await recorded_socket(received("hello"), sent('42["ack",1]'), sent("save"), received("saved"))
+    exchange = await recorded_socket(
+        received("hello"), page_message('42["ack",1]'), page_message("save"), received("saved")
+    )
     replay, page, serving = await replayed(exchange)
-    page.queue.put_nowait(sent('42["ack",5]'))
-    page.queue.put_nowait(sent("save"))
-    await page.until(lambda: b"saved" in page.sent)
+    page.queue.put_nowait(page_message('42["ack",5]'))
+    page.queue.put_nowait(page_message("save"))
+    await page.until(lambda: b"saved" in page.outgoing)
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
 async def test_a_socket_that_the_site_closed_is_closed_after_its_last_message() -> None:
-    exchange = await recorded_socket(sent("bye"), received("bye"), SocketClose(False, 4001))
+    exchange = await recorded_socket(page_message("bye"), received("bye"), SocketClose(False, 4001))
     _, page, serving = await replayed(exchange)
-    page.queue.put_nowait(sent("bye"))
+    page.queue.put_nowait(page_message("bye"))
     await page.until(lambda: bool(page.closed))
-    assert (page.sent, page.closed) == ([b"bye"], [4001])
+    assert (page.outgoing, page.closed) == ([b"bye"], [4001])
     await asyncio.wait_for(serving, 10)
 
 
@@ -474,7 +485,7 @@ async def test_a_socket_that_the_site_closed_after_a_write_is_closed_after_it() 
     left = replace(left, number=1, began=opened.ended, ended=opened.ended + 1)
     replay, page = ReplayInterceptor(Index(recording((replace(opened, ended=left.ended + 1), left)))), End()
     serving = asyncio.create_task(replay.socket(request(SOCKET), page, None))
-    await page.until(lambda: page.sent == [b"hello"])
+    await page.until(lambda: page.outgoing == [b"hello"])
     await asyncio.sleep(0.05)
     assert page.closed == []
     await replay.answer(request("/leave", "POST"), None)
@@ -496,4 +507,4 @@ async def test_a_socket_that_was_refused_is_refused() -> None:
     await recorder.socket(request(SOCKET), page, Network({}, site))
     again = End()
     await ReplayInterceptor(Index(recorder.recording())).socket(request(SOCKET), again, None)
-    assert page.refused == again.refused == [403]
+    assert page.refusals == again.refusals == [403]

@@ -16,8 +16,8 @@ SESSION = "9f8e7d6c5b4a39281706"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl"
 
 
-def masked(asked: WireRequest, *listed: str) -> WireRequest:
-    return Secrets(listed).request(asked)
+def masked(wire_request: WireRequest, *secrets: str) -> WireRequest:
+    return Secrets(secrets).request(wire_request)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def masked(asked: WireRequest, *listed: str) -> WireRequest:
         (b'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\nhunter2\r\n--b--\r\n', PARTS),
     ],
 )
-def test_a_password_is_not_stored_and_a_wrong_one_is_told_apart(
+def test_a_password_is_not_stored_and_a_wrong_one_is_recognised(
     body: bytes, headers: tuple[tuple[str, str], ...]
 ) -> None:
     right = masked(request("/login", "POST", body, headers))
@@ -64,9 +64,9 @@ def test_a_short_value_under_the_name_of_a_key_is_a_name_itself() -> None:
 
 
 def test_signed_data_stays_readable_without_its_signature() -> None:
-    written = placeholder(JWT)
-    assert written.startswith(JWT.rpartition(".")[0])
-    assert "c2lnbmF0dXJl" not in written
+    text = placeholder(JWT)
+    assert text.startswith(JWT.rpartition(".")[0])
+    assert "c2lnbmF0dXJl" not in text
 
 
 def test_bodies_of_answers_stay_as_they_were_except_those_of_log_ins() -> None:
@@ -76,10 +76,10 @@ def test_bodies_of_answers_stay_as_they_were_except_those_of_log_ins() -> None:
         (request("/page"), answer(body, mime="application/json")),
         (request("/login", "POST", b"password=x", FORM), answer(body, mime="application/json")),
     )
-    kept, changed = Secrets().exchange(plain).answer, Secrets().exchange(log_in).answer
-    assert kept is not None
+    stored, changed = Secrets().exchange(plain).answer, Secrets().exchange(log_in).answer
+    assert stored is not None
     assert changed is not None
-    assert (kept.body, kept.is_redacted) == (body, False)
+    assert (stored.body, stored.is_redacted) == (body, False)
     assert (SESSION.encode() in changed.body, changed.is_redacted) == (False, True)
     assert json.loads(changed.body)["name"] == "alice"
 
@@ -107,8 +107,8 @@ BODIES = st.one_of(
 def test_applied_twice_nothing_more_changes(
     body: bytes, headers: tuple[tuple[str, str], ...], query: str, cookie: str
 ) -> None:
-    asked = request(f"/x?{query}", "POST", body, (*headers, ("Cookie", cookie)))
-    once = masked(asked, "abc")
+    walk_of_request = request(f"/x?{query}", "POST", body, (*headers, ("Cookie", cookie)))
+    once = masked(walk_of_request, "abc")
     assert masked(once, "abc") == once
 
 

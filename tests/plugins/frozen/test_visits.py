@@ -7,26 +7,26 @@ NUMBERS = range(72)
 
 
 def test_another_entity_than_the_recorded_one_is_never_answered_as_if_it_were_that_one() -> None:
-    found = {str(case): of_other(case) for case in map(entity_case, NUMBERS)}
-    assert {name: each for name, each in found.items() if each.outcome == "certain and wrong"} == {}
+    results = {str(case): of_other(case) for case in map(entity_case, NUMBERS)}
+    assert {name: each for name, each in results.items() if each.outcome == "certain and wrong"} == {}
 
 
 def test_another_value_than_was_entered_is_never_answered_as_if_it_were_that_one() -> None:
-    found = {str(case): of_other(case) for case in map(entered_case, NUMBERS)}
-    assert {name: each for name, each in found.items() if each.outcome == "certain and wrong"} == {}
+    results = {str(case): of_other(case) for case in map(entered_case, NUMBERS)}
+    assert {name: each for name, each in results.items() if each.outcome == "certain and wrong"} == {}
 
 
 def test_a_walk_that_was_recorded_twice_is_answered_with_certainty() -> None:
     cases = [case for make in (entity_case, entered_case) for case in map(make, NUMBERS) if case.plays == 2]
-    found = {str(case): of_same(case) for case in cases if not case.is_same_by_chance}
-    assert {name: each for name, each in found.items() if each.outcome != "certain and right"} == {}
+    results = {str(case): of_same(case) for case in cases if not case.is_same_by_chance}
+    assert {name: each for name, each in results.items() if each.outcome != "certain and right"} == {}
 
 
 def test_what_a_page_invents_is_answered_if_its_walk_was_recorded_twice() -> None:
     # All of the batches, because their order is drawn too.
     cases = [case for case in map(invented_case, range(250)) if case.number % 5 == 0 or case.use == "in a batch"]
-    found = {str(case): of_invented(case) for case in cases if not case.is_same_by_chance}
-    assert {name: each for name, each in found.items() if each.outcome != "certain and right"} == {}
+    results = {str(case): of_invented(case) for case in cases if not case.is_same_by_chance}
+    assert {name: each for name, each in results.items() if each.outcome != "certain and right"} == {}
 
 
 def test_another_order_than_that_of_both_plays_is_uncertain() -> None:

@@ -27,9 +27,9 @@ def small() -> SiteRecording:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "shop.wacz"
-    write_wacz(made, small())
-    return made
+    result = tmp_path / "shop.wacz"
+    write_wacz(result, small())
+    return result
 
 
 def changed(path: Path, files: dict[str, bytes | None]) -> bytes:
@@ -177,7 +177,7 @@ def test_a_long_list_of_files_is_refused_before_it_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_no_archive(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_not_a_file_is_not_an_archive(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "x")
     with pytest.raises(ConfigError, match="not a regular file"):
         read_wacz(tmp_path / "x")

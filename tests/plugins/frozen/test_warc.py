@@ -65,7 +65,7 @@ EXCHANGES = st.builds(
 )
 
 
-def written(exchanges: Sequence[RecordedExchange]) -> bytes:
+def warc_bytes(exchanges: Sequence[RecordedExchange]) -> bytes:
     out = io.BytesIO()
     list(write_warc(exchanges, out, file_name="data.warc.gz", software="test"))
     return out.getvalue()
@@ -73,26 +73,26 @@ def written(exchanges: Sequence[RecordedExchange]) -> bytes:
 
 @given(st.lists(EXCHANGES, max_size=5, unique_by=lambda each: (each.walk, each.number)))
 def test_what_is_read_is_what_was_written(exchanges: list[RecordedExchange]) -> None:
-    assert list(read_warc(written(exchanges))) == exchanges
+    assert list(read_warc(warc_bytes(exchanges))) == exchanges
 
 
 def test_bodies_and_content_encodings_are_stored_as_they_were_on_the_wire() -> None:
     body = zlib.compress(b"page" * 100) + b"\r\n\r\nno part of it\xff"
     recorded = walk("w", (request(), answer(body, headers=(("content-ENCODING", "deflate"),))))
-    (read,) = read_warc(written(recorded))
-    assert read.answer == recorded[0].answer
+    (exchange,) = read_warc(warc_bytes(recorded))
+    assert exchange.answer == recorded[0].answer
 
 
 def test_an_answer_that_came_in_chunks_is_stored_without_them_for_other_tools() -> None:
     recorded = walk("w", (request(), answer(b"whole", headers=(("Transfer-Encoding", "chunked"),))))
-    records = [each for each in ArchiveIterator(io.BytesIO(written(recorded))) if each.rec_type == "response"]
+    records = [each for each in ArchiveIterator(io.BytesIO(warc_bytes(recorded))) if each.rec_type == "response"]
     assert records[0].http_headers.get_header("X-Archive-Orig-Transfer-Encoding") == "chunked"
-    assert [each.answer for each in read_warc(written(recorded))] == [recorded[0].answer]
+    assert [each.answer for each in read_warc(warc_bytes(recorded))] == [recorded[0].answer]
 
 
 def test_a_body_that_was_recorded_twice_is_stored_once() -> None:
     recorded = walk("w", *((request(path), answer(random.Random(0).randbytes(9_000))) for path in ("/a", "/b", "/a")))
-    data = written(recorded)
+    data = warc_bytes(recorded)
     assert list(read_warc(data)) == list(recorded)
     assert len(data) < 15_000
     kinds = [each.rec_type for each in ArchiveIterator(io.BytesIO(data)) if each.rec_type in ("response", "revisit")]
@@ -101,7 +101,7 @@ def test_a_body_that_was_recorded_twice_is_stored_once() -> None:
 
 def test_a_record_without_the_body_that_it_refers_to_is_damaged() -> None:
     recorded = walk("w", *((request(path), answer(b"x" * 900)) for path in ("/a", "/b")))
-    data = written(recorded)
+    data = warc_bytes(recorded)
     first = next(each for each in write_warc(recorded, io.BytesIO(), file_name="data.warc.gz", software="test"))
     with pytest.raises(DamagedWarc, match=r"the body of http://shop.test/b is missing"):
         list(read_warc(data[: first.offset] + data[first.offset + first.length :]))
@@ -109,11 +109,11 @@ def test_a_record_without_the_body_that_it_refers_to_is_damaged() -> None:
 
 def test_warcio_reads_what_was_written_and_its_digests_agree() -> None:
     recorded = walk("w", (request(), answer(b"one")), (request("/two", "POST", b"a=1"), answer(b"two")))
-    found = []
-    for record in ArchiveIterator(io.BytesIO(written(recorded)), check_digests="raise"):
+    results = []
+    for record in ArchiveIterator(io.BytesIO(warc_bytes(recorded)), check_digests="raise"):
         if record.rec_type == "response":
-            found.append((record.rec_headers.get_header("WARC-Target-URI"), record.content_stream().read()))
-    assert found == [("http://shop.test/", b"one"), ("http://shop.test/two", b"two")]
+            results.append((record.rec_headers.get_header("WARC-Target-URI"), record.content_stream().read()))
+    assert results == [("http://shop.test/", b"one"), ("http://shop.test/two", b"two")]
 
 
 def test_an_index_names_where_each_answer_is() -> None:
@@ -135,26 +135,26 @@ def test_any_other_data_is_refused(data: bytes, is_compressed: bool) -> None:
 @given(st.integers(1, 2_000), st.binary(min_size=1, max_size=3))
 def test_a_damaged_file_is_refused_or_means_the_same(place: int, change: bytes) -> None:
     recorded = walk("w", (request("/a", "POST", b"x=1"), answer(b"one")), (request("/b"), answer(b"two")))
-    data = written(recorded)
+    data = warc_bytes(recorded)
     at = place % len(data)
     damaged = data[:at] + change + data[at + len(change) :]
     try:
-        read = list(read_warc(damaged))
+        exchange = list(read_warc(damaged))
     except DamagedWarc:
         return
-    assert read == list(recorded)
+    assert exchange == list(recorded)
 
 
 @given(st.data())
 def test_a_truncated_file_is_refused(data: st.DataObject) -> None:
-    whole = written(walk("w", (request("/a"), answer(b"one" * 50)), (request("/b"), answer(b"two"))))
+    whole = warc_bytes(walk("w", (request("/a"), answer(b"one" * 50)), (request("/b"), answer(b"two"))))
     cut = data.draw(st.integers(1, len(whole) - 1))
     try:
-        read = list(read_warc(whole[:cut]))
+        exchange = list(read_warc(whole[:cut]))
     except DamagedWarc:
         return
     # Cut between two records: what is left is whole.
-    assert len(read) < 2
+    assert len(exchange) < 2
 
 
 def test_a_record_that_inflates_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from plugins.frozen.made import START_MS, answer, request, walk
 Ask = Callable[[WireRequest, bytes], bytes]
 """Sends a request. The live site's answer is given; the result is what the page gets."""
 Dice = random.Random
-Made = Callable[[Dice], str]
+ValueMaker = Callable[[Dice], str]
 
 JSON: HeaderPairs = (("Content-Type", "application/json"),)
 FORM: HeaderPairs = (("Content-Type", "application/x-www-form-urlencoded"),)
@@ -56,7 +56,7 @@ def day_of(dice: Dice) -> str:
     return f"{_DAY + timedelta(days=dice.randint(-40, 60)):%Y-%m-%d}"
 
 
-ENTITIES: dict[str, Made] = {
+ENTITIES: dict[str, ValueMaker] = {
     "UUID": uuid_of,
     "number": lambda dice: str(dice.randint(1, 10 ** dice.randint(1, 7))),
     "slug": lambda dice: "-".join(words_of(dice, 3)),
@@ -64,7 +64,7 @@ ENTITIES: dict[str, Made] = {
     "date": day_of,
     "base 36": lambda dice: base_36(dice, dice.randint(4, 13)),
 }
-ENTERED: dict[str, Made] = {
+ENTERED: dict[str, ValueMaker] = {
     "search": lambda dice: " ".join(words_of(dice, dice.randint(1, 3))),
     "quantity": lambda dice: str(dice.randint(1, 30)),
     "date": lambda dice: dice.choice(
@@ -134,7 +134,7 @@ WRITES: dict[str, Callable[[str], WireRequest]] = {
     "cookie": lambda value: request("/basket/add", "POST", headers=(("Cookie", f"thing={_quoted(value)}"),)),
     "header": lambda value: request("/basket/add", "POST", headers=(("X-Thing", value),)),
 }
-LISTED: dict[str, Callable[[list[str]], bytes]] = {
+LIST_FORMATS: dict[str, Callable[[list[str]], bytes]] = {
     "JSON": lambda values: json.dumps([{"id": value, "name": "a thing"} for value in values]).encode(),
     "links": lambda values: "".join(f'<a href="/things/{_quoted(value)}">a thing</a>' for value in values).encode(),
     "script": lambda values: f"const things = {json.dumps(values)};".encode(),
@@ -149,36 +149,36 @@ class Noise:
     def __init__(self, kinds: tuple[str, ...], seed: str, start_ms: int) -> None:
         self.kinds, self.dice, self._now_ms = kinds, Dice(seed), start_ms
 
-    def made(self, kind: str) -> str:
+    def invent(self, kind: str) -> str:
         """The next invented value of a kind; the page's clock goes on."""
         self._now_ms += self.dice.randint(3, 90)
         return INVENTED[kind](self.dice, self._now_ms)
 
-    def on(self, asked: WireRequest) -> WireRequest:
+    def on(self, wire_request: WireRequest) -> WireRequest:
         """The request as the page sends it."""
-        for place, _, made in (kind.partition(" ") for kind in self.kinds if kind != MIXED):
-            asked = with_value(asked, place, self.made(made), name="_" if made == "time" else "rid")
-        return self.mixed(asked)
+        for place, _, value in (kind.partition(" ") for kind in self.kinds if kind != MIXED):
+            wire_request = with_value(wire_request, place, self.invent(value), name="_" if value == "time" else "rid")
+        return self.mixed(wire_request)
 
-    def mixed(self, asked: WireRequest) -> WireRequest:
+    def mixed(self, wire_request: WireRequest) -> WireRequest:
         """The request with the operations of a batch in a random order."""
-        if not asked.body.startswith(b"[") or MIXED not in self.kinds:
-            return asked
-        operations = json.loads(asked.body)
+        if not wire_request.body.startswith(b"[") or MIXED not in self.kinds:
+            return wire_request
+        operations = json.loads(wire_request.body)
         self.dice.shuffle(operations)
-        return replace(asked, body=json.dumps(operations).encode())
+        return replace(wire_request, body=json.dumps(operations).encode())
 
 
-def with_value(asked: WireRequest, place: str, value: str, name: str = "rid") -> WireRequest:
+def with_value(wire_request: WireRequest, place: str, value: str, name: str = "rid") -> WireRequest:
     """The request with one more value in this place."""
     if place == "query":
-        mark = "&" if "?" in asked.url else "?"
-        return replace(asked, url=f"{asked.url}{mark}{name}={_quoted(value)}")
+        mark = "&" if "?" in wire_request.url else "?"
+        return replace(wire_request, url=f"{wire_request.url}{mark}{name}={_quoted(value)}")
     if place == "header":
-        return replace(asked, headers=(*asked.headers, ("X-Request-Id", value)))
-    if place == "body" and asked.body.startswith(b"{"):
-        return replace(asked, body=json.dumps({**json.loads(asked.body), name: value}).encode())
-    return asked
+        return replace(wire_request, headers=(*wire_request.headers, ("X-Request-Id", value)))
+    if place == "body" and wire_request.body.startswith(b"{"):
+        return replace(wire_request, body=json.dumps({**json.loads(wire_request.body), name: value}).encode())
+    return wire_request
 
 
 MIXED = "mixed"
@@ -196,20 +196,20 @@ class Case:
     other: str
     is_write: bool
     matters: bool
-    listed: str
+    list_kind: str
     noise: tuple[str, ...]
     plays: Literal[1, 2]
     others: tuple[str, ...] = ()
 
     def visit(self, value: str, noise: Noise, ask: Ask) -> None:
         """The requests of a page for this value."""
-        ask(noise.on(request("/")), LISTED[self.listed](sorted({self.value, self.other, *self.others})))
-        ask(noise.on(request("/log?id=" + noise.made("UUID"))), b"logged")
-        made = (WRITES if self.is_write else READS)[self.place](value)
-        shown = value if self.matters else "nothing"
-        reply = "done" if self.is_write else f"shows {shown}"
-        ask(noise.on(made), reply.encode())
-        ask(noise.on(request("/basket")), f"holds {shown if self.is_write else 'nothing'}".encode())
+        ask(noise.on(request("/")), LIST_FORMATS[self.list_kind](sorted({self.value, self.other, *self.others})))
+        ask(noise.on(request("/log?id=" + noise.invent("UUID"))), b"logged")
+        result = (WRITES if self.is_write else READS)[self.place](value)
+        text = value if self.matters else "nothing"
+        reply = "done" if self.is_write else f"shows {text}"
+        ask(noise.on(result), reply.encode())
+        ask(noise.on(request("/basket")), f"holds {text if self.is_write else 'nothing'}".encode())
 
     def recording(self) -> SiteRecording:
         """Each task is one value; it is played as often as `plays` says."""
@@ -228,7 +228,7 @@ class Case:
     def __str__(self) -> str:
         method = "write" if self.is_write else "read"
         return (
-            f"{self.kind}, {self.place}, {method}, listed in {self.listed}, {self.plays} plays, "
+            f"{self.kind}, {self.place}, {method}, listed in {self.list_kind}, {self.plays} plays, "
             f"noise {', '.join(self.noise) or 'none'}: {self.value!r} recorded, {self.other!r} asked"
         )
 
@@ -246,28 +246,28 @@ def recorded(plays: list[tuple[str, int, Visit]], noise: tuple[str, ...], seed: 
         name, start_ms = f"{task_id}, play {number + 1}" if number else task_id, START_MS + place * _BETWEEN_PLAYS_MS
         pairs: list[tuple[WireRequest, bytes]] = []
 
-        def ask(asked: WireRequest, live: bytes, pairs: list[tuple[WireRequest, bytes]] = pairs) -> bytes:
-            pairs.append((asked, live))
+        def ask(wire_request: WireRequest, live: bytes, pairs: list[tuple[WireRequest, bytes]] = pairs) -> bytes:
+            pairs.append((wire_request, live))
             return live
 
         visit(Noise(noise, f"{seed} {name}", start_ms), ask)
-        made = walk(name, *((asked, answer(live, mime=_type(live))) for asked, live in pairs))
-        exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in made]
+        walk_made = walk(name, *((walk_of_request, answer(live, mime=_type(live))) for walk_of_request, live in pairs))
+        exchanges += [secrets.exchange(replace(each, at_ms=start_ms + 40 * each.number)) for each in walk_made]
         walks.append(Walk(name, start_ms, task_id, repeats=task_id if number else None))
     return SiteRecording(tuple(walks), tuple(exchanges))
 
 
-def has_same_orders(made: SiteRecording) -> bool:
+def has_same_orders(recording: SiteRecording) -> bool:
     """Whether a page that mixes its batches had, by chance, the same orders in both plays of each task.
 
     Then the recording does not show that an order means nothing, and an answer to another one has to be uncertain.
     """
     orders: dict[str, list[str]] = {}
-    for each in made.exchanges:
+    for each in recording.exchanges:
         if each.request.body.startswith(b"["):
             names = [operation["operationName"] for operation in json.loads(each.request.body)]
             orders.setdefault(each.walk, []).append(" ".join(names))
-    repeats = [walk for walk in made.walks if walk.repeats is not None and walk.name in orders]
+    repeats = [walk for walk in recording.walks if walk.repeats is not None and walk.name in orders]
     return bool(repeats) and all(orders[walk.name] == orders[walk.repeats or ""] for walk in repeats)
 
 
@@ -295,10 +295,10 @@ _WORST_FIRST: tuple[Outcome, ...] = ("certain and wrong", "miss", "uncertain", "
 
 def answered(index: Index, visit: Visit, noise: tuple[str, ...], seed: str, task_id: str = "task 0") -> Answered:
     """What an attempt gets from the archive, compared with what the live site would answer."""
-    matcher, found = Matcher(index, walk=task_id), []
+    matcher, answers = Matcher(index, walk=task_id), []
 
-    def ask(asked: WireRequest, live: bytes) -> bytes:
-        match = matcher.match(asked)
+    def ask(wire_request: WireRequest, live: bytes) -> bytes:
+        match = matcher.match(wire_request)
         body = match.answer.body if match.answer else b"\x00"
         outcome: Outcome = (
             "certain and right" if _without_tokens(body) == _without_tokens(live) else "certain and wrong"
@@ -306,12 +306,14 @@ def answered(index: Index, visit: Visit, noise: tuple[str, ...], seed: str, task
         if match.grade in ("miss", "uncertain"):
             outcome = match.grade
         if match.miss in (None, "decisive"):
-            sent = f"{asked.method} {asked.url} {asked.body.decode()} {dict(asked.headers)}"
-            found.append(Answered(outcome, f"{sent}: {match.grade} {body!r}, live {live!r}"))
+            headers = (
+                f"{wire_request.method} {wire_request.url} {wire_request.body.decode()} {dict(wire_request.headers)}"
+            )
+            answers.append(Answered(outcome, f"{headers}: {match.grade} {body!r}, live {live!r}"))
         return live if match.answer is None else body
 
     visit(Noise(noise, seed, index.recording.clock_ms), ask)
-    return min(found, key=lambda each: _WORST_FIRST.index(each.outcome))
+    return min(answers, key=lambda each: _WORST_FIRST.index(each.outcome))
 
 
 def of_other(case: Case) -> Answered:
@@ -340,13 +342,13 @@ def entered_case(number: int) -> Case:
     return _case(number, ENTERED, lambda dice: "nowhere", how)
 
 
-def _case(number: int, kinds: dict[str, Made], listed: Callable[[Dice], str], how: str) -> Case:
+def _case(number: int, kinds: dict[str, ValueMaker], list_kind: Callable[[Dice], str], how: str) -> Case:
     dice = Dice(f"{sorted(kinds)} {number}")
     kind, place = list(kinds)[number % len(kinds)], list(READS)[number // len(kinds) % len(READS)]
     values: list[str] = []
     while len(values) < 4:
-        made = COMPUTED[how](kinds[kind](dice))
-        values += [] if made in values else [made]
+        result = COMPUTED[how](kinds[kind](dice))
+        values += [] if result in values else [result]
     return Case(
         number,
         kind if how == "as it is" else f"{kind} as {how}",
@@ -355,7 +357,7 @@ def _case(number: int, kinds: dict[str, Made], listed: Callable[[Dice], str], ho
         values[1],
         is_write=dice.random() < 0.6,
         matters=dice.random() < 0.9,
-        listed=listed(dice),
+        list_kind=list_kind(dice),
         noise=tuple(dice.sample((*NOISE, MIXED), dice.randint(0, 3))),
         plays=1 if dice.random() < 0.3 else 2,
         others=tuple(values[2 : 2 + dice.choice((0, 0, 1, 2))]),
@@ -384,14 +386,14 @@ class Invented:
         plays = [("task 0", number, self.visit) for number in range(self.plays)]
         return recorded(list(plays), (MIXED,), f"{self.number}")
 
-    def sent(self, asked: WireRequest, value: str) -> WireRequest:
+    def with_invented(self, wire_request: WireRequest, value: str) -> WireRequest:
         """The request with the invented value in its place."""
         if self.place == "path":
-            parts = asked.url.partition("?")
-            return replace(asked, url=f"{parts[0]}/{_quoted(value)}{parts[1]}{parts[2]}")
+            parts = wire_request.url.partition("?")
+            return replace(wire_request, url=f"{parts[0]}/{_quoted(value)}{parts[1]}{parts[2]}")
         if self.place == "cookie":
-            return replace(asked, headers=(*asked.headers, ("Cookie", f"visitor={_quoted(value)}")))
-        return with_value(asked, self.place, value)
+            return replace(wire_request, headers=(*wire_request.headers, ("Cookie", f"visitor={_quoted(value)}")))
+        return with_value(wire_request, self.place, value)
 
     @property
     def is_same_by_chance(self) -> bool:
@@ -404,24 +406,27 @@ class Invented:
 
 def _plain(one: Invented, noise: Noise, ask: Ask) -> None:
     for path in ("/list", "/offers", "/list"):
-        ask(one.sent(request(path), noise.made(one.kind)), f"shows {path}".encode())
-    ask(one.sent(json_body("/basket", n=2), noise.made(one.kind)), b'{"held": 2}')
-    ask(one.sent(request("/basket"), noise.made(one.kind)), b'{"holds": 2}')
+        ask(one.with_invented(request(path), noise.invent(one.kind)), f"shows {path}".encode())
+    ask(one.with_invented(json_body("/basket", n=2), noise.invent(one.kind)), b'{"held": 2}')
+    ask(one.with_invented(request("/basket"), noise.invent(one.kind)), b'{"holds": 2}')
 
 
 def _echoed(one: Invented, noise: Noise, ask: Ask) -> None:
     for n in (1, 2):
-        value = noise.made(one.kind)
-        ask(one.sent(json_body("/basket", n=n), value), json.dumps({"n": n, "id": 16 + n, "for": value}).encode())
+        value = noise.invent(one.kind)
+        ask(
+            one.with_invented(json_body("/basket", n=n), value),
+            json.dumps({"n": n, "id": 16 + n, "for": value}).encode(),
+        )
     ask(request("/basket"), b'{"holds": 2}')
 
 
 def _mapped(one: Invented, noise: Noise, ask: Ask) -> None:
     """Two new notes with names that the page invents; the site repeats them, and one is deleted by its name."""
-    names = [noise.made(one.kind) for _ in range(2)]
+    names = [noise.invent(one.kind) for _ in range(2)]
     for place, name in enumerate(names):
-        made = one.sent(json_body("/notes", text=f"note {place}"), name)
-        ask(made, json.dumps({"name": name, "id": 40 + place}).encode())
+        batch_request = one.with_invented(json_body("/notes", text=f"note {place}"), name)
+        ask(batch_request, json.dumps({"name": name, "id": 40 + place}).encode())
     ask(request("/notes"), json.dumps([{"name": name, "text": f"note {n}"} for n, name in enumerate(names)]).encode())
     ask(request(f"/notes/{_quoted(names[0])}", "DELETE"), b'{"left": 1}')
     ask(request("/notes"), json.dumps([{"name": names[1], "text": "note 1"}]).encode())
@@ -431,17 +436,20 @@ def _batch(one: Invented, noise: Noise, ask: Ask) -> None:
     # Of two operations, the order is often the same in both plays by chance.
     others = ["Viewer", "News"][: 1 + one.number % 2]
     for value in ("a-7", "b-9", "c-1", "d-4"):
-        batch = [{**each, "key": noise.made(one.kind)} for each in json.loads(graphql(value, others).body)]
-        made = request("/graphql", "POST", json.dumps(batch).encode(), JSON)
-        ask(noise.mixed(one.sent(made, noise.made(one.kind))), f'{{"thing": "{value}", "viewer": 1}}'.encode())
+        batch = [{**each, "key": noise.invent(one.kind)} for each in json.loads(graphql(value, others).body)]
+        batch_request = request("/graphql", "POST", json.dumps(batch).encode(), JSON)
+        ask(
+            noise.mixed(one.with_invented(batch_request, noise.invent(one.kind))),
+            f'{{"thing": "{value}", "viewer": 1}}'.encode(),
+        )
 
 
 def _session(one: Invented, noise: Noise, ask: Ask) -> None:
     """A log-in whose tokens are new each time: the site issues them, and the page sends what it received."""
-    got = json.loads(ask(json_body("/login", user="ada", password="harbour-light"), _issued(noise)))
-    ask(one.sent(_bearing("/me", got), noise.made(one.kind)), b'{"name": "Ada"}')
-    got = json.loads(ask(json_body("/refresh", refresh_token=got["refresh_token"]), _issued(noise)))
-    ask(one.sent(_bearing("/orders", got), noise.made(one.kind)), b'{"orders": []}')
+    responses = json.loads(ask(json_body("/login", user="ada", password="harbour-light"), _issued(noise)))
+    ask(one.with_invented(_bearing("/me", responses), noise.invent(one.kind)), b'{"name": "Ada"}')
+    responses = json.loads(ask(json_body("/refresh", refresh_token=responses["refresh_token"]), _issued(noise)))
+    ask(one.with_invented(_bearing("/orders", responses), noise.invent(one.kind)), b'{"orders": []}')
 
 
 def _issued(noise: Noise) -> bytes:
@@ -449,8 +457,8 @@ def _issued(noise: Noise) -> bytes:
     return json.dumps(tokens, separators=(",", ":")).encode()
 
 
-def _bearing(path: str, got: dict[str, str]) -> WireRequest:
-    return request(path, headers=(("Authorization", f"Bearer {got['access_token']}"),))
+def _bearing(path: str, tokens: dict[str, str]) -> WireRequest:
+    return request(path, headers=(("Authorization", f"Bearer {tokens['access_token']}"),))
 
 
 USES: dict[str, Callable[[Invented, Noise, Ask], None]] = {

@@ -40,7 +40,7 @@ class Metered:
         return list(read_ledger(self.ledger).calls)
 
     def by_model(self) -> dict[str, Call]:
-        return {str(call.ended.model): call for call in self.calls()}
+        return {str(call.end.model): call for call in self.calls()}
 
 
 def settings_of(ledger: Path, upstream: str, *, one_slot: bool = False) -> MeterSettings:
@@ -54,9 +54,9 @@ def settings_of(ledger: Path, upstream: str, *, one_slot: bool = False) -> Meter
 async def metering(ledger: Path, upstream: str, *, one_slot: bool = False) -> AsyncIterator[Metered]:
     """A meter in this process while the body runs."""
     settings = settings_of(ledger, upstream, one_slot=one_slot)
-    written = Ledger(ledger)
+    ledger_file = Ledger(ledger)
     lost: list[OSError] = []
-    meter = Meter(settings, written.write, lost.append)
+    meter = Meter(settings, ledger_file.write, lost.append)
     config = uvicorn.Config(
         meter, interface="asgi3", log_level="critical", lifespan="off", ws="none", server_header=False
     )
@@ -69,7 +69,7 @@ async def metering(ledger: Path, upstream: str, *, one_slot: bool = False) -> As
             server.should_exit = server.force_exit = True
             await serving
             await meter.aclose()
-            written.close()
+            ledger_file.close()
 
 
 @contextlib.asynccontextmanager

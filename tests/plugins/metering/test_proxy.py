@@ -43,9 +43,9 @@ async def test_the_tokens_of_a_call_are_those_that_the_provider_reports(tmp_path
     ):
         content = await call(client, meter.address(request_of(kind)[0]), kind)
         assert content == provider.answered[kind]
-    (found,) = meter.calls()
-    assert (found.ended.model, found.ended.tokens) == (kind, provider.reported[kind])
-    assert found.ended.is_streamed == ("stream" in kind and "list" not in kind)
+    (metered,) = meter.calls()
+    assert (metered.end.model, metered.end.tokens) == (kind, provider.reported[kind])
+    assert metered.end.is_streamed == ("stream" in kind and "list" not in kind)
 
 
 @pytest.mark.parametrize("kind", ["chat-stream", "chat-silent", "messages-stream-silent", "generate-silent"])
@@ -56,8 +56,8 @@ async def test_what_the_provider_does_not_report_is_unknown(tmp_path: Path, kind
         httpx.AsyncClient() as client,
     ):
         await call(client, meter.address(request_of(kind)[0]), kind)
-    (found,) = meter.calls()
-    assert (found.ended.tokens, found.ended.unknown, found.ended.cost_usd) == (None, "not_reported", None)
+    (metered,) = meter.calls()
+    assert (metered.end.tokens, metered.end.unknown, metered.end.cost_usd) == (None, "not_reported", None)
 
 
 async def test_a_compressed_answer_is_passed_on_as_it_is_and_counted(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_a_compressed_answer_is_passed_on_as_it_is_and_counted(tmp_path: P
             raw = b"".join([chunk async for chunk in answer.aiter_raw()])
         assert answer.headers["content-encoding"] == "gzip"
         assert raw.startswith(b"\x1f\x8b")
-    assert meter.by_model()["chat-packed"].ended.tokens == provider.reported["chat-packed"]
+    assert meter.by_model()["chat-packed"].end.tokens == provider.reported["chat-packed"]
 
 
 def test_an_encoding_that_is_not_read_is_unknown() -> None:
@@ -87,15 +87,22 @@ async def test_the_request_arrives_unchanged_but_for_its_connection(tmp_path: Pa
         httpx.AsyncClient() as client,
     ):
         content = b'{"model": "chat",  "messages":[]}'
-        sent = {"authorization": "Bearer k", "x-own": "1", "content-type": "application/json", "X-Wabe-Attempt": "a1"}
-        await client.post(meter.address("/v1/chat/completions") + "?a=%2F&b=1", content=content, headers=sent)
+        request_headers = {
+            "authorization": "Bearer k",
+            "x-own": "1",
+            "content-type": "application/json",
+            "X-Wabe-Attempt": "a1",
+        }
+        await client.post(
+            meter.address("/v1/chat/completions") + "?a=%2F&b=1", content=content, headers=request_headers
+        )
         (received,) = provider.received
     headers = dict(received.headers)
     assert (received.path, received.query, received.body) == ("/v1/chat/completions", "a=%2F&b=1", content)
     assert (headers[b"authorization"], headers[b"x-own"]) == (b"Bearer k", b"1")
     assert headers[b"host"] == provider.url.removeprefix("http://").encode()
     assert b"x-wabe-attempt" not in headers
-    assert [call.begun.attempt for call in meter.calls()] == ["a1"]
+    assert [call.start.attempt for call in meter.calls()] == ["a1"]
 
 
 async def test_the_ledger_has_neither_keys_nor_content(tmp_path: Path) -> None:
@@ -121,9 +128,9 @@ async def test_a_stream_is_passed_on_piece_by_piece(tmp_path: Path) -> None:
             assert b"piece 0" in first
         # The participant left, and the provider's work ends as well.
         async with asyncio.timeout(30):
-            while not (calls := meter.calls()) or calls[0].ended.unknown == "lost":
+            while not (calls := meter.calls()) or calls[0].end.unknown == "lost":
                 await asyncio.sleep(0.01)
-    assert (calls[0].ended.tokens, calls[0].ended.unknown) == (None, "cut_off")
+    assert (calls[0].end.tokens, calls[0].end.unknown) == (None, "cut_off")
 
 
 async def test_an_answer_that_breaks_off_breaks_off_here_too(tmp_path: Path) -> None:
@@ -134,8 +141,8 @@ async def test_an_answer_that_breaks_off_breaks_off_here_too(tmp_path: Path) -> 
     ):
         with pytest.raises(httpx.RemoteProtocolError):
             await call(client, meter.address("/v1/messages"), "messages-stream-broken")
-    (found,) = meter.calls()
-    assert (found.ended.tokens, found.ended.unknown) == (None, "cut_off")
+    (metered,) = meter.calls()
+    assert (metered.end.tokens, metered.end.unknown) == (None, "cut_off")
 
 
 def test_a_client_may_leave_after_the_event_with_the_tokens() -> None:
@@ -154,8 +161,8 @@ async def test_a_refused_call_costs_nothing(tmp_path: Path) -> None:
     ):
         path, body = request_of("chat-refused")
         assert (await client.post(meter.address(path), json=body)).status_code == 429
-    (found,) = meter.calls()
-    assert (found.is_refused, found.ended.unknown) == (True, None)
+    (metered,) = meter.calls()
+    assert (metered.is_refused, metered.end.unknown) == (True, None)
 
 
 async def test_a_provider_that_cannot_be_reached_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -164,8 +171,8 @@ async def test_a_provider_that_cannot_be_reached_is_an_error_that_names_it(tmp_p
         answer = await client.post(meter.address("/v1/messages"), json={"model": "m"})
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == "wabe meter: cannot reach 127.0.0.1: ConnectError"
-    (found,) = meter.calls()
-    assert found.is_refused
+    (metered,) = meter.calls()
+    assert metered.is_refused
 
 
 @pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens"])
@@ -296,8 +303,8 @@ async def test_a_killed_meter_loses_no_call(tmp_path: Path) -> None:
             meter.process.kill()
             await meter.process.wait()
     first, second = meter.calls()
-    assert first.ended.tokens == provider.reported["chat"]
-    assert (second.ended.tokens, second.ended.unknown) == (None, "lost")
+    assert first.end.tokens == provider.reported["chat"]
+    assert (second.end.tokens, second.end.unknown) == (None, "lost")
 
 
 async def test_fifty_calls_at_once_are_counted_one_by_one(tmp_path: Path) -> None:
@@ -308,5 +315,5 @@ async def test_fifty_calls_at_once_are_counted_one_by_one(tmp_path: Path) -> Non
         httpx.AsyncClient(limits=httpx.Limits(max_connections=50), timeout=60) as client,
     ):
         await asyncio.gather(*(call(client, meter.address(request_of(each)[0]), each) for each in models))
-    assert {model: each.ended.tokens for model, each in meter.by_model().items()} == provider.reported
+    assert {model: each.end.tokens for model, each in meter.by_model().items()} == provider.reported
     assert len(meter.calls()) == len(models)

@@ -37,16 +37,16 @@ class Play:
         """Everything on the page but the instruction."""
         return (node for node in self.page.nodes if " ".join(node.text.split()) != self.instruction)
 
-    def named(self, name: str, *roles: str) -> Node:
+    def node_named(self, name: str, *roles: str) -> Node:
         """The first element whose name or text is `name`, in any case if there is none with exactly this case."""
-        found = self._named(name, roles)
-        return next((node for node in found if self.name(node) == name), found[0])
+        result = self._nodes_named(name, roles)
+        return next((node for node in result if self.name(node) == name), result[0])
 
     def shows(self, name: str, *roles: str) -> bool:
         """Whether there is an element of that name."""
-        return bool(self._named(name, roles))
+        return bool(self._nodes_named(name, roles))
 
-    def _named(self, name: str, roles: tuple[str, ...]) -> list[Node]:
+    def _nodes_named(self, name: str, roles: tuple[str, ...]) -> list[Node]:
         nodes = [node for node in self.nodes() if node.ref and (not roles or node.role in roles)]
         return [node for node in nodes if self.name(node).casefold() == name.casefold()]
 

@@ -30,7 +30,7 @@ _SIGNS = {"+": operator.add, "-": operator.sub}
 
 def click_in_order(play: Play, first: str, second: str) -> Moves:
     for name in play.slip((first, second), (second, first)):
-        yield click(play.named(name, "button"))
+        yield click(play.node_named(name, "button"))
 
 
 def click_one_of(role: str) -> Script:
@@ -38,14 +38,14 @@ def click_one_of(role: str) -> Script:
 
     def script(play: Play, name: str) -> Moves:
         elements = play.all(role)
-        right = play.named("Close" if name == "x" else name, role)
+        right = play.node_named("Close" if name == "x" else name, role)
         yield click(play.slip(right, neighbour(elements, right)))
 
     return script
 
 
 def close_dialog(play: Play) -> Moves:
-    yield play.slip(click(play.named("Close", "button")), press("Escape"))
+    yield play.slip(click(play.node_named("Close", "button")), press("Escape"))
 
 
 def expand_section(play: Play) -> Moves:
@@ -58,12 +58,12 @@ def expand_section(play: Play) -> Moves:
 def click_in_menu(play: Play, path: str) -> Moves:
     *parents, leaf = path.split(">")
     for name in parents:
-        yield hover(play.named(name, "menuitem"))
+        yield hover(play.node_named(name, "menuitem"))
     yield _click_item(play, leaf)
 
 
 def open_menu(play: Play, name: str) -> Moves:
-    yield click(play.named("Menu", "button"))
+    yield click(play.node_named("Menu", "button"))
     for item in play.all("menuitem"):
         if play.shows(name, "menuitem"):
             break
@@ -77,7 +77,7 @@ def _click_item(play: Play, name: str) -> Action:
     def menu(node: Node) -> Node | None:
         return next((around for around in play.page.parents(node) if around.role == "menu"), None)
 
-    right = play.named(name, "menuitem")
+    right = play.node_named(name, "menuitem")
     others = [node for node in play.all("menuitem") if menu(node) == menu(right) and node != right]
     return click(play.slip(right, others[-1]))
 
@@ -89,7 +89,7 @@ def navigate_tree(play: Play, name: str) -> Moves:
         folder = next(node for node in play.all("generic") if _is_folder(play, node) and node.ref not in opened)
         opened.add(folder.ref)
         yield click(folder)
-    right = play.named(name, "generic")
+    right = play.node_named(name, "generic")
     beside = [node for node in play.all("generic") if node.text]
     yield click(play.slip(right, neighbour(beside, right)))
 
@@ -104,18 +104,18 @@ def _is_folder(play: Play, node: Node) -> bool:
 # --- Choices ---
 
 
-def select_boxes(play: Play, written: str) -> Moves:
+def select_boxes(play: Play, text: str) -> Moves:
     boxes = play.all("checkbox", "radio")
-    right = [box for box in boxes if box.name in written.split(", ")]
+    right = [box for box in boxes if box.name in text.split(", ")]
     others = [box for box in boxes if box not in right]
     for box in play.slip(right, right[:-1] or others[:1]):
         yield click(box)
     yield from submit(play)
 
 
-def choose_from_list(play: Play, written: str) -> Moves:
+def choose_from_list(play: Play, text: str) -> Moves:
     options = [node.name for node in play.nodes() if node.role == "option"]
-    right = written.split(", ")
+    right = text.split(", ")
     yield choose(play.all("combobox", "listbox")[0], play.slip(right, [*right[:-1], neighbour(options, right[-1])]))
     yield from submit(play)
 
@@ -123,7 +123,7 @@ def choose_from_list(play: Play, written: str) -> Moves:
 def choose_and_press(play: Play, option: str, button: str) -> Moves:
     options = [node.name for node in play.nodes() if node.role == "option"]
     yield choose(play.all("combobox")[0], [play.slip(option, neighbour(options, option))])
-    yield click(play.named(button, "button"))
+    yield click(play.node_named(button, "button"))
 
 
 def check_and_enter(play: Play, radio: str, number: str, field: str) -> Moves:
@@ -176,7 +176,7 @@ def log_in(play: Play, name: str, password: str) -> Moves:
         yield fill(play.all("textbox")[at], text)
         # Another question may come up when a field is entered, and empty it.
         if play.shows("Cancel", "button"):
-            yield click(play.named("Cancel", "button"))
+            yield click(play.node_named("Cancel", "button"))
             yield fill(play.all("textbox")[at], text)
     yield from submit(play)
 
@@ -186,8 +186,8 @@ def enter_date(play: Play, month: str, day: str, year: str) -> Moves:
     yield from submit(play)
 
 
-def _day(play: Play, written: str) -> int:
-    day = int(written)
+def _day(play: Play, text: str) -> int:
+    day = int(text)
     return play.slip(day, day - 1 if day > 1 else 2)
 
 
@@ -205,8 +205,8 @@ def pick_date(play: Play, month: str, day: str, year: str) -> Moves:
 def _pick(play: Play, field: Node, month: str, day: int) -> Moves:
     yield click(field)
     while not play.shows(month, "generic"):
-        yield click(play.named("Prev"))
-    yield click(play.named(str(day), "link"))
+        yield click(play.node_named("Prev"))
+    yield click(play.node_named(str(day), "link"))
 
 
 def book_flight(play: Play, quality: str, start: str, end: str, month: str, day: str, year: str) -> Moves:
@@ -215,7 +215,7 @@ def book_flight(play: Play, quality: str, start: str, end: str, month: str, day:
         items = [node for node in play.all("generic") if f"({place})" in node.text or f"{place} (" in node.text]
         yield click(items[0])
     yield from _pick(play, play.all("textbox")[2], f"{month_name[int(month)]} {year}", int(day))
-    yield click(play.named("Search", "button"))
+    yield click(play.node_named("Search", "button"))
     yield from buy_ticket(play, quality)
 
 
@@ -326,7 +326,7 @@ def solve_equation(play: Play) -> Moves:
 
 
 def _on_page(play: Play, pattern: str) -> re.Match[str]:
-    return next(found for node in play.nodes() if (found := re.fullmatch(pattern, node.text)))
+    return next(match for node in play.nodes() if (match := re.fullmatch(pattern, node.text)))
 
 
 def generate_number(play: Play, relation: str | None, limit: str | None, parity: str | None) -> Moves:
@@ -336,9 +336,9 @@ def generate_number(play: Play, relation: str | None, limit: str | None, parity:
         return number < int(limit or 0) if relation == "less" else number > int(limit or 0)
 
     while True:
-        yield click(play.named("Generate", "button"))
-        shown = next(node.text for node in play.all("generic") if node.text.isdigit())
-        if play.slip(fits(int(shown)), not fits(int(shown))):
+        yield click(play.node_named("Generate", "button"))
+        text = next(node.text for node in play.all("generic") if node.text.isdigit())
+        if play.slip(fits(int(text)), not fits(int(text))):
             break
     yield from submit(play)
 
@@ -400,7 +400,7 @@ def _label_around(play: Play, field: Node) -> str:
 
 def find_contact(play: Play, name: str, what: str) -> Moves:
     while not play.shows(name, "heading"):
-        yield click(play.named(">", "link"))
+        yield click(play.node_named(">", "link"))
     details = [node for node in play.all("generic") if play.label(node) in ("Phone", "Email", "Address")]
     right = next(node for node in details if play.label(node).casefold() == what.removesuffix(" number"))
     yield click(play.slip(right, neighbour(details, right)))
@@ -408,11 +408,11 @@ def find_contact(play: Play, name: str, what: str) -> Moves:
 
 def search_web(play: Play, text: str, number: str) -> Moves:
     yield fill(play.all("textbox")[0], text)
-    yield click(play.named("Search", "button"))
+    yield click(play.node_named("Search", "button"))
     per_page = len(_results(play))
     page, at = divmod(int(number) - 1, per_page)
     for _ in range(page):
-        yield click(play.named(">", "link"))
+        yield click(play.node_named(">", "link"))
     results = _results(play)
     yield click(play.slip(results[at], neighbour(results, results[at])))
 
@@ -433,14 +433,14 @@ def delete_or_star_mail(play: Play, sender: str, icon: str) -> Moves:
 
 def forward_mail(play: Play, sender: str, to: str) -> Moves:
     yield from _open_mail(play, play.slip(sender, neighbour(_senders(play), sender)))
-    yield click(play.named("Forward"))
+    yield click(play.node_named("Forward"))
     yield fill(play.all("textbox")[0], to)
     yield click(_icons(play)[1])
 
 
 def reply_to_mail(play: Play, sender: str, text: str) -> Moves:
     yield from _open_mail(play, sender)
-    yield click(play.named("Reply"))
+    yield click(play.node_named("Reply"))
     yield fill(play.all("textbox")[0], play.slip(text, text.rstrip(".")))
     yield click(_icons(play)[1])
 
@@ -456,7 +456,7 @@ def _has_parts(play: Play, node: Node) -> bool:
 
 
 def _open_mail(play: Play, sender: str) -> Moves:
-    yield click(play.named(sender))
+    yield click(play.node_named(sender))
 
 
 def _icons(play: Play) -> list[Node]:
@@ -475,7 +475,7 @@ def delete_file(play: Play, ending: str | None) -> Moves:
 
 def submit(play: Play) -> Moves:
     names = ("Submit", "Login", "Go!", "Search", "Find", "OK")
-    yield click(next(play.named(name) for name in names if play.shows(name)))
+    yield click(next(play.node_named(name) for name in names if play.shows(name)))
 
 
 _DATE = r"(\d\d)/(\d\d)/(\d{4}) as the date and hit submit\."

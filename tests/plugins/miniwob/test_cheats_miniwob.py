@@ -27,12 +27,12 @@ async def miniwob_site(folder: Path) -> AsyncIterator[int]:
         yield int(sock.getsockname()[1])
 
 
-def plays(*replies: str, told: list[str] | None = None) -> Script:
+def plays(*replies: str, messages: list[str] | None = None) -> Script:
     """Clicks buttons and goes to addresses, then finishes."""
 
     def script(turn: ParticipantTurn) -> str:
-        if told is not None:
-            told.append(turn.message.text)
+        if messages is not None:
+            messages.append(turn.message.text)
         if turn.n == len(replies):
             return finish()
         reply = replies[turn.n]
@@ -54,14 +54,14 @@ EPISODES: dict[str, tuple[tuple[str, ...], tuple[str, str]]] = {
 
 
 @dataclass
-class Played:
+class MiniwobAttempts:
     tasks: dict[str, PlayedTask]
-    told: list[str]
+    messages: list[str]
 
 
 @pytest.fixture(scope="module")
-async def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    told: list[str] = []
+async def miniwob_attempts(tmp_path_factory: pytest.TempPathFactory) -> MiniwobAttempts:
+    messages: list[str] = []
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         async with miniwob_site(tmp_path_factory.mktemp("package")) as port:
@@ -71,7 +71,9 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
             checks = [check.model_dump(mode="json", exclude_defaults=True) for check in one.task("Click 3.").checks]
             tasks = {
                 name: Play(
-                    plays(*(reply.format(**places) for reply in replies), told=told if name == "nothing" else None),
+                    plays(
+                        *(reply.format(**places) for reply in replies), messages=messages if name == "nothing" else None
+                    ),
                     one.address(port),
                     checks,
                 )
@@ -79,20 +81,20 @@ async def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
             }
             return await play_tasks(judge, tasks, judge_model="offline")
 
-    return Played(await with_judge(tmp_path_factory.mktemp("run"), play), told)
+    return MiniwobAttempts(await with_judge(tmp_path_factory.mktemp("run"), play), messages)
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("episode", EPISODES)
 def test_only_a_reward_of_1_in_the_one_episode_is_a_success(
-    played: Played, episode: str, record_property: Callable[[str, object], None]
+    miniwob_attempts: MiniwobAttempts, episode: str, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("outcome", played.tasks[episode].summary())
-    assert played.tasks[episode].verdict == EPISODES[episode][1], played.tasks[episode].summary()
+    record_property("outcome", miniwob_attempts.tasks[episode].summary())
+    assert miniwob_attempts.tasks[episode].verdict == EPISODES[episode][1], miniwob_attempts.tasks[episode].summary()
 
 
 @pytest.mark.e2e
-def test_neither_score_nor_overlay_is_seen_or_waited_for(played: Played) -> None:
-    assert "Click 3, train." in played.told[0]
-    assert not any(word in played.told[0] for word in ("START", "reward", "time."))
-    assert "changes" not in played.tasks["nothing"].result()["steps"][0]["waited_for"]
+def test_neither_score_nor_overlay_is_seen_or_waited_for(miniwob_attempts: MiniwobAttempts) -> None:
+    assert "Click 3, train." in miniwob_attempts.messages[0]
+    assert not any(word in miniwob_attempts.messages[0] for word in ("START", "reward", "time."))
+    assert "changes" not in miniwob_attempts.tasks["nothing"].result()["steps"][0]["waited_for"]

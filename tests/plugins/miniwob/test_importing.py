@@ -36,17 +36,17 @@ async def test_each_task_says_what_its_page_asks_for_with_its_seed(settings: Set
 @pytest.mark.e2e
 async def test_pairs_on_which_no_click_is_worth_a_whole_reward_are_named() -> None:
     pairs = {"circle-center": (0,), "find-midpoint": (0, 3), "bisect-angle": (0,), "right-angle": (0, 1)}
-    chosen = [MiniwobTask(name, seed) for name, seeds in pairs.items() for seed in seeds]
-    found = (await with_utterances([*chosen, MiniwobTask("hot-cold", 0)], Settings.from_environ())).unreachable
+    selection = [MiniwobTask(name, seed) for name, seeds in pairs.items() for seed in seeds]
+    result = (await with_utterances([*selection, MiniwobTask("hot-cold", 0)], Settings.from_environ())).unreachable
     best = {
         "circle-center_0": 0.971716,
         "find-midpoint_0": 0.983333,
         "bisect-angle_0": 0.999592,
         "right-angle_0": 0.999829,
     }
-    assert {task_id: round(reward, 6) for task_id, reward in found.items()} == best
-    assert len(unreachable_notes(found, "exact")) == len(best)
-    assert unreachable_notes(found, "positive") == []
+    assert {task_id: round(reward, 6) for task_id, reward in result.items()} == best
+    assert len(unreachable_notes(result, "exact")) == len(best)
+    assert unreachable_notes(result, "positive") == []
 
 
 class NeverBegins(TextBrowser):
@@ -60,4 +60,4 @@ async def test_a_page_that_never_begins_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(importing, "_PAUSE_S", 0.0)
     async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))) as http:
         with pytest.raises(WabeError, match=r"click-test\.html\?seed=3 does not begin: .*WOB_UTTERANCE is not defined"):
-            await importing.begun(NeverBegins(http), MiniwobTask("click-test", 3), PORT)
+            await importing.start_task(NeverBegins(http), MiniwobTask("click-test", 3), PORT)

@@ -21,7 +21,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
-    ("names", "seeds", "chosen"),
+    ("names", "seeds", "expected"),
     [
         (["click-test"], "3", [("click-test", 3)]),
         (["click-test, button-delay"], "0", [("click-test", 0), ("button-delay", 0)]),
@@ -31,14 +31,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_tasks_are_chosen_by_name_each_with_every_seed(
-    names: list[str], seeds: str, chosen: list[tuple[str, int]]
+    names: list[str], seeds: str, expected: list[tuple[str, int]]
 ) -> None:
-    assert chosen_tasks(names, seeds) == tuple(MiniwobTask(*one) for one in chosen)
+    assert chosen_tasks(names, seeds) == tuple(MiniwobTask(*one) for one in expected)
 
 
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
-    ("names", "seeds", "said"),
+    ("names", "seeds", "message"),
     [
         (["click-tests"], "0", "--tasks: unknown task 'click-tests' (did you mean 'click-test'"),
         (["../core"], "0", "--tasks: unknown task '../core'"),
@@ -49,10 +49,10 @@ def test_tasks_are_chosen_by_name_each_with_every_seed(
         (["all"], "", "is not a range"),
     ],
 )
-def test_a_mistake_names_the_option(names: list[str], seeds: str, said: str) -> None:
+def test_a_mistake_names_the_option(names: list[str], seeds: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         chosen_tasks(names, seeds)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_without_the_package_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_without_the_package_one_line_says_how_to_get_it(monkeypatch: pytest.Mon
 
 
 def test_the_scenario_serves_its_own_pages_and_ends_with_the_first_reward(tmp_path: Path) -> None:
-    chosen = [MiniwobTask("click-test", 0), MiniwobTask("click-test", 7)]
+    selection = [MiniwobTask("click-test", 0), MiniwobTask("click-test", 7)]
     path = tmp_path / "miniwob.toml"
-    tasks = [one.task("Click it.") for one in chosen]
-    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(chosen), site=site_entry()))
+    tasks = [one.task("Click it.") for one in selection]
+    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(selection), site=site_entry()))
     scenario = load_scenario(path)
     (check,) = scenario.tasks[1].checks
     assert isinstance(check, ProbeCheck)

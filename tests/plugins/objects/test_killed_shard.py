@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with a_bench(tmp_path_factory.mktemp("shards")) as made:
-        yield made
+    with a_bench(tmp_path_factory.mktemp("shards")) as value:
+        yield value
 
 
 def kubernetes(scenario: Path, output: Path, index: int) -> tuple[list[str], dict[str, str]]:
@@ -52,8 +52,8 @@ def test_a_pod_that_is_killed_resumes_on_another_disk_and_the_merged_run_equals_
     output = bench.folder / "pods"
     stored = {"WABE_STORE": (output / "store").as_uri()}
     # What is there when the shard starts again, on another machine.
-    kept = output / "store" / "runs" / "wabe-run-1"
-    victim = kept / "shards" / VICTIM / "results"
+    target = output / "store" / "runs" / "wabe-run-1"
+    victim = target / "shards" / VICTIM / "results"
 
     def started(stack: ExitStack, index: int) -> RunningCommand:
         argv, environ = kubernetes(bench.scenario, output / f"disk-{index}", index)
@@ -66,15 +66,15 @@ def test_a_pod_that_is_killed_resumes_on_another_disk_and_the_merged_run_equals_
         running[1].wait_for_file(victim, "*/result.json")
         kill_all_of_it(running[1])
         bench.participant.let_end(1)
-        played = trajectories(victim)
-        assert played
+        before = trajectories(victim)
+        assert before
         shutil.rmtree(output / "disk-1", ignore_errors=True)
         running[1] = started(stack, 1)
-        ended = [shard.end() for shard in running]
-    assert [shard.code for shard in ended] == [0] * SHARDS, ended
-    assert played.items() <= trajectories(victim).items()
+        completed = [shard.end() for shard in running]
+    assert [shard.code for shard in completed] == [0] * SHARDS, completed
+    assert before.items() <= trajectories(victim).items()
     # Only what was being played when it was killed.
-    assert len(list(kept.glob("shards/*/results/*/attempts/*"))) <= 1
+    assert len(list(target.glob("shards/*/results/*/attempts/*"))) <= 1
 
     environ = kubernetes(bench.scenario, output, 0)[1] | stored
     merged = run_command(bench.temp, "wabe", "merge", "wabe-run-1", env=environ)

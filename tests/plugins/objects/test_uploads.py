@@ -132,14 +132,14 @@ def test_fetching_all_shards_keeps_what_is_newer_here_and_what_is_being_played(
         pass
     whole = RunStore(tmp_path / "here", "r1")
     record = shard.read_run() or {}
-    kept = shard.folder / "results" / "t1" / "result.json"
+    target = shard.folder / "results" / "t1" / "result.json"
 
     def changed(seconds: float) -> bool:
         """Whether a change here is lost if the record here is this much newer than that of the store."""
-        kept.write_text("changed")
+        target.write_text("changed")
         shard.write_run({**record, "ended_at": record["ended_at"] + seconds})
         fetch_shards(url, whole)
-        return kept.read_text() != "changed"
+        return target.read_text() != "changed"
 
     assert not changed(0.0)
     # Played further, while the store could not be reached.
@@ -168,8 +168,8 @@ def test_without_fsspec_the_remedy_names_the_extra() -> None:
         "try: FsspecStore('s3://b')\n"
         "except Exception as error: print(error)"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said == "WABE_STORE needs fsspec (pip install 'wabe[objects]')\n"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output == "WABE_STORE needs fsspec (pip install 'wabe[objects]')\n"
 
 
 def test_a_shard_that_began_on_another_machine_is_fetched_and_resumes(url: str, tmp_path: Path) -> None:
@@ -191,6 +191,6 @@ def test_merging_fetches_the_shards_first(
     with Uploads(FsspecStore(url), shard).finished():
         pass
     monkeypatch.setenv("WABE_STORE", url)
-    asked = ["merge", "r1", "--output-dir", str(tmp_path / "there")]
-    said = CliRunner().invoke(app, asked, catch_exceptions=False).stdout
-    assert f"{tmp_path / 'there' / 'runs' / 'r1'}: 2 tasks of 1 shard, 2 scored" in said
+    arguments = ["merge", "r1", "--output-dir", str(tmp_path / "there")]
+    completed = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    assert f"{tmp_path / 'there' / 'runs' / 'r1'}: 2 tasks of 1 shard, 2 scored" in completed

@@ -116,14 +116,14 @@ async def test_a_client_above_the_capacity_is_told(clients: Talk) -> None:
 async def test_openenvs_own_validation_passes(pythons: dict[str, Path]) -> None:
     async with serving(FakeSessions()) as place:
         command = (pythons["openenv"].with_name("openenv"), "validate", "--url", f"http://{place}")
-        ended = await asyncio.to_thread(
+        completed = await asyncio.to_thread(
             lambda: subprocess.run(
                 command, capture_output=True, text=True, env={"PATH": os.defpath}, timeout=300, check=False
             )
         )
-    assert ended.returncode == 0, ended.stdout
-    assert ended.stdout.count("PASS ") == 6
-    assert "FAIL" not in ended.stdout
+    assert completed.returncode == 0, completed.stdout
+    assert completed.stdout.count("PASS ") == 6
+    assert "FAIL" not in completed.stdout
 
 
 async def test_verifiers_records_the_reward_of_each_end_and_none_for_an_error(pythons: dict[str, Path]) -> None:

@@ -101,9 +101,9 @@ async def test_episodes_in_two_processes_and_nothing_is_left_of_them(tmp_path: P
         async with dial(place) as client:
             await ask(client, "reset", RESET)
             served.interrupt()
-            ended = await asyncio.to_thread(served.end)
-    assert (ended.code, ended.left_processes, ended.left_files) == (130, {}, [])
-    assert "Traceback" not in ended.stderr
+            completed = await asyncio.to_thread(served.end)
+    assert (completed.code, completed.left_processes, completed.left_files) == (130, {}, [])
+    assert "Traceback" not in completed.stderr
     assert not any(listening(each) for each in (port, *ports_of(scenario)))
 
 
@@ -112,11 +112,11 @@ def test_a_mistake_that_a_judges_process_finds_is_one_line(tmp_path: Path) -> No
     resettable = scenario_on_free_ports("demo", tmp_path)
     resettable.write_text(resettable.read_text().replace("static = true", 'reset_url = "/reset"'))
     options = ("--port", str(free_port()), "--sessions", "2", "--processes", "2")
-    ended = run_command(tmp_path / "temp", "wabe", "env", "serve", resettable, *options)
-    [error] = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    completed = run_command(tmp_path / "temp", "wabe", "env", "serve", resettable, *options)
+    [error] = [line for line in completed.stderr.splitlines() if line.startswith("error: ")]
     assert "2 sessions, but only 1 at once" in error
-    assert "Traceback" not in ended.stderr
-    assert (ended.code, ended.left_processes, ended.left_files) == (2, {}, [])
+    assert "Traceback" not in completed.stderr
+    assert (completed.code, completed.left_processes, completed.left_files) == (2, {}, [])
 
 
 @pytest.mark.parametrize(

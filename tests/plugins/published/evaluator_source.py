@@ -154,11 +154,11 @@ class RecordingClient:
     """Stands in for the evaluator's model: answers by `answer`, and keeps what it was sent."""
 
     def __init__(self, answer: Callable[[list[Any]], str]) -> None:
-        self.sent: list[str] = []
+        self.requests: list[str] = []
         self._answer = answer
 
     def generate(self, messages: list[Any]) -> list[str]:
-        self.sent.append(json.dumps(messages))
+        self.requests.append(json.dumps(messages))
         return [self._answer(messages)]
 
 

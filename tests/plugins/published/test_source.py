@@ -124,9 +124,9 @@ async def test_requests_are_those_of_the_source_byte_for_byte(
     module = execute(source, tmp_path / "source.py", encode_image)
     if is_general:
         thoughts = result["thoughts"] if sees_thoughts else None
-        given = [str(folder / "given/photo.png")]
+        arguments = [str(folder / "given/photo.png")]
         evaluated = module.WebJudge_general_eval(
-            result["task"], given, thoughts, result["action_history"], shots, client, 3
+            result["task"], arguments, thoughts, result["action_history"], shots, client, 3
         )
     else:
         evaluated = module.WebJudge_Online_Mind2Web_eval(result["task"], result["action_history"], shots, client, 3)
@@ -136,7 +136,7 @@ async def test_requests_are_those_of_the_source_byte_for_byte(
     verdict = await judged(
         folder, a_set(tmp_path, source), ours, fidelity="published", judge_sees_thoughts=sees_thoughts
     )
-    assert sorted(ours.sent) == sorted(client.sent)
+    assert sorted(ours.requests) == sorted(client.requests)
     assert [score.Score for score in verdict.image_judge_record] == record
 
 
@@ -151,12 +151,12 @@ async def test_without_a_selected_screenshot_the_outcome_request_has_no_section_
 async def test_thoughts_are_not_shown_unless_wanted(tmp_path: Path) -> None:
     wire = Wire()
     await judged(a_folder(tmp_path / "t1"), a_set(tmp_path, evaluator_source("general")), wire)
-    assert not any("SECRET" in sent for sent in wire.sent)
+    assert not any("SECRET" in request for request in wire.requests)
 
 
-def typing(said: str) -> dict[str, Any]:
-    """An attempt whose typed text is `said`."""
-    return {"action_history": ["<Lamps link> -> CLICK", f"<Price textbox> -> TYPE: {said}"], "thoughts": []}
+def typing(text: str) -> dict[str, Any]:
+    """An attempt whose typed text is `text`."""
+    return {"action_history": ["<Lamps link> -> CLICK", f"<Price textbox> -> TYPE: {text}"], "thoughts": []}
 
 
 class FilteredWire(Wire):
@@ -168,7 +168,7 @@ class FilteredWire(Wire):
 
     async def complete(self, request: ModelRequest) -> Completion:
         completion = await super().complete(request)
-        if self._objected in self.sent[-1]:
+        if self._objected in self.requests[-1]:
             raise ModelBlocked("unsafe")
         return completion
 
@@ -177,28 +177,28 @@ async def test_requests_after_a_refusal_are_those_of_the_source_for_what_is_left
     source = evaluator_source("online_mind2web")
     module = execute(source, tmp_path / "source.py", encode_image)
     expected = []
-    for said in ("gunpowder lamp", "[withheld] lamp"):
+    for text in ("gunpowder lamp", "[withheld] lamp"):
         client = RecordingClient(lambda messages: answer_as(messages[0]["content"][:4], messages))
-        folder = a_folder(tmp_path / "t1", screenshots=2, **typing(said))
+        folder = a_folder(tmp_path / "t1", screenshots=2, **typing(text))
         shots = [str(folder / f"trajectory/{number}_shot.png") for number in range(2)]
-        actions = typing(said)["action_history"]
+        actions = typing(text)["action_history"]
         messages, _ = await module.WebJudge_Online_Mind2Web_eval("Find {a} lamp\nunder $50", actions, shots, client, 3)
         client.generate(messages)
-        expected.append(client.sent)
+        expected.append(client.requests)
     folder = a_folder(tmp_path / "t1", screenshots=2, **typing("gunpowder lamp"))
     wire = FilteredWire("gunpowder")
     verdict = await judged(folder, a_set(tmp_path, source), wire, fidelity="published")
     assert (verdict.outcome, verdict.reason_code) == ("failure", "withheld_evidence")
     # The questions about the task and its screenshots are the same, so they are asked once.
-    assert sorted(wire.sent) == sorted([*expected[0], expected[1][-1]])
+    assert sorted(wire.requests) == sorted([*expected[0], expected[1][-1]])
 
 
-@pytest.mark.parametrize("refused", ["List", "Rate", "Deci"])
+@pytest.mark.parametrize("stage", ["List", "Rate", "Deci"])
 async def test_with_published_fidelity_too_a_refusal_of_everything_is_neither_0_nor_failure(
-    tmp_path: Path, refused: str
+    tmp_path: Path, stage: str
 ) -> None:
     def script(request: ModelRequest) -> Any:
-        if request.system.startswith(refused):
+        if request.system.startswith(stage):
             return ModelBlocked("unsafe")
         known = {"List": KEY_POINTS, "Rate": "Mark: 1", "Deci": "Status: success"}
         return known[request.system[:4]]
@@ -206,7 +206,7 @@ async def test_with_published_fidelity_too_a_refusal_of_everything_is_neither_0_
     folder, prompts = a_folder(tmp_path / "t1", screenshots=2), a_set(tmp_path, evaluator_source("online_mind2web"))
     model = ScriptedModel(script)
     verdict = await judged(folder, prompts, model, fidelity="published")
-    if refused == "Rate":
+    if stage == "Rate":
         # Shown to the decision without a score; with 0, as for a reply without one, they would be left out.
         assert (verdict.outcome, [each.Score for each in verdict.image_judge_record]) == ("success", [None, None])
         assert sum(isinstance(part, ImagePart) for part in model.requests[-1].parts) == 2
@@ -275,7 +275,7 @@ async def test_a_picture_that_cannot_be_encoded_leaves_the_verdict_unscored(tmp_
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "named"),
+    ("old", "new", "message"),
     [
         ("async def identify_key_points", "async def other", "no function identify_key_points"),
         ("WebJudge_Online_Mind2Web_eval", "evaluate", "no function WebJudge_Online_Mind2Web_eval"),
@@ -289,13 +289,15 @@ async def test_a_picture_that_cannot_be_encoded_leaves_the_verdict_unscored(tmp_
         ("async def", "async deaf", "not readable as Python"),
     ],
 )
-def test_a_source_of_another_structure_is_refused_and_says_why(tmp_path: Path, old: str, new: str, named: str) -> None:
+def test_a_source_of_another_structure_is_refused_and_says_why(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     source = evaluator_source("online_mind2web")
     assert old in source
     (tmp_path / "source.py").write_text(source.replace(old, new))
     with pytest.raises(ConfigError, match=r"source\.py") as caught:
         read_source(tmp_path / "source.py")
-    assert named in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_source_is_read_and_not_executed(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with a_bench(tmp_path_factory.mktemp("shards")) as made:
-        yield made
+    with a_bench(tmp_path_factory.mktemp("shards")) as value:
+        yield value
 
 
 def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench: Bench) -> None:
@@ -27,12 +27,12 @@ def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench
         first = running.wait_for_file(output, f"runs/*/shards/{VICTIM}/results/*/result.json", timeout_s=200)
         kill(ray_worker_of(running.process.pid, 1), signal.SIGKILL)
         bench.participant.let_end(1)
-        played = trajectories(first.parents[1])
-        ended = running.end(timeout_s=300)
-    assert (ended.code, ended.stderr) == (0, "")
-    assert f"Shard {VICTIM} is started again: it resumes." in ended.stdout
-    assert played.items() <= trajectories(first.parents[1]).items()
+        stored = trajectories(first.parents[1])
+        completed = running.end(timeout_s=300)
+    assert (completed.code, completed.stderr) == (0, "")
+    assert f"Shard {VICTIM} is started again: it resumes." in completed.stdout
+    assert stored.items() <= trajectories(first.parents[1]).items()
     assert len(list(output.glob("runs/*/shards/*/results/*/attempts/*"))) <= 1
     assert outcomes(output / "results") == WHOLE
-    assert ended.left_processes == {}
+    assert completed.left_processes == {}
     assert verify_run(RunStore(output, first.parents[4].name)).mismatches == ()

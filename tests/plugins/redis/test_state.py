@@ -66,13 +66,13 @@ class Shards:
     async def contents(self) -> dict[str, str]:
         """All keys and values of the server."""
         client = self.state().client
-        found: dict[str, str] = {}
+        results: dict[str, str] = {}
         for key in map(str, await client.keys("*")):
             with contextlib.suppress(Exception):
-                found[key] = str(await client.hgetall(key))
+                results[key] = str(await client.hgetall(key))
             with contextlib.suppress(Exception):
-                found[key] = str(await client.get(key))
-        return found
+                results[key] = str(await client.get(key))
+        return results
 
     async def aclose(self) -> None:
         for state in self._states:
@@ -81,9 +81,9 @@ class Shards:
 
 @pytest.fixture
 async def shards(server: RedisServer, request: pytest.FixtureRequest) -> AsyncIterator[Shards]:
-    found = Shards(server, f"run-{abs(hash(request.node.name))}")
-    yield found
-    await found.aclose()
+    result = Shards(server, f"run-{abs(hash(request.node.name))}")
+    yield result
+    await result.aclose()
 
 
 class Planned:
@@ -185,8 +185,8 @@ async def test_a_budget_in_dollars_is_one_of_all_shards(shards: Shards) -> None:
 
 async def test_a_call_waits_until_it_fits_beside_those_of_other_shards(shards: Shards) -> None:
     first, second = shards.budget("000", max_tokens=1_000), shards.budget("001", max_tokens=1_000)
-    async with first.held(600, 0.0):
-        waiting = asyncio.create_task(second.held(600, 0.0).__aenter__())
+    async with first.reserve(600, 0.0):
+        waiting = asyncio.create_task(second.reserve(600, 0.0).__aenter__())
         while second._is_first:
             await asyncio.sleep(0)
         assert not waiting.done()
@@ -196,11 +196,11 @@ async def test_a_call_waits_until_it_fits_beside_those_of_other_shards(shards: S
 async def test_a_call_of_a_killed_process_counts_as_spent(shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_redis, "_MARGIN_S", 0.0)
     killed = shards.budget("000", max_tokens=1_000, timeout_s=0.05)
-    call = killed.held(1_000, 0.0)
+    call = killed.reserve(1_000, 0.0)
     await call.__aenter__()
     again = shards.budget("000", max_tokens=1_000)
     with pytest.raises(ModelBudgetSpent):
-        async with again.held(1, 0.0):
+        async with again.reserve(1, 0.0):
             raise AssertionError
     # It was slow, not dead: the server has forgotten its call, and what it reports counts too.
     await call.__aexit__(None, None, None)
@@ -216,13 +216,13 @@ async def test_a_call_that_ended_while_the_server_was_away_counts_once(
     async def fail(**_: str) -> str:
         raise away
 
-    async with budget.held(400, 0.0):
+    async with budget.reserve(400, 0.0):
         budget.spending.add(TokenUsage(calls=1, input=400), 0.0)
         monkeypatch.setattr(budget, "_ask", fail)
     monkeypatch.undo()
     # One call after the other, so that the lapse of the first would be seen by the second.
     for _ in range(2):
-        async with budget.held(1, 0.0):
+        async with budget.reserve(1, 0.0):
             await asyncio.sleep(0.15)
     assert budget._spent()[0] == 400
 
@@ -231,7 +231,7 @@ async def test_what_a_shard_spent_before_counts_once_however_often_it_is_resumed
     for _ in range(2):
         before = Spending(TokenUsage(calls=1, input=90))
         budget = shards.budget("000", max_tokens=100, spending=before)
-        async with budget.held(1, 0.0):
+        async with budget.reserve(1, 0.0):
             before.add(TokenUsage(calls=1, input=4), None)
     assert budget._spent()[0] == 98
 
@@ -324,9 +324,9 @@ async def test_a_process_that_was_killed_while_it_asked_blocks_the_others_for_a_
     cache = shards.cached(model)
     state = shards.state()
     await cache.complete(ASK)
-    (kept,) = await shards.keys("reply:")
-    await state.client.delete(kept)
-    await state.client.lock(kept.replace("reply", "asking"), timeout=0.2).acquire()
+    (file,) = await shards.keys("reply:")
+    await state.client.delete(file)
+    await state.client.lock(file.replace("reply", "asking"), timeout=0.2).acquire()
     await asyncio.wait_for(shards.cached(model).complete(ASK), 20)
     assert len(model.requests) == 2
 
@@ -364,8 +364,8 @@ async def test_a_reply_that_is_damaged_or_too_large_is_asked_for_again(shards: S
     assert len((await shards.cached(model).complete(ASK)).text) == 2_000_000
     assert (await shards.cached(model).complete(ASK)).text == "y"
     state = shards.state()
-    (kept,) = await shards.keys("reply:")
-    await state.client.set(kept, "{")
+    (file,) = await shards.keys("reply:")
+    await state.client.set(file, "{")
     assert (await shards.cached(model).complete(ASK)).text == "z"
 
 

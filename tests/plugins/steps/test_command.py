@@ -34,10 +34,10 @@ class Chooser:
     """Types what is asked for, and then clicks the wrong element."""
 
     def __init__(self) -> None:
-        self.seen: list[Observation] = []
+        self.observations: list[Observation] = []
 
     async def __call__(self, observation: Observation) -> Action:
-        self.seen.append(observation)
+        self.observations.append(observation)
         if "under way" in (observation.instruction or ""):
             return Action(tool="browser_click", params={"target": "e1"})
         return Action(tool="browser_type", params={"target": "e1", "text": "tent"})
@@ -98,14 +98,14 @@ def invoke(*arguments: str) -> Any:
 def test_a_run_is_made_into_steps_and_a_participant_is_scored_on_them(
     run: RunStore, chooser: Chooser, participant: str, tmp_path: Path
 ) -> None:
-    made = invoke("make", "run-1", "--output-dir", str(tmp_path))
-    assert "2 steps" in made.output
+    completed = invoke("make", "run-1", "--output-dir", str(tmp_path))
+    assert "2 steps" in completed.output
     file, report = run.folder / "steps" / "steps.jsonl", tmp_path / "report"
-    said = invoke("score", str(file), "--participant", participant, "--output", str(report), "--max-parallel", "1")
-    assert "element accuracy: 50.0 % micro, 50.0 % macro" in said.output
-    assert "operation: 100.0 %" in said.output
+    outcome = invoke("score", str(file), "--participant", participant, "--output", str(report), "--max-parallel", "1")
+    assert "element accuracy: 50.0 % micro, 50.0 % macro" in outcome.output
+    assert "operation: 100.0 %" in outcome.output
     # Each step is a conversation of its own, with the true actions before it and nothing else.
-    first, second = chooser.seen
+    first, second = chooser.observations
     assert (first.context_id != second.context_id, first.instruction) == (True, "Find it.")
     assert second.instruction is not None
     assert second.instruction.endswith("Actions so far:\n1. <Search textbox> -> TYPE: tent")
@@ -128,8 +128,8 @@ def test_a_reply_that_names_no_element_scores_0_and_says_why(
     monkeypatch.setattr(Chooser, "__call__", finish)
     invoke("make", "run-1", "--output-dir", str(tmp_path))
     file = run.folder / "steps" / "steps.jsonl"
-    given = ["score", str(file), "--participant", participant, "--json", "--output-dir", str(tmp_path)]
-    summary = json.loads(invoke(*given).output)
+    arguments = ["score", str(file), "--participant", participant, "--json", "--output-dir", str(tmp_path)]
+    summary = json.loads(invoke(*arguments).output)
     assert (summary["steps"], summary["step_success"]["micro"], summary["failed"]) == (2, 0.0, 0)
     assert "There is no tool &#34;finish&#34;" in Path(summary["report"]).read_text()
 
@@ -155,8 +155,8 @@ def test_a_participant_that_wants_credentials_gets_those_of_the_scenario(
     invoke("make", "run-1", "--output-dir", str(tmp_path))
     reply = render_reply(Action(tool="browser_click", params={"target": "e2"}))
     with guarded_agent(tmp_path, "s3cr3t-t0ken", reply) as agent:
-        given = ["score", str(run.folder / "steps" / "steps.jsonl"), "--participant", agent.url, "--json"]
-        given += ["--scenario", str(agent.scenario), "--output-dir", str(tmp_path)]
-        said = invoke(*given)
-    assert json.loads(said.stdout)["failed"] == 0
+        arguments = ["score", str(run.folder / "steps" / "steps.jsonl"), "--participant", agent.url, "--json"]
+        arguments += ["--scenario", str(agent.scenario), "--output-dir", str(tmp_path)]
+        completed = invoke(*arguments)
+    assert json.loads(completed.stdout)["failed"] == 0
     assert not any(b"s3cr3t" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())

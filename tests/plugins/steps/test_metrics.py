@@ -28,8 +28,8 @@ HAND_MADE: tuple[tuple[str, tuple[str, ...], tuple[str, str], str | None, tuple[
 )
 
 
-def operation(written: tuple[str, str] | None) -> Operation | None:
-    return Operation(op=written[0], value=written[1]) if written else None
+def operation(pair: tuple[str, str] | None) -> Operation | None:
+    return Operation(op=pair[0], value=pair[1]) if pair else None
 
 
 def scores() -> list[Any]:
@@ -50,24 +50,24 @@ def scores() -> list[Any]:
 
 
 def test_the_published_metrics_are_those_calculated_by_hand() -> None:
-    made = averages(scores())
-    assert (made["steps"], made["tasks"]) == (7, 3)
+    means = averages(scores())
+    assert (means["steps"], means["tasks"]) == (7, 3)
     # Micro: 1 + 1 + 0 + 0 + 1 + 0 + 1 = 4 of 7. Macro: a 2/4, b 1, c 1/2, so 2/3.
-    assert made["element_accuracy"] == pytest.approx({"micro": 4 / 7, "macro": 2 / 3})
+    assert means["element_accuracy"] == pytest.approx({"micro": 4 / 7, "macro": 2 / 3})
     # Micro: 1 + 0.8 + 1 + 0 + 1 + 0 + 0.5 = 4.3 of 7. Macro: a 2.8/4 = 0.7, b 1, c 0.25, so 1.95/3.
-    assert made["operation_f1"] == pytest.approx({"micro": 4.3 / 7, "macro": 0.65})
+    assert means["operation_f1"] == pytest.approx({"micro": 4.3 / 7, "macro": 0.65})
     # Micro: the first of a, and b: 2 of 7. Macro: a 1/4, b 1, c 0, so 1.25/3.
-    assert made["step_success"] == pytest.approx({"micro": 2 / 7, "macro": 1.25 / 3})
+    assert means["step_success"] == pytest.approx({"micro": 2 / 7, "macro": 1.25 / 3})
     # Only b.
-    assert made["task_success"] == pytest.approx(1 / 3)
+    assert means["task_success"] == pytest.approx(1 / 3)
 
 
 def test_the_cookbooks_metrics_are_those_calculated_by_hand() -> None:
-    made = averages(scores())
+    means = averages(scores())
     # All but the unusable reply and the last one: 5 of 7.
-    assert made["operation"] == pytest.approx(5 / 7)
+    assert means["operation"] == pytest.approx(5 / 7)
     # Without the one that typed only a part: 4 of 7.
-    assert made["operation_and_value"] == pytest.approx(4 / 7)
+    assert means["operation_and_value"] == pytest.approx(4 / 7)
 
 
 def test_a_click_has_no_value() -> None:
@@ -75,8 +75,8 @@ def test_a_click_has_no_value() -> None:
 
 
 def test_without_a_step_nothing_is_averaged() -> None:
-    made = averages([])
-    assert (made["steps"], made["task_success"], made["element_accuracy"]["micro"]) == (0, None, None)
+    means = averages([])
+    assert (means["steps"], means["task_success"], means["element_accuracy"]["micro"]) == (0, None, None)
 
 
 OPERATIONS = st.builds(Operation, op=st.sampled_from(["CLICK", "TYPE", "SELECT"]), value=st.text("ab ", max_size=8))

@@ -74,8 +74,8 @@ def test_only_actions_before_the_step_are_history(tmp_path: Path) -> None:
 def test_the_html_becomes_a_snapshot_with_a_ref_for_every_id() -> None:
     snapshot = parse_snapshot(snapshot_of(HTML, {"e4": "1,3,3,4"}))
     assert [node.ref for node in snapshot.nodes if node.ref] == [f"e{number}" for number in range(1, 10)]
-    found = {ref: node for ref in ("e4", "e5", "e6", "e7", "e8", "e9") if (node := snapshot.by_ref(ref))}
-    assert {ref: (node.role, node.name) for ref, node in found.items()} == {
+    node_found = {ref: node for ref in ("e4", "e5", "e6", "e7", "e8", "e9") if (node := snapshot.by_ref(ref))}
+    assert {ref: (node.role, node.name) for ref, node in node_found.items()} == {
         "e4": ("link", 'Home: "shop"'),
         "e5": ("generic", "Hello"),
         "e6": ("checkbox", "oak"),
@@ -83,8 +83,8 @@ def test_the_html_becomes_a_snapshot_with_a_ref_for_every_id() -> None:
         "e8": ("option", "Oak"),
         "e9": ("searchbox", "Search"),
     }
-    assert (found["e6"].states["checked"], found["e8"].states["selected"]) == ("true", "true")
-    assert (found["e4"].box, found["e9"].box) == ((1.0, 3.0, 3.0, 4.0), None)
+    assert (node_found["e6"].states["checked"], node_found["e8"].states["selected"]) == ("true", "true")
+    assert (node_found["e4"].box, node_found["e9"].box) == ((1.0, 3.0, 3.0, 4.0), None)
 
 
 def test_rows_of_a_parquet_file_are_read_alike(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_deep_and_broken_html_stays_readable() -> None:
 
 @given(st.text(st.sampled_from("<>/ab=\"'& divselectoption backend_node_id=12[ref=e7]\n\\-"), max_size=200))
 def test_any_html_becomes_a_snapshot_of_its_own_refs(html: str) -> None:
-    written = snapshot_of(html)
-    refs = [node.ref for node in parse_snapshot(written).nodes if node.ref]
+    text = snapshot_of(html)
+    refs = [node.ref for node in parse_snapshot(text).nodes if node.ref]
     # A page's text cannot pretend to be an element with a ref.
     assert all(f'"{ref[1:]}"' in html or f"={ref[1:]}" in html or f"'{ref[1:]}'" in html for ref in refs)
 

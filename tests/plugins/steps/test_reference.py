@@ -18,23 +18,23 @@ SNAPSHOT = """- textbox "Search" [ref=e1] [box=10,20,100,30]
 - button "Go" [ref=e3]"""
 
 
-def played(index: int, action: Action, line: str | None) -> Step:
+def step_with(index: int, action: Action, line: str | None) -> Step:
     return a_step(index, action=action, outcome=Outcome(ok=line is not None, line=line))
 
 
 STEPS = (
-    played(
+    step_with(
         0, Action(tool="browser_navigate", params={"url": "https://a.test/"}), "<navigation> -> GOTO: https://a.test/"
     ),
-    played(1, Action(tool="browser_type", params={"ref": "e1", "text": "tent"}), "<Search textbox> -> TYPE: tent"),
-    played(2, Action(tool="browser_click", params={"target": "e9"}), None),
-    played(
+    step_with(1, Action(tool="browser_type", params={"ref": "e1", "text": "tent"}), "<Search textbox> -> TYPE: tent"),
+    step_with(2, Action(tool="browser_click", params={"target": "e9"}), None),
+    step_with(
         3,
         Action(tool="browser_select_option", params={"target": "e2", "values": ["Oak"]}),
         "<Wood combobox> -> SELECT: Oak",
     ),
-    played(4, Action(tool="browser_click", params={"target": "e3", "button": "left"}), "<Go button> -> CLICK"),
-    played(5, Action(tool="finish"), "<page> -> FINISH"),
+    step_with(4, Action(tool="browser_click", params={"target": "e3", "button": "left"}), "<Go button> -> CLICK"),
+    step_with(5, Action(tool="finish"), "<page> -> FINISH"),
 )
 
 
@@ -70,8 +70,8 @@ def test_a_successful_attempt_becomes_references_with_the_true_history(tmp_path:
 
 
 def test_an_attempt_without_success_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    made = list(make_references([record(tmp_path / "t1", "failure")], tmp_path / "steps"))
-    assert made == [("t1", 0, "its outcome is failure")]
+    result = list(make_references([record(tmp_path / "t1", "failure")], tmp_path / "steps"))
+    assert result == [("t1", 0, "its outcome is failure")]
     assert not (tmp_path / "steps").exists()
 
 

@@ -39,12 +39,12 @@ MAP = f"""<title>Map</title><script>
 </script>"""
 ROUTE = b"<title>Shown</title>"
 CAR, BICYCLE, FOOT = "fossgis_osrm_car", "fossgis_osrm_bicycle", "fossgis_osrm_foot"
-SHOWN = {"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": None}
+NAVIGATED = {"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": None}
 
 
 def drive(relation: int, duration: str) -> dict[str, Any]:
-    found = [{"relation_id": relation, "duration": duration}]
-    return {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": found}
+    results = [{"relation_id": relation, "duration": duration}]
+    return {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": results}
 
 
 @dataclass(frozen=True)
@@ -83,23 +83,23 @@ ATTEMPTS = {
         Attempt(BICYCLE, KING, BY_BICYCLE, False, is_distinct=False),
     ),
     759: (
-        Attempt(CAR, YOUNG, SHOWN, True, True),
-        Attempt(BICYCLE, YOUNG, SHOWN, False, True),
-        Attempt(FOOT, YOUNG, SHOWN, False, True, is_distinct=False),
-        Attempt(CAR, KIM, SHOWN, False, True),
+        Attempt(CAR, YOUNG, NAVIGATED, True, True),
+        Attempt(BICYCLE, YOUNG, NAVIGATED, False, True),
+        Attempt(FOOT, YOUNG, NAVIGATED, False, True, is_distinct=False),
+        Attempt(CAR, KIM, NAVIGATED, False, True),
     ),
     760: (
-        Attempt(CAR, KIM, SHOWN, True, True),
-        Attempt(BICYCLE, KIM, SHOWN, False, True, is_distinct=False),
-        Attempt(FOOT, KIM, SHOWN, False, True, is_distinct=False),
-        Attempt(CAR, YOUNG, SHOWN, False, True, is_distinct=False),
+        Attempt(CAR, KIM, NAVIGATED, True, True),
+        Attempt(BICYCLE, KIM, NAVIGATED, False, True, is_distinct=False),
+        Attempt(FOOT, KIM, NAVIGATED, False, True, is_distinct=False),
+        Attempt(CAR, YOUNG, NAVIGATED, False, True, is_distinct=False),
     ),
 }
 
 
 def address(site: Site, attempt: Attempt) -> str:
-    asked = {"engine": attempt.engine, "way": attempt.way, "as": "page" if attempt.is_page else "data"}
-    return f"{site.url}directions?{urlencode(asked)}"
+    request = {"engine": attempt.engine, "way": attempt.way, "as": "page" if attempt.is_page else "data"}
+    return f"{site.url}directions?{urlencode(request)}"
 
 
 async def playwrights_trace(browser: Browser, path: Path, url: str) -> dict[str, Any]:
@@ -167,8 +167,13 @@ async def test_a_cookie_that_a_task_reads_gets_the_packages_own_verdict(which: s
                     "the judge": await judges_trace(pool, tmp_path, url, task),
                 }
                 for who, har in traces.items():
-                    made = await opened.evaluate(
+                    evaluation = await opened.evaluate(
                         number, instruction=row.intent, answer=json.dumps(attempt.answer), har=har
                     )
-                    assert made.result is not None, (who, number, attempt, made)
-                    assert (made.result.status == "success") is attempt.succeeds, (who, number, attempt, made.result)
+                    assert evaluation.result is not None, (who, number, attempt, evaluation)
+                    assert (evaluation.result.status == "success") is attempt.succeeds, (
+                        who,
+                        number,
+                        attempt,
+                        evaluation.result,
+                    )

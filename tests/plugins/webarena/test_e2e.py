@@ -27,7 +27,7 @@ RIGHT = (22, 44, 595)
 WRONG = {168: "task_type", 156: "query", 511: "cookie"}
 
 
-class Played(NamedTuple):
+class WebarenaRun(NamedTuple):
     bench: Any
     verdicts: Mapping[int, Mapping[str, Any]]
     exported: str
@@ -62,7 +62,7 @@ def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
 
 
 @pytest.fixture(scope="module")
-def played(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+def webarena_run(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebarenaRun]:
     folder: Path = tmp_path_factory.mktemp("webarena")
     python = str(environment("webarena"))
     with pytest.MonkeyPatch.context() as patch:
@@ -74,40 +74,40 @@ def played(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
         }
         verdicts = bench.play("round0", attempts)
         export = ("export", "latest", "--format", "webarena-verified", "--output-dir", "round0")
-        yield Played(bench, verdicts, wabe(*export, folder=folder))
+        yield WebarenaRun(bench, verdicts, wabe(*export, folder=folder))
 
 
 @pytest.mark.parametrize("number", RIGHT)
-def test_a_correct_attempt_succeeds(played: Played, number: int) -> None:
-    assert played.verdicts[number]["outcome"] == "success", played.verdicts[number]["reason"]
+def test_a_correct_attempt_succeeds(webarena_run: WebarenaRun, number: int) -> None:
+    assert webarena_run.verdicts[number]["outcome"] == "success", webarena_run.verdicts[number]["reason"]
 
 
 @pytest.mark.parametrize("number", WRONG)
-def test_a_near_miss_fails(played: Played, number: int) -> None:
-    assert played.verdicts[number]["outcome"] == "failure", played.verdicts[number]["reason"]
+def test_a_near_miss_fails(webarena_run: WebarenaRun, number: int) -> None:
+    assert webarena_run.verdicts[number]["outcome"] == "failure", webarena_run.verdicts[number]["reason"]
 
 
-def test_the_verdict_names_the_versions_and_what_was_expected(played: Played) -> None:
-    made = played.verdicts[595]
-    assert "webarena-verified 1.2.3" in made["judge"]["note"]
-    result = made["evidence"]["webarena_verified"]
+def test_the_verdict_names_the_versions_and_what_was_expected(webarena_run: WebarenaRun) -> None:
+    created = webarena_run.verdicts[595]
+    assert "webarena-verified 1.2.3" in created["judge"]["note"]
+    result = created["evidence"]["webarena_verified"]
     assert len(result["webarena_verified_data_checksum"]) == 64
     assert "subscribe" in result["evaluators_results"][1]["actual"]
-    assert [point.split(":")[0] for point in made["key_points"]] == ["answer", "request"]
+    assert [point.split(":")[0] for point in created["key_points"]] == ["answer", "request"]
 
 
-def test_successes_failures_and_errors_are_counted_by_site(played: Played) -> None:
-    assert played.bench.summary["sites"] == {
+def test_successes_failures_and_errors_are_counted_by_site(webarena_run: WebarenaRun) -> None:
+    assert webarena_run.bench.summary["sites"] == {
         "gitlab": {"total": 3, "success": 1, "failure": 2, "error": 0},
         "reddit": {"total": 1, "success": 1, "failure": 0, "error": 0},
         "shopping": {"total": 2, "success": 1, "failure": 1, "error": 0},
     }
 
 
-def test_the_benchmarks_own_command_accepts_the_submission(played: Played) -> None:
-    assert "6 of 6 tasks written" in played.exported
-    assert "6 of 6 submissions valid" in played.exported
+def test_the_benchmarks_own_command_accepts_the_submission(webarena_run: WebarenaRun) -> None:
+    assert "6 of 6 tasks written" in webarena_run.exported
+    assert "6 of 6 submissions valid" in webarena_run.exported
 
 
-def test_neither_password_nor_session_is_in_any_file_of_the_run(played: Played) -> None:
-    assert played.bench.leaks() == []
+def test_neither_password_nor_session_is_in_any_file_of_the_run(webarena_run: WebarenaRun) -> None:
+    assert webarena_run.bench.leaks() == []

@@ -20,14 +20,14 @@ TASKS = json.dumps({"tasks": [TASK], "subsets": []})
 
 
 def result(status: str, **evaluator: Any) -> dict[str, Any]:
-    found = {"evaluator_name": "NetworkEventEvaluator", "status": status, "expected": "POST /x", **evaluator}
+    results = {"evaluator_name": "NetworkEventEvaluator", "status": status, "expected": "POST /x", **evaluator}
     return {
         "task_id": 7,
         "sites": ["shopping"],
         "task_revision": 1,
         "status": status,
         "score": float(status == "success"),
-        "evaluators_results": [found],
+        "evaluators_results": [results],
         "webarena_verified_version": "0",
         "webarena_verified_evaluator_checksum": "0",
         "webarena_verified_data_checksum": "0",
@@ -35,9 +35,9 @@ def result(status: str, **evaluator: Any) -> dict[str, Any]:
 
 
 def attempt(folder: Path, task_id: str = "webarena-7", trace: Mapping[str, Any] | None = None) -> Trajectory:
-    made = recorded_attempt(folder / "attempt", [], [RecordedStep()], "answer", task_id=task_id)
+    recorded = recorded_attempt(folder / "attempt", [], [RecordedStep()], "answer", task_id=task_id)
     (folder / "attempt" / "network.har").write_text(json.dumps(trace or har(entry("http://shop.test/"))))
-    return made
+    return recorded
 
 
 async def verdict_on(folder: Path, trajectory: Trajectory, *replies: Mapping[str, Any]) -> Verdict:
@@ -100,8 +100,8 @@ async def test_what_cannot_be_evaluated_is_unscored(tmp_path: Path, changes: dic
 async def test_requests_beyond_those_recorded_neither_pass_a_task_nor_leave_it_unscored(
     tmp_path: Path, evaluator: str, outcome: str
 ) -> None:
-    made = attempt(tmp_path, trace={"log": {"entries": [entry("http://shop.test/")], "_dropped": 3}})
-    verdict = await verdict_on(tmp_path, made, {"result": result("success", evaluator_name=evaluator)})
+    recorded = attempt(tmp_path, trace={"log": {"entries": [entry("http://shop.test/")], "_dropped": 3}})
+    verdict = await verdict_on(tmp_path, recorded, {"result": result("success", evaluator_name=evaluator)})
     assert verdict.outcome == outcome
 
 

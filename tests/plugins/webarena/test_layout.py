@@ -25,11 +25,11 @@ def exported_from(stores: list[TaskStore], output: Path) -> list[TaskExport]:
 def recorded(folder: Path, task_id: str, **changes: Any) -> TaskStore:
     """A task's folder with a network trace."""
     store = TaskStore(folder / task_id)
-    made = write_attempt(store, a_result(task_id, final_answer=ANSWER, **changes))
+    trajectory = write_attempt(store, a_result(task_id, final_answer=ANSWER, **changes))
     path = store.folder / "network.har"
     path.write_text(json.dumps(har(entry("http://lab.test/"), entry("http://lab.test/ad", _frame=True))))
     trace = NetworkTrace(file="network.har", sha256=sha256_file(path), entries=2)
-    store.write_result(made.model_copy(update={"network": trace}).to_json())
+    store.write_result(trajectory.model_copy(update={"network": trace}).to_json())
     return store
 
 

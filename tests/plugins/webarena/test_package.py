@@ -39,7 +39,7 @@ TODOS = 44
 NOT_FOUND = 22
 COMMENT = 389
 BIOGRAPHY = 399
-SEEN = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
+NAVIGATED = '{"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": null}'
 DONE = '{"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": null}'
 NOTHING = '{"task_type": "RETRIEVE", "status": "NOT_FOUND_ERROR", "retrieved_data": null}'
 
@@ -53,14 +53,14 @@ class Package:
         self.tasks: dict[int, PackageTask] = {task.task_id: task for task in self.subset(None)}
 
     def subset(self, name: str | None) -> tuple[PackageTask, ...]:
-        found = self._run(self._package.tasks(name)).tasks
-        assert found is not None
-        return tuple(found)
+        result = self._run(self._package.tasks(name)).tasks
+        assert result is not None
+        return tuple(result)
 
     def evaluate(self, number: int, answer: str | None, trace: dict[str, Any], instruction: str = "") -> Evaluation:
         text = instruction or self.tasks[number].intent
-        made: Evaluation = self._run(self._package.evaluate(number, instruction=text, answer=answer, har=trace))
-        return made
+        evaluation: Evaluation = self._run(self._package.evaluate(number, instruction=text, answer=answer, har=trace))
+        return evaluation
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ def biography(text: str, status: int = 302, method: str = "POST") -> dict[str, A
 def comment(text: str) -> dict[str, Any]:
     """Sent as JSON."""
     body = json.dumps({"note": {"noteable_type": "MergeRequest", "note": text}})
-    sent = entry(f"{LAB}/primer/design/notes?target_id=139245&target_type=merge_request", "POST", 200, body)
-    sent["request"]["postData"]["mimeType"] = "application/json"
-    return sent
+    request = entry(f"{LAB}/primer/design/notes?target_id=139245&target_type=merge_request", "POST", 200, body)
+    request["request"]["postData"]["mimeType"] = "application/json"
+    return request
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def comment(text: str) -> dict[str, Any]:
         (NOT_FOUND, NOTHING, [entry(SHOP)], "success"),
         (NOT_FOUND, NOTHING.replace("NOT_FOUND_ERROR", "SUCCESS"), [entry(SHOP)], "failure"),
         (NOT_FOUND, None, [entry(SHOP)], "failure"),
-        (TODOS, f"```json\n{SEEN}\n```", [entry(LAB), entry(f"{LAB}/dashboard/todos")], "success"),
-        (TODOS, SEEN, [entry(f"{LAB}/dashboard/todos"), entry(LAB)], "failure"),
+        (TODOS, f"```json\n{NAVIGATED}\n```", [entry(LAB), entry(f"{LAB}/dashboard/todos")], "success"),
+        (TODOS, NAVIGATED, [entry(f"{LAB}/dashboard/todos"), entry(LAB)], "failure"),
         (TODOS, DONE, [entry(f"{LAB}/dashboard/todos")], "failure"),
         (BIOGRAPHY, DONE, [biography("I+am+a+robot")], "success"),
         (BIOGRAPHY, DONE, [biography("I+am+a+human")], "failure"),
@@ -116,17 +116,17 @@ def comment(text: str) -> dict[str, Any]:
 def test_answers_and_requests_are_evaluated(
     package: Package, number: int, answer: str | None, entries: list[dict[str, Any]], status: str
 ) -> None:
-    made = package.evaluate(number, answer, har(*entries))
-    assert made.result is not None
-    assert (made.result.status, made.refusal) == (status, None)
-    assert made.result.webarena_verified_version == "1.2.3"
+    evaluation = package.evaluate(number, answer, har(*entries))
+    assert evaluation.result is not None
+    assert (evaluation.result.status, evaluation.refusal) == (status, None)
+    assert evaluation.result.webarena_verified_version == "1.2.3"
 
 
 def test_the_document_of_a_frame_is_not_where_the_participant_went(package: Package) -> None:
     frame = entry(f"{LAB}/banner", _frame=True)
-    made = package.evaluate(TODOS, SEEN, har(entry(f"{LAB}/dashboard/todos"), frame))
-    assert made.result is not None
-    assert made.result.status == "success"
+    evaluation = package.evaluate(TODOS, NAVIGATED, har(entry(f"{LAB}/dashboard/todos"), frame))
+    assert evaluation.result is not None
+    assert evaluation.result.status == "success"
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_the_document_of_a_frame_is_not_where_the_participant_went(package: Pack
     ],
 )
 def test_an_answer_that_breaks_the_evaluator_is_the_participants_fault(package: Package, answer: str) -> None:
-    made = package.evaluate(NOT_FOUND, answer, har(entry(SHOP)))
-    assert made.result is None
-    assert made.refusal is not None
-    assert made.refusal.startswith("the answer cannot be read")
+    evaluation = package.evaluate(NOT_FOUND, answer, har(entry(SHOP)))
+    assert evaluation.result is None
+    assert evaluation.refusal is not None
+    assert evaluation.refusal.startswith("the answer cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -156,33 +156,33 @@ def test_an_answer_that_breaks_the_evaluator_is_the_participants_fault(package: 
 def test_a_pattern_that_the_evaluator_would_match_is_not_a_success(
     package: Package, number: int, answer: str, trace: dict[str, Any]
 ) -> None:
-    made = package.evaluate(number, answer, trace)
-    assert made.result is not None
-    assert made.result.status == "success"
-    assert made.refusal is not None
-    assert "regular expression" in made.refusal
+    evaluation = package.evaluate(number, answer, trace)
+    assert evaluation.result is not None
+    assert evaluation.result.status == "success"
+    assert evaluation.refusal is not None
+    assert "regular expression" in evaluation.refusal
 
 
 def test_a_pattern_that_never_ends_is_the_participants_fault(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webarena, "_TIMEOUT_S", 1.0)
     endless = biography("%5E(a|a)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*!%24")
-    made = package.evaluate(BIOGRAPHY, DONE, har(entry(FORUM), endless))
-    assert made.result is None
-    assert made.refusal is not None
-    assert made.refusal.startswith("an address or a form field cannot be read")
+    evaluation = package.evaluate(BIOGRAPHY, DONE, har(entry(FORUM), endless))
+    assert evaluation.result is None
+    assert evaluation.refusal is not None
+    assert evaluation.refusal.startswith("an address or a form field cannot be read")
 
 
 def test_a_list_of_guesses_is_not_a_success(package: Package) -> None:
     answer: dict[str, Any] = {"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["?"]}
-    asked = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
-    assert asked.result is not None
-    (product,) = json.loads(asked.result.evaluators_results[0].expected)["retrieved_data"]
+    request = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
+    assert request.result is not None
+    (product,) = json.loads(request.result.evaluators_results[0].expected)["retrieved_data"]
     answer["retrieved_data"] = [[product, "?"]]
-    made = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
-    assert made.result is not None
-    assert made.result.status == "success"
-    assert made.refusal is not None
-    assert "alternatives" in made.refusal
+    evaluation = package.evaluate(BEST_SELLER, json.dumps(answer), har(entry(ADMIN)))
+    assert evaluation.result is not None
+    assert evaluation.result.status == "success"
+    assert evaluation.refusal is not None
+    assert "alternatives" in evaluation.refusal
 
 
 def test_a_trace_without_requests_is_an_error_of_the_recording(package: Package) -> None:

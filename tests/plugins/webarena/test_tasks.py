@@ -132,12 +132,12 @@ def test_the_number_of_a_task_is_in_its_id(task_id: str, number: int | None) -> 
 
 
 def test_disputed_tasks_are_named() -> None:
-    found = known_problems([f"webarena-{number}" for number in (338, 339, 475, 600, 625, 699, 700, 701)])
-    assert [text.split()[1] for text in found] == [f"webarena-{number}" for number in (339, 475, 600, 625, 699, 700)]
-    assert all("is disputed" in text for text in found)
+    result = known_problems([f"webarena-{number}" for number in (338, 339, 475, 600, 625, 699, 700, 701)])
+    assert [text.split()[1] for text in result] == [f"webarena-{number}" for number in (339, 475, 600, 625, 699, 700)]
+    assert all("is disputed" in text for text in result)
 
 
 def test_tasks_that_cannot_be_passed_are_named() -> None:
     numbers = (428, 429, 680, 736, 737, 741, 742, 758, 759, 760, 761)
-    found = known_problems([*(f"webarena-{number}" for number in numbers), "429"])
-    assert [text.split()[1] for text in found] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]
+    result = known_problems([*(f"webarena-{number}" for number in numbers), "429"])
+    assert [text.split()[1] for text in result] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]

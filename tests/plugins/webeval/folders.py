@@ -16,7 +16,7 @@ THOUGHTS = ("Open the shop.", "The box.", "Search.", "The cheapest tent costs 80
 TASK = {"id": "Shop--0", "web": "https://shop.test/", "ques": "Find the cheapest tent"}
 
 
-def spoken(number: int, action: dict[str, Any]) -> dict[str, Any]:
+def message_event(number: int, action: dict[str, Any]) -> dict[str, Any]:
     """An action of the dialect of messages."""
     text = f"\nThought #{number}: {THOUGHTS[number - 1]}\nAction #{number}: executing tool '{action['action']}'"
     return {"message": f"{text} with arguments {json.dumps(action)}", "timestamp": "t", "type": "OtherEvent"}
@@ -50,7 +50,7 @@ def write_webeval(
     names = [f"screenshot{number}.png" for number in range(first, len(ACTIONS) + 1)]
     for name in names:
         (folder / name).write_bytes(JPEG + name.encode())
-    make = structured if dialect == "structured" else spoken
+    make = structured if dialect == "structured" else message_event
     lines: list[Any] = [event for n, action in enumerate(ACTIONS, 1) for event in (make(n, action), observed(n))]
     (folder / "web_surfer.log").write_text(
         "".join(f"{json.dumps(line)}\n" for line in (log if log is not None else lines))

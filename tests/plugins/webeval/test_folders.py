@@ -65,7 +65,7 @@ def test_the_report_shows_every_layout_with_its_images(mixed: Path, tmp_path: Pa
     assert find_trajectories(mixed) == tuple(task.folder for task in store.tasks())
 
 
-def test_verdicts_of_ours_and_of_its_own_evaluators_stand_side_by_side(tmp_path: Path) -> None:
+def test_verdicts_of_this_judge_and_of_its_own_evaluators_stand_side_by_side(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "field" / "t")
     write_score(folder, "gpt_eval", 0)
     write_verdict_on(TaskStore(folder), "webjudge-1", a_verdict("success"))
@@ -76,7 +76,7 @@ def test_verdicts_of_ours_and_of_its_own_evaluators_stand_side_by_side(tmp_path:
     assert judged == {"webjudge-1": "success", "webeval-gpt_eval": "failure"}
 
 
-def test_without_verdicts_of_ours_those_of_its_own_evaluators_count(tmp_path: Path) -> None:
+def test_without_verdicts_of_this_judge_those_of_its_own_evaluators_count(tmp_path: Path) -> None:
     write_score(write_webeval(tmp_path / "field" / "t"), "gpt_eval", 1)
     (task,) = FolderStore(tmp_path / "field", tmp_path).tasks()
     assert read_task(task).row.outcome == "success"
@@ -119,16 +119,16 @@ def test_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path)
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps(TASK))
     output = ["--output-dir", str(tmp_path / "out")]
-    given = [str(tmp_path / "field"), "--tasks", str(tasks), *output]
+    arguments = [str(tmp_path / "field"), "--tasks", str(tasks), *output]
     # Offline there are no checks for it, so it stays unscored: exit code 1.
-    assert CliRunner().invoke(wabe, ["score", *given, "--model", "offline"]).exit_code == 1
+    assert CliRunner().invoke(wabe, ["score", *arguments, "--model", "offline"]).exit_code == 1
     assert CliRunner().invoke(wabe, ["verify", str(tmp_path / "field"), *output]).exit_code == 0
     assert CliRunner().invoke(wabe, ["report", str(tmp_path / "field"), *output]).exit_code == 0
-    said = CliRunner().invoke(wabe, ["export", str(tmp_path / "field"), "--format", "webeval", *output])
-    assert said.exit_code == 0, said.output
-    (written,) = (tmp_path / "out" / "folders").glob("*_field-*/export/webeval")
-    assert json.loads((written / "tasks.json").read_text())[0]["confirmed_task"] == TASK["ques"]
-    assert (written / "Shop--0" / "web_surfer.log").is_file()
+    completed = CliRunner().invoke(wabe, ["export", str(tmp_path / "field"), "--format", "webeval", *output])
+    assert completed.exit_code == 0, completed.output
+    (files,) = (tmp_path / "out" / "folders").glob("*_field-*/export/webeval")
+    assert json.loads((files / "tasks.json").read_text())[0]["confirmed_task"] == TASK["ques"]
+    assert (files / "Shop--0" / "web_surfer.log").is_file()
 
 
 def test_the_judge_of_a_foreign_score_is_named(tmp_path: Path) -> None:
@@ -155,16 +155,16 @@ def test_a_judge_that_decided_nothing_does_not_hide_the_scores_of_others(tmp_pat
 def test_the_scores_of_other_evaluators_are_compared_with_labels(tmp_path: Path) -> None:
     write_score(write_webeval(tmp_path / "field" / "t"), "gpt_eval", 1)
     (tmp_path / "labels.csv").write_text("task_id,human\nt,1\n")
-    given = ["--verdicts", str(tmp_path / "field"), "--labels", str(tmp_path / "labels.csv")]
-    said = CliRunner().invoke(wabe, ["agreement", *given, "--json"])
-    assert "webeval-gpt_eval" in said.output, said.output
+    arguments = ["--verdicts", str(tmp_path / "field"), "--labels", str(tmp_path / "labels.csv")]
+    completed = CliRunner().invoke(wabe, ["agreement", *arguments, "--json"])
+    assert "webeval-gpt_eval" in completed.output, completed.output
 
 
 def test_verify_says_what_it_did_not_check_in_a_folder(tmp_path: Path) -> None:
     write_webeval(tmp_path / "field" / "t")
-    found = verify_run(resolve_store(str(tmp_path / "field"), tmp_path))
-    assert (found.mismatches, found.is_foreign) == ((), True)
-    assert found.notes[1:] == (
+    verification = verify_run(resolve_store(str(tmp_path / "field"), tmp_path))
+    assert (verification.mismatches, verification.is_foreign) == ((), True)
+    assert verification.notes[1:] == (
         "digests of 1 of 1 trajectory: not recorded, not checked",
         "counts, rates and checksums: a folder that is not a run of WABE has none, not checked",
     )

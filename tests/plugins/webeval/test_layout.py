@@ -131,15 +131,15 @@ def test_scores_of_its_evaluators_are_verdicts_of_their_own(tmp_path: Path) -> N
     write_score(folder, "gpt_eval", 0)
     write_score(folder, "mmrubric_0.8-5-3", 0.75, {"is_success": 0})
     (folder / "scores" / "broken.json").write_text("{")
-    found = foreign_verdicts(folder)
-    assert {name: verdict.outcome for name, verdict in found.items()} == {
+    result = foreign_verdicts(folder)
+    assert {name: verdict.outcome for name, verdict in result.items()} == {
         "webeval-WebJudge_Online_Mind2Web_eval-3": "success",
         "webeval-gpt_eval": "failure",
         "webeval-mmrubric_0_8-5-3": "unscored",
         "webeval-broken": "unscored",
     }
-    assert found["webeval-gpt_eval"].reason == "Status: success"
-    assert found["webeval-mmrubric_0_8-5-3"].reason.startswith("score 0.75, neither 0 nor 1")
+    assert result["webeval-gpt_eval"].reason == "Status: success"
+    assert result["webeval-mmrubric_0_8-5-3"].reason.startswith("score 0.75, neither 0 nor 1")
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "/etc/hostname", "link.png", "folder/x.png", "\0.png", "x" * 5000])
@@ -270,11 +270,11 @@ def test_nothing_that_the_layout_can_hold_is_lost_on_the_way_there_and_back(tmp_
     assert (theirs.attempt.started_at, theirs.attempt.ended_at) == (ours.attempt.started_at, ours.attempt.ended_at)
     images = [(ours.folder / str(page.screenshot)).read_bytes() for page in ours.observations]
     assert [path.read_bytes() for path in theirs.screenshots] == images
-    kept = [
+    remaining = [
         (step.url, step.action, bool(step.outcome and step.outcome.ok), step.outcome and step.outcome.line)
         for step in theirs.steps
     ]
-    assert kept[:5] == [
+    assert remaining[:5] == [
         (step.url, step.action, bool(step.outcome and step.outcome.ok), step.outcome and step.outcome.line)
         for step in ours.steps
     ]

@@ -23,23 +23,23 @@ def by_rubric(outcome: str, *marks: tuple[str, float], failure: dict[str, Any] |
         Criterion(id=f"c{number}", requirement=f"point {number}", weight=weight).model_dump()
         for number, (_, weight) in enumerate(marks, 1)
     ]
-    found = [
+    results = [
         {"criterion": f"c{number}", "verdict": verdict, "reason": f"reason {number}"}
         for number, (verdict, _) in enumerate(marks, 1)
     ]
     judge = JUDGE.model_copy(update={"method": "rubric"})
-    evidence = {"rubric": {"criteria": criteria, "marks": found, "first_failure": failure, "blockers": []}}
+    evidence = {"rubric": {"criteria": criteria, "marks": results, "first_failure": failure, "blockers": []}}
     return a_verdict(outcome, judge=judge, key_points=tuple(c["requirement"] for c in criteria), evidence=evidence)
 
 
-def written(folder: Path, verdict: Verdict | None, others: dict[str, Verdict] | None = None) -> dict[str, str]:
+def write_scores(folder: Path, verdict: Verdict | None, others: dict[str, Verdict] | None = None) -> dict[str, str]:
     write_attempt(TaskStore(folder / "run"), a_result(verdict=verdict))
     return export(load_trajectory(folder / "run"), others or {}, verdict).texts
 
 
 def test_a_rubric_verdict_is_the_verifiers_payload(tmp_path: Path) -> None:
     failure = {"action": 3, "criterion": "c2", "why": "It took the wrong lamp."}
-    texts = written(tmp_path, by_rubric("failure", ("met", 3), ("not met", 1), failure=failure))
+    texts = write_scores(tmp_path, by_rubric("failure", ("met", 3), ("not met", 1), failure=failure))
     assert [name for name in texts if name.startswith("scores/")] == [NAME]
     score = json.loads(texts[NAME])
     assert score["score"] == 0
@@ -64,13 +64,13 @@ def test_a_rubric_verdict_is_the_verifiers_payload(tmp_path: Path) -> None:
 def test_the_rubric_succeeds_from_four_fifths_of_the_points(
     tmp_path: Path, marks: list[tuple[str, float]], is_success: int
 ) -> None:
-    score = json.loads(written(tmp_path, by_rubric("success", *marks))[NAME])
+    score = json.loads(write_scores(tmp_path, by_rubric("success", *marks))[NAME])
     assert score["score"] == 1
     assert json.loads(score["gpt_response_text"])["rubric_is_success"] == is_success
 
 
 def test_what_was_written_is_read_back_with_its_score(tmp_path: Path) -> None:
-    texts = written(tmp_path, by_rubric("success", ("met", 3), ("not met", 1)))
+    texts = write_scores(tmp_path, by_rubric("success", ("met", 3), ("not met", 1)))
     folder = write_webeval(tmp_path / "traj")
     score = json.loads(texts[NAME])
     write_score(folder, Path(NAME).stem, score["score"], score["gpt_response_text"])
@@ -111,7 +111,7 @@ def test_an_odd_payload_is_still_the_verdict_that_its_score_says(tmp_path: Path,
 
 def test_other_methods_keep_their_score_files_beside_it(tmp_path: Path) -> None:
     rubric = by_rubric("success", ("met", 1))
-    texts = written(tmp_path, a_verdict("failure"), {"webjudge-1": a_verdict("failure"), "rubric-1": rubric})
+    texts = write_scores(tmp_path, a_verdict("failure"), {"webjudge-1": a_verdict("failure"), "rubric-1": rubric})
     assert {name for name in texts if name.startswith("scores/")} == {
         NAME,
         "scores/WebJudge_Online_Mind2Web_eval-3.json",

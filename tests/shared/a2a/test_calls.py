@@ -7,7 +7,7 @@ from shared.a2a.calls import choose_interface
 
 
 @pytest.mark.parametrize(
-    ("named", "dialled", "called"),
+    ("card_url", "dialled", "called"),
     [
         ("http://127.0.0.1:9019/", "http://127.0.0.1:9019", "http://127.0.0.1:9019/"),
         ("http://0.0.0.0:9009/rpc", "http://agent:9019/", "http://agent:9019/rpc"),
@@ -23,6 +23,6 @@ from shared.a2a.calls import choose_interface
         ("http://agent.test/one", "http://127.0.0.1:8080/one/", "http://127.0.0.1:8080/one"),
     ],
 )
-def test_calls_go_to_the_dialled_host_and_the_published_path(named: str, dialled: str, called: str) -> None:
-    published = AgentInterface(url=named, protocol_binding="JSONRPC", protocol_version="1.0")
+def test_calls_go_to_the_dialled_host_and_the_published_path(card_url: str, dialled: str, called: str) -> None:
+    published = AgentInterface(url=card_url, protocol_binding="JSONRPC", protocol_version="1.0")
     assert choose_interface([published], dialled).url == called

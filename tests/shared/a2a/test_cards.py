@@ -29,17 +29,17 @@ CREDENTIALS = {"Authorization": "Bearer s3cr3t-t0ken", "X-Tenant": "tenant-7"}
 
 
 class Guarded:
-    """Passes requests with the credentials on, and answers others with 401; `refused` counts them."""
+    """Passes requests with the credentials on, and answers others with 401; `refusals` counts them."""
 
     def __init__(self, app: Any) -> None:
-        self.refused = 0
+        self.refusals = 0
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            sent = {name.decode(): value.decode() for name, value in scope["headers"]}
-            if any(sent.get(name.lower()) != value for name, value in CREDENTIALS.items()):
-                self.refused += 1
+            headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+            if any(headers.get(name.lower()) != value for name, value in CREDENTIALS.items()):
+                self.refusals += 1
                 await PlainTextResponse("who are you", status_code=401)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -55,7 +55,7 @@ async def test_credentials_are_sent_for_the_card_and_with_every_call(
     async with served(guarded) as url:
         async with ParticipantClient(url, headers=CREDENTIALS) as client:
             assert await client.send("What now?", context_id=CONTEXT) == "ab"
-        assert guarded.refused == 0
+        assert guarded.refusals == 0
         with pytest.raises(ParticipantError, match="HTTP 401"):
             await fetch_card(url, 2.0)
         assert (await fetch_card(url, 2.0, headers=CREDENTIALS)).name == "streaming agent"
@@ -63,11 +63,15 @@ async def test_credentials_are_sent_for_the_card_and_with_every_call(
 
 async def test_an_error_that_quotes_the_credentials_hides_them() -> None:
     def answer(body: dict[str, Any]) -> Any:
-        told = f"{CREDENTIALS} and {CREDENTIALS['Authorization'].split()[1]}"
-        return {"task": task_10(CONTEXT, "FAILED", text=told)} if len(agent.requests) == 1 else refusal_of(body, told)
+        message = f"{CREDENTIALS} and {CREDENTIALS['Authorization'].split()[1]}"
+        return (
+            {"task": task_10(CONTEXT, "FAILED", text=message)}
+            if len(agent.requests) == 1
+            else refusal_of(body, message)
+        )
 
-    def refusal_of(body: dict[str, Any], told: str) -> Any:
-        return JSONResponse({"jsonrpc": "2.0", "id": body["id"], "error": {"code": -32603, "message": told}})
+    def refusal_of(body: dict[str, Any], text: str) -> Any:
+        return JSONResponse({"jsonrpc": "2.0", "id": body["id"], "error": {"code": -32603, "message": text}})
 
     agent = ForeignAgent(answer)
     async with talking_to(agent, headers=CREDENTIALS) as client:
@@ -134,11 +138,11 @@ async def test_a_card_and_an_endpoint_with_a_slash_added_are_found() -> None:
         assert await client.send("What now?", image=JPEG, context_id=CONTEXT) == "an answer"
 
 
-@pytest.mark.parametrize("written", ["jsonrpc", "JsonRpc", "JSONRPC", " jsonRPC "])
-async def test_the_transport_may_be_written_in_any_case(written: str) -> None:
-    old = {**card_03(), "preferredTransport": written}
+@pytest.mark.parametrize("transport", ["jsonrpc", "JsonRpc", "JSONRPC", " jsonRPC "])
+async def test_the_transport_may_be_written_in_any_case(transport: str) -> None:
+    old = {**card_03(), "preferredTransport": transport}
     assert await reply_of(lambda _: message_03(CONTEXT, "an answer"), old) == "an answer"
-    assert await reply_of(lambda body: message_10(body, "an answer"), card_10(binding=written)) == "an answer"
+    assert await reply_of(lambda body: message_10(body, "an answer"), card_10(binding=transport)) == "an answer"
 
 
 async def test_another_transport_may_be_written_in_any_case() -> None:

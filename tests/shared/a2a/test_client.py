@@ -114,9 +114,9 @@ async def test_what_replies_say_of_the_agents_model_is_added_up_by_conversation(
 
 
 async def test_what_a_reply_says_of_the_agents_work_is_that_of_the_last_reply() -> None:
-    said = iter([{"spans": [{"name": "plan", "start": 1, "end": 2}]}, {}])
+    text = iter([{"spans": [{"name": "plan", "start": 1, "end": 2}]}, {}])
 
-    async with talking_to(ForeignAgent(lambda body: message_10(body, "an answer", metadata=next(said)))) as client:
+    async with talking_to(ForeignAgent(lambda body: message_10(body, "an answer", metadata=next(text)))) as client:
         await client.send("What now?", image=None, context_id=CONTEXT)
         assert client.trace(CONTEXT) == ClaimedTrace(spans=(ClaimedSpan(name="plan", start=1, end=2),))
         await client.send("What now?", image=None, context_id=CONTEXT)
@@ -136,8 +136,8 @@ async def test_a_reply_that_is_only_in_the_history_is_fetched() -> None:
         task = task_10(CONTEXT, "COMPLETED")
         if body["method"] == "SendMessage":
             return {"task": task}
-        said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "an answer"}]}
-        return {**task, "history": [said][: body["params"]["historyLength"]]}
+        message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "an answer"}]}
+        return {**task, "history": [message][: body["params"]["historyLength"]]}
 
     assert await reply_of(answer) == "an answer"
 
@@ -452,10 +452,10 @@ async def test_a_redirect_is_not_followed() -> None:
 
 
 async def test_a_reply_of_a_hundred_megabytes_is_cut_off_soon_after_the_limit() -> None:
-    sent = 0
+    size = 0
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal sent
+        nonlocal size
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
         if (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET"):
             writer.write(head + json.dumps(card_10()).encode())
@@ -464,12 +464,12 @@ async def test_a_reply_of_a_hundred_megabytes_is_cut_off_soon_after_the_limit() 
         for _ in range(1600):
             writer.write(b" " * 65_536)
             await writer.drain()
-            sent += 65_536
+            size += 65_536
 
     async with tcp_server(flood) as url, ParticipantClient(url) as client:
         with pytest.raises(ParticipantError, match="more than 5000000 bytes"):
             await client.send("What now?", context_id=CONTEXT)
-    assert sent < 20_000_000
+    assert size < 20_000_000
 
 
 async def test_a_reply_with_too_large_a_content_length_is_not_read() -> None:
@@ -564,9 +564,9 @@ async def test_parallel_attempts_do_not_mix() -> None:
         return turn.context_id
 
     async with served(our_agent(handler)) as url, ParticipantClient(url) as client:
-        asked = [f"episode-{number}" for number in range(20)]
-        replies = await asyncio.gather(*(client.send("What now?", image=JPEG, context_id=name) for name in asked))
-    assert replies == asked
+        requests = [f"episode-{number}" for number in range(20)]
+        replies = await asyncio.gather(*(client.send("What now?", image=JPEG, context_id=name) for name in requests))
+    assert replies == requests
 
 
 JSON_VALUES = st.recursive(

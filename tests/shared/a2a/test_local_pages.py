@@ -23,43 +23,43 @@ OWN = {"Host": "localhost:9009", "Origin": "http://localhost:9009", TOKEN_HEADER
 JSON = {"Content-Type": "application/json"}
 
 
-class Chosen(Record):
+class Choice(Record):
     """A change for these tests."""
 
     colour: str
 
 
-def page_app(applied: list[Any], named: str = "") -> Starlette:
-    def apply(chosen: Chosen) -> dict[str, str]:
-        if chosen.colour == "none":
+def page_app(applied: list[Any], admitted_host: str = "") -> Starlette:
+    def apply(choice: Choice) -> dict[str, str]:
+        if choice.colour == "none":
             raise ConfigError("there is no such colour", remedy="choose another one")
-        applied.append(chosen)
-        return {"colour": chosen.colour}
+        applied.append(choice)
+        return {"colour": choice.colour}
 
     async def page(_: Request) -> PlainTextResponse:
         return PlainTextResponse("the page")
 
-    changes = Changes(named=named, token=TOKEN)
-    guards = [Middleware(local_only, refusal="not here", named=named)]
-    adapter = TypeAdapter(Chosen)
+    changes = Changes(host=admitted_host, token=TOKEN)
+    guards = [Middleware(local_only, refusal="not here", host=admitted_host)]
+    adapter = TypeAdapter(Choice)
     return Starlette(
         routes=[Route("/", page, methods=["GET"], middleware=guards), changes.route("/colour", adapter, apply)]
     )
 
 
-def asked(
+def respond(
     headers: dict[str, str] | Sequence[tuple[str, str]],
     *,
     content: bytes = b'{"colour": "red"}',
     method: str = "POST",
     path: str = "/colour",
     peer: str = "127.0.0.1",
-    named: str = "",
+    admitted_host: str = "",
 ) -> tuple[httpx.Response, list[Any]]:
     applied: list[Any] = []
 
     async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(page_app(applied, named), client=(peer, 50_000))
+        transport = httpx.ASGITransport(page_app(applied, admitted_host), client=(peer, 50_000))
         async with httpx.AsyncClient(transport=transport, base_url="http://192.0.2.7:9009") as client:
             return await client.request(method, path, headers=headers, content=content)
 
@@ -67,7 +67,7 @@ def asked(
 
 
 def test_a_change_of_the_page_itself_is_applied() -> None:
-    answer, applied = asked(OWN | JSON)
+    answer, applied = respond(OWN | JSON)
     assert (answer.status_code, answer.json()) == (200, {"colour": "red"})
     assert [each.colour for each in applied] == ["red"]
     assert {name: answer.headers[name] for name in PAGE_HEADERS} == dict(PAGE_HEADERS)
@@ -101,7 +101,7 @@ def test_a_change_of_the_page_itself_is_applied() -> None:
 )
 def test_any_other_request_changes_nothing(status: int, changed: dict[str, str | None]) -> None:
     headers = {name: value for name, value in {**OWN, **JSON, **changed}.items() if value is not None}
-    answer, applied = asked(headers)
+    answer, applied = respond(headers)
     assert (answer.status_code, applied) == (status, [])
     assert answer.json()["error"]
 
@@ -109,17 +109,17 @@ def test_any_other_request_changes_nothing(status: int, changed: dict[str, str |
 @pytest.mark.parametrize("name", ["Host", "Origin", TOKEN_HEADER, "Content-Type"])
 def test_a_header_that_is_sent_twice_changes_nothing(name: str) -> None:
     headers = [*(OWN | JSON).items(), (name, (OWN | JSON)[name])]
-    assert asked(headers)[1] == []
+    assert respond(headers)[1] == []
 
 
 def test_a_change_from_another_machine_is_refused_whatever_its_headers_are() -> None:
-    answer, applied = asked(OWN | JSON, peer="192.168.1.7")
+    answer, applied = respond(OWN | JSON, peer="192.168.1.7")
     assert (answer.status_code, applied) == (403, [])
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
 def test_no_other_method_changes_anything(method: str) -> None:
-    answer, applied = asked(OWN | JSON, method=method)
+    answer, applied = respond(OWN | JSON, method=method)
     assert (answer.status_code, applied) == (405, [])
 
 
@@ -140,14 +140,14 @@ def test_no_other_method_changes_anything(method: str) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_a_change_that_cannot_be_used_is_answered_with_the_reason(status: int, content: bytes) -> None:
-    answer, applied = asked(OWN | JSON, content=content)
+    answer, applied = respond(OWN | JSON, content=content)
     assert (answer.status_code, applied) == (status, [])
     assert answer.json()["error"]
 
 
 # The test client's server is 192.0.2.7.
 @pytest.mark.parametrize(
-    ("is_admitted", "named", "host", "peer"),
+    ("is_admitted", "admitted_host", "host", "peer"),
     [
         (True, "mybox.local", "mybox.local:9009", "192.0.2.7"),
         (True, "MyBox.local", "mybox.local:9009", "127.0.0.1"),
@@ -157,18 +157,20 @@ def test_a_change_that_cannot_be_used_is_answered_with_the_reason(status: int, c
         (False, "192.0.2.7", "192.0.2.7:9009", "192.0.2.8"),
         (False, "mybox.local", "other.local:9009", "127.0.0.1"),
         (False, "", "mybox.local:9009", "127.0.0.1"),
-        # An address of all networks is no name: browsers take websites to it.
+        # An address of all networks is not a name: browsers take websites to it.
         (False, "0.0.0.0", "0.0.0.0:9009", "127.0.0.1"),
         (False, "::", "[::]:9009", "::1"),
     ],
 )
 def test_the_host_that_the_user_named_is_admitted_for_people_at_this_machine(
-    is_admitted: bool, named: str, host: str, peer: str
+    is_admitted: bool, admitted_host: str, host: str, peer: str
 ) -> None:
-    read, _ = asked({"Host": host}, method="GET", path="/", named=named, peer=peer)
-    changed, applied = asked(OWN | JSON | {"Host": host, "Origin": f"http://{host}"}, named=named, peer=peer)
+    status, _ = respond({"Host": host}, method="GET", path="/", admitted_host=admitted_host, peer=peer)
+    changed, applied = respond(
+        OWN | JSON | {"Host": host, "Origin": f"http://{host}"}, admitted_host=admitted_host, peer=peer
+    )
     expected = 200 if is_admitted else 403
-    assert (read.status_code, changed.status_code, len(applied)) == (expected, expected, int(is_admitted))
+    assert (status.status_code, changed.status_code, len(applied)) == (expected, expected, int(is_admitted))
 
 
 def test_each_server_has_a_token_of_its_own() -> None:

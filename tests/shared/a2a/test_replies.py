@@ -41,7 +41,7 @@ ACTIONS = st.builds(
 )
 
 
-def said(text: str) -> Message:
+def message_with(text: str) -> Message:
     return Message(message_id="m", role=types.Role.ROLE_AGENT, parts=[Part(text=text)])
 
 
@@ -89,9 +89,9 @@ def test_the_three_lines_of_an_action_as_parts_are_that_action(action: Action, b
     params = render_reply(Action(tool=action.tool, params=action.params)).partition('"params": ')[2][: -len("}</json>")]
     parts = [f"ACTION: {action.tool}", f"PARAMS: {params}"]
     parts = parts if bare else [f"THOUGHT: {action.thought}", *parts]
-    found = parse_reply(reply_text([parts], [])).action
-    assert found is not None
-    assert (found.tool, found.params) == (action.tool, action.params)
+    result = parse_reply(reply_text([parts], [])).action
+    assert result is not None
+    assert (result.tool, result.params) == (action.tool, action.params)
 
 
 def test_lines_are_not_put_into_a_text_that_has_an_action() -> None:
@@ -99,7 +99,7 @@ def test_lines_are_not_put_into_a_text_that_has_an_action() -> None:
     assert reply_text([parts], []) == "".join(parts)
 
 
-def test_lines_without_an_action_are_no_reply_either() -> None:
+def test_lines_without_an_action_are_not_a_reply_either() -> None:
     assert reply_text([["I will ", "click."]], []) == "I will click."
 
 
@@ -134,7 +134,7 @@ STATUSES = st.builds(
     lambda state, text: TaskStatusUpdateEvent(
         task_id=TASK,
         context_id=CONTEXT,
-        status=TaskStatus(state=state, message=None if text is None else said(text)),
+        status=TaskStatus(state=state, message=None if text is None else message_with(text)),
     ),
     st.sampled_from(STATES),
     st.none() | st.text("ha", max_size=3),
@@ -165,9 +165,9 @@ async def as_the_sdk_does(events: Sequence[Event]) -> Task:
     manager = TaskManager(InMemoryTaskStore(), ServerCallContext(), TASK, CONTEXT, None)
     for event in events:
         await manager.process(event)
-    found = await manager.get_task()
-    assert found is not None
-    return found
+    result = await manager.get_task()
+    assert result is not None
+    return result
 
 
 @settings(max_examples=200)
@@ -184,13 +184,13 @@ def test_a_stream_is_put_together_as_the_sdks_server_does(events: list[Event]) -
             event.append &= event.artifact.artifact_id in begun
             begun.add(event.artifact.artifact_id)
     expected = asyncio.run(as_the_sdk_does(events))
-    found = fold.answer.task
-    assert [(each.artifact_id, get_text_parts(each.parts), each.metadata) for each in found.artifacts] == [
+    result = fold.answer.task
+    assert [(each.artifact_id, get_text_parts(each.parts), each.metadata) for each in result.artifacts] == [
         (each.artifact_id, get_text_parts(each.parts), each.metadata) for each in expected.artifacts
     ]
-    assert found.status.message == expected.status.message
-    assert found.status.state == expected.status.state
-    assert list(found.history) == list(expected.history)
+    assert result.status.message == expected.status.message
+    assert result.status.state == expected.status.state
+    assert list(result.history) == list(expected.history)
 
 
 @pytest.mark.parametrize("state", ["completed", "input_required", "failed", "auth_required"])
@@ -202,7 +202,7 @@ def test_a_stream_is_done_with_its_first_message_or_final_state(state: str) -> N
         done.append(fold.is_done)
     assert done == [False, False, True]
     fold = EventFold()
-    fold.add(StreamResponse(message=said("ha")))
+    fold.add(StreamResponse(message=message_with("ha")))
     assert fold.is_done
 
 
@@ -220,7 +220,7 @@ def test_an_event_of_another_context_is_refused() -> None:
         fold.add(in_response(TaskStatusUpdateEvent(task_id=TASK, context_id="other")))
 
 
-def test_a_stream_without_events_is_no_reply() -> None:
+def test_a_stream_without_events_is_not_a_reply() -> None:
     with pytest.raises(ParticipantError, match="ended without a reply"):
         _ = EventFold().answer
 

@@ -43,7 +43,7 @@ class Gate:
     """Work that reports progress, then waits for `let_go`."""
 
     def __init__(self) -> None:
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self.let_go = asyncio.Event()
         self.ended = asyncio.Event()
         self.was_cancelled = False
@@ -51,7 +51,7 @@ class Gate:
     async def execute(self, turn: AgentMessage, sink: TaskSink) -> None:
         try:
             sink.update("Begun.")
-            self.begun.set()
+            self.started.set()
             await self.let_go.wait()
             await sink.artifact("results", ["A result.", RESULT])
             await sink.complete("Done.")
@@ -171,10 +171,10 @@ async def test_extra_routes_are_served_beside_the_protocols() -> None:
 @pytest.mark.parametrize("stated", [True, False], ids=["length stated", "chunked"])
 @pytest.mark.parametrize("path", ["/", "/message:send"])
 async def test_a_body_over_the_limit_is_refused_and_the_agent_not_asked(path: str, stated: bool) -> None:
-    asked = []
+    requests = []
 
     async def handler(turn: AgentMessage) -> str:
-        asked.append(turn)
+        requests.append(turn)
         return "hello"
 
     body = json.dumps({"jsonrpc": "2.0", "id": "1", "method": "SendMessage", "params": message_10("x" * 50_000)})
@@ -186,7 +186,7 @@ async def test_a_body_over_the_limit_is_refused_and_the_agent_not_asked(path: st
         headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
         response = await client.post(path, content=body if stated else chunks(), headers=headers)
     assert (response.status_code, response.text) == (413, "Content Too Large")
-    assert asked == []
+    assert requests == []
 
 
 async def test_listing_tasks_is_refused() -> None:
@@ -246,18 +246,18 @@ async def test_a_link_opens_pages_once_and_for_one_browser_only() -> None:
         assert all(word in cookie for word in ("httponly", "samesite=lax", "path=/"))
         client.cookies.clear()
         assert (await client.get(path)).status_code == 410
-        held = {"Cookie": f"other=x; {opened.headers['Set-Cookie'].partition(';')[0]}"}
-        assert (await client.get("/", headers=held)).text == "the page"
-        assert (await client.post("/", json={}, headers=held)).status_code == 401, "pages only"
-        assert (await client.post("/open", headers=held)).status_code == 401
-        for wrong in ("", "wabe_page=x", held["Cookie"][:-1], "wabe_page_=;;;=\xe9"):
+        cookies = {"Cookie": f"other=x; {opened.headers['Set-Cookie'].partition(';')[0]}"}
+        assert (await client.get("/", headers=cookies)).text == "the page"
+        assert (await client.post("/", json={}, headers=cookies)).status_code == 401, "pages only"
+        assert (await client.post("/open", headers=cookies)).status_code == 401
+        for wrong in ("", "wabe_page=x", cookies["Cookie"][:-1], "wabe_page_=;;;=\xe9"):
             assert (await client.get("/", headers={b"Cookie": wrong.encode("latin-1")})).status_code == 401
         late = (await client.post("/open", headers=token)).json()["path"]
         now[0] += 601
         assert (await client.get(late)).status_code == 410
-        assert (await client.get("/", headers=held)).text == "the page"
+        assert (await client.get("/", headers=cookies)).text == "the page"
         now[0] += 43_200
-        assert (await client.get("/", headers=held)).status_code == 401
+        assert (await client.get("/", headers=cookies)).status_code == 401
 
 
 async def test_a_client_with_the_token_is_served_and_one_without_gets_an_error() -> None:
@@ -382,10 +382,10 @@ async def test_fast_progress_is_joined_without_loss() -> None:
 
 
 async def test_silence_is_broken_by_a_heartbeat() -> None:
-    heard = asyncio.Event()
+    is_reached = asyncio.Event()
 
     async def work(turn: AgentMessage, sink: TaskSink) -> None:
-        await heard.wait()
+        await is_reached.wait()
         await sink.complete("Done.")
 
     async with (
@@ -394,7 +394,7 @@ async def test_silence_is_broken_by_a_heartbeat() -> None:
     ):
         events = client.run("Begin.")
         assert await anext(events) == StatusText("Still working.")
-        heard.set()
+        is_reached.set()
         assert [event async for event in events][-1] == Final("completed", "Done.")
 
 
@@ -405,10 +405,10 @@ async def test_progress_never_parses_as_json(text: str) -> None:
         await sink.complete(text)
 
     for event in await events_of(work):
-        said = str(event.text if isinstance(event, StatusText) else event[-1])
-        assert text in said
+        message = str(event.text if isinstance(event, StatusText) else event[-1])
+        assert text in message
         with pytest.raises(json.JSONDecodeError):
-            json.loads(said)
+            json.loads(message)
 
 
 @given(st.one_of(st.text(), st.recursive(st.integers() | st.booleans() | st.none(), st.lists).map(json.dumps)))
@@ -434,10 +434,10 @@ async def test_cancelling_ends_the_work_and_the_task_is_canceled() -> None:
 
 async def test_cancelling_waits_until_the_work_has_cleaned_up() -> None:
     cleaned = asyncio.Event()
-    begun = asyncio.Event()
+    is_started = asyncio.Event()
 
     async def work(turn: AgentMessage, sink: TaskSink) -> None:
-        begun.set()
+        is_started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -445,9 +445,9 @@ async def test_cancelling_waits_until_the_work_has_cleaned_up() -> None:
             cleaned.set()
 
     async with http_to(Agent(work)) as client:
-        sent = await rpc(client, "SendMessage", message_10("Begin.", configuration={"returnImmediately": True}))
-        await begun.wait()
-        answer = await rpc(client, "CancelTask", {"id": sent["result"]["task"]["id"]})
+        task = await rpc(client, "SendMessage", message_10("Begin.", configuration={"returnImmediately": True}))
+        await is_started.wait()
+        answer = await rpc(client, "CancelTask", {"id": task["result"]["task"]["id"]})
         assert cleaned.is_set()
     assert answer["result"]["status"]["state"] == "TASK_STATE_CANCELED"
 
@@ -456,9 +456,9 @@ async def test_a_task_that_is_done_cannot_be_cancelled() -> None:
     gate = Gate()
     gate.let_go.set()
     async with http_to(gate) as client:
-        sent = await rpc(client, "SendMessage", message_10("Begin."))
-        answer = await rpc(client, "CancelTask", {"id": sent["result"]["task"]["id"]})
-        task = await rpc(client, "GetTask", {"id": sent["result"]["task"]["id"]})
+        response = await rpc(client, "SendMessage", message_10("Begin."))
+        answer = await rpc(client, "CancelTask", {"id": response["result"]["task"]["id"]})
+        task = await rpc(client, "GetTask", {"id": response["result"]["task"]["id"]})
     assert "cancel" in answer["error"]["message"].lower()
     assert task["result"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
@@ -490,7 +490,7 @@ async def test_a_client_that_vanishes_does_not_stop_the_work_and_the_task_can_be
         async with client.stream("POST", "/", json=body, headers={"A2A-Version": "1.0"}) as stream:
             line = await anext(stream.aiter_lines())
         task_id = json.loads(line[6:])["result"]["task"]["id"]
-        await gate.begun.wait()
+        await gate.started.wait()
         gate.let_go.set()
         await gate.ended.wait()
         task = (await rpc(client, "GetTask", {"id": task_id}))["result"]
@@ -501,8 +501,8 @@ async def test_a_client_that_vanishes_does_not_stop_the_work_and_the_task_can_be
 async def test_a_task_can_be_followed_again_after_a_disconnect() -> None:
     gate = Gate()
     async with http_to(gate) as client:
-        sent = await rpc(client, "SendMessage", message_10("Begin.", configuration={"returnImmediately": True}))
-        params = {"id": sent["result"]["task"]["id"]}
+        task = await rpc(client, "SendMessage", message_10("Begin.", configuration={"returnImmediately": True}))
+        params = {"id": task["result"]["task"]["id"]}
         body = {"jsonrpc": "2.0", "id": "1", "method": "SubscribeToTask", "params": params}
         async with client.stream("POST", "/", json=body, headers={"A2A-Version": "1.0"}) as stream:
             lines = stream.aiter_lines()
@@ -517,13 +517,13 @@ async def test_the_client_reconnects_and_repeats_no_result() -> None:
     app = our_agent(gate)
     async with served(app) as url, cutting_proxy(url, after=b"Begun.") as proxy, AssessmentClient(proxy.url) as client:
         events = client.run("Begin.")
-        heard = [await anext(events)]
+        messages = [await anext(events)]
         await proxy.cut.wait()
         gate.let_go.set()
-        heard += [event async for event in events]
-    assert heard.count(ArtifactTexts(("A result.", RESULT))) == 1
-    assert heard[-1] == Final("completed", "Done.")
-    assert sum(isinstance(event, Final) for event in heard) == 1
+        messages += [event async for event in events]
+    assert messages.count(ArtifactTexts(("A result.", RESULT))) == 1
+    assert messages[-1] == Final("completed", "Done.")
+    assert sum(isinstance(event, Final) for event in messages) == 1
 
 
 async def test_a_judge_that_stays_unreachable_is_an_error() -> None:
@@ -545,10 +545,10 @@ async def test_a_stopping_server_notifies_its_clients_and_lets_the_work_clean_up
             events = client.run("Begin.")
             await anext(events)
             stopping = asyncio.create_task(stack.aclose())
-            heard = [event async for event in events]
+            messages = [event async for event in events]
             await stopping
     assert gate.was_cancelled
-    assert heard == [Final("failed", "The agent was stopped before the work was done.")]
+    assert messages == [Final("failed", "The agent was stopped before the work was done.")]
 
 
 SERVER = """
@@ -610,15 +610,15 @@ async def test_after_a_kill_finished_tasks_are_kept_and_unfinished_ones_marked_f
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         async with server_process(port, tmp_path / "deep" / "tasks.sqlite") as process:
             done = await rpc(client, "SendMessage", message_10("finish"))
-            sent = await rpc(client, "SendMessage", message_10("hang", configuration={"returnImmediately": True}))
+            task = await rpc(client, "SendMessage", message_10("hang", configuration={"returnImmediately": True}))
             process.kill()
             await process.wait()
         async with server_process(port, tmp_path / "deep" / "tasks.sqlite") as process:
-            kept = await rpc(client, "GetTask", {"id": done["result"]["task"]["id"]})
-            orphan = await rpc(client, "GetTask", {"id": sent["result"]["task"]["id"]})
-            again = await rpc(client, "SubscribeToTask", {"id": sent["result"]["task"]["id"]})
-    assert kept["result"]["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert kept["result"]["artifacts"][0]["parts"] == [{"text": "kept"}]
+            stored = await rpc(client, "GetTask", {"id": done["result"]["task"]["id"]})
+            orphan = await rpc(client, "GetTask", {"id": task["result"]["task"]["id"]})
+            again = await rpc(client, "SubscribeToTask", {"id": task["result"]["task"]["id"]})
+    assert stored["result"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert stored["result"]["artifacts"][0]["parts"] == [{"text": "kept"}]
     assert orphan["result"]["status"]["state"] == "TASK_STATE_FAILED"
     assert "restarted" in orphan["result"]["status"]["message"]["parts"][0]["text"]
     assert "terminal" in again["error"]["message"]
@@ -642,14 +642,14 @@ async def test_a_signal_ends_the_server_cleanly(number: int, tmp_path: Path, por
 
 
 async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None:
-    heard = asyncio.Event()
+    is_reached = asyncio.Event()
 
     async def work(turn: AgentMessage, sink: TaskSink) -> None:
         for number in range(100):
             sink.update(f"Step {number}.")
             # Otherwise it could be joined with the next one.
-            await heard.wait()
-            heard.clear()
+            await is_reached.wait()
+            is_reached.clear()
         await sink.complete("Done.")
 
     async with http_to(Agent(work), update_interval_s=0.0) as client:
@@ -660,7 +660,7 @@ async def test_the_history_of_a_task_stays_short_and_contains_no_files() -> None
             task_id = json.loads((await anext(lines))[6:])["result"]["task"]["id"]
             async for line in lines:
                 if "Step " in line:
-                    heard.set()
+                    is_reached.set()
         answer = await rpc(client, "GetTask", {"id": task_id})
     task = answer["result"]
     texts = [part["text"] for message in task["history"] for part in message["parts"]]
@@ -675,16 +675,16 @@ async def test_only_the_newest_finished_tasks_are_kept(in_memory: bool, tmp_path
 
     task_db = None if in_memory else tmp_path / "tasks.sqlite"
     async with http_to(Agent(work), task_db=task_db, max_finished_tasks=3) as client:
-        sent = [await rpc(client, "SendMessage", message_10("Begin.")) for _ in range(5)]
-        answers = [await rpc(client, "GetTask", {"id": answer["result"]["task"]["id"]}) for answer in sent]
+        task = [await rpc(client, "SendMessage", message_10("Begin.")) for _ in range(5)]
+        answers = [await rpc(client, "GetTask", {"id": answer["result"]["task"]["id"]}) for answer in task]
     assert ["result" in answer for answer in answers] == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(
-    ("max_bytes", "kept"), [(10_000, [False, False, True, True]), (1, [False, False, False, True])]
+    ("max_bytes", "expected"), [(10_000, [False, False, True, True]), (1, [False, False, False, True])]
 )
 async def test_finished_tasks_are_kept_as_far_as_there_is_room_also_after_a_restart(
-    max_bytes: int, kept: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    max_bytes: int, expected: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(turn: AgentMessage, sink: TaskSink) -> None:
         await sink.artifact("results", ["x" * 4_000])
@@ -697,22 +697,24 @@ async def test_finished_tasks_are_kept_as_far_as_there_is_room_also_after_a_rest
     monkeypatch.setattr("shared.a2a.server._MAX_FINISHED_BYTES", max_bytes)
     async with http_to(Agent(work), task_db=task_db) as client:
         ids.append((await rpc(client, "SendMessage", message_10("Go.")))["result"]["task"]["id"])
-        assert ["result" in await rpc(client, "GetTask", {"id": task_id}) for task_id in ids] == kept
+        assert ["result" in await rpc(client, "GetTask", {"id": task_id}) for task_id in ids] == expected
 
 
 @pytest.mark.slow
 async def test_turns_leave_no_objects_in_memory() -> None:
-    def held() -> int:
+    def live_objects() -> int:
         gc.collect()
-        kept = ("ActiveTask", "EventQueueSource", "TaskSink", "Turn", "Task")
-        return sum(type(each).__name__ in kept and "asyncio" not in type(each).__module__ for each in gc.get_objects())
+        remaining = ("ActiveTask", "EventQueueSource", "TaskSink", "Turn", "Task")
+        return sum(
+            type(each).__name__ in remaining and "asyncio" not in type(each).__module__ for each in gc.get_objects()
+        )
 
     async with http_to(echo) as client:
         await rpc(client, "SendMessage", message_10("Hello", image=JPEG))
-        before = held()
+        before = live_objects()
         for _ in range(50):
             await rpc(client, "SendMessage", message_10("Hello", image=JPEG))
-        assert held() <= before + 5
+        assert live_objects() <= before + 5
 
 
 async def test_a_task_database_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:

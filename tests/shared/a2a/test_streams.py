@@ -58,10 +58,10 @@ async def test_four_kilobytes_in_chunks_of_one_character_are_read(card: dict[str
     is_old = card == card_03()
     parts = [{"kind": "text", "text": each} if is_old else {"text": each} for each in "ab" * 2000]
     ids = {"taskId": "t1", "contextId": CONTEXT, "metadata": {"model": "m" * 20}}
-    sent = 0
+    size = 0
 
     def answer(body: dict[str, Any]) -> Any:
-        nonlocal sent
+        nonlocal size
         if not only_streams:
             artifacts = [{"artifactId": "a", "parts": parts}]
             if is_old:
@@ -75,11 +75,11 @@ async def test_four_kilobytes_in_chunks_of_one_character_are_read(card: dict[str
             stream = event_stream(body, *({"kind": "artifact-update", **each} for each in updates), done)
         else:
             stream = event_stream(body, *({"artifactUpdate": each} for each in updates), status_10("COMPLETED"))
-        sent = len(stream.body)
+        size = len(stream.body)
         return stream
 
     assert await reply_of(answer, card, max_reply_bytes=4000) == "ab" * 2000
-    assert only_streams is (sent > 1_000_000)
+    assert only_streams is (size > 1_000_000)
 
 
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
@@ -132,7 +132,7 @@ def is_streaming(body: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "refused",
+    "first_answer",
     [
         lambda body: refusal(body, METHOD_NOT_FOUND),
         lambda body: refusal(body, UNSUPPORTED),
@@ -146,11 +146,11 @@ def is_streaming(body: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 @pytest.mark.parametrize("says_so", [True, False], ids=["card says so", "card says nothing"])
 async def test_an_agent_that_refuses_to_send_is_asked_to_stream_once_and_for_all(
-    refused: Answer, card: dict[str, Any], says_so: bool
+    first_answer: Answer, card: dict[str, Any], says_so: bool
 ) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if not is_streaming(body):
-            return refused(body)
+            return first_answer(body)
         return event_stream(
             body, message_03(CONTEXT, "an answer") if card == card_03() else message_10(body, "an answer")
         )

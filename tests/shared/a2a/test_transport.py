@@ -85,15 +85,15 @@ async def test_line_separators_of_other_standards_stay_in_their_event() -> None:
 
 
 class Recorder:
-    """Answers as `answers` says by path, else with 404; `seen` are the requests."""
+    """Answers as `answers` says by path, else with 404; `requests` are the requests."""
 
     def __init__(self, **answers: Response) -> None:
-        self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self._answers = answers
         self.app = Starlette(routes=[Route("/{path:path}", self._serve, methods=["GET", "POST"])])
 
     async def _serve(self, request: Request) -> Response:
-        self.seen.append((request.method, request.url.path, dict(request.headers), await request.body()))
+        self.requests.append((request.method, request.url.path, dict(request.headers), await request.body()))
         return self._answers.get(request.url.path, Response(status_code=404))
 
 
@@ -118,11 +118,11 @@ async def test_a_redirect_that_only_adds_a_slash_is_followed_with_the_body_and_t
         content = b'{"a": 1}' if method == "POST" else b""
         response = await ask(f"{url}/card?a=b", method, content=content)
     assert response.json() == {"ok": True}
-    assert [(each[0], each[1], each[3]) for each in agent.seen] == [
+    assert [(each[0], each[1], each[3]) for each in agent.requests] == [
         (method, "/card", content),
         (method, "/card/", content),
     ]
-    assert all(each[2]["authorization"] == SECRET["Authorization"] for each in agent.seen)
+    assert all(each[2]["authorization"] == SECRET["Authorization"] for each in agent.requests)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_any_other_redirect_is_refused(to: str) -> None:
     async with served(agent.app) as url:
         with pytest.raises(ParticipantError, match="redirects"):
             await ask(f"{url}/card")
-    assert len(agent.seen) == 1
+    assert len(agent.requests) == 1
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
@@ -152,7 +152,7 @@ async def test_a_message_is_not_redirected_in_a_way_that_loses_it(status: int) -
     async with served(agent.app) as url:
         with pytest.raises(ParticipantError, match="redirects"):
             await ask(f"{url}/rpc", "POST", content=b"{}")
-    assert len(agent.seen) == 1
+    assert len(agent.requests) == 1
 
 
 async def test_a_second_redirect_is_refused() -> None:
@@ -172,8 +172,8 @@ async def test_credentials_are_sent_to_their_origin_only() -> None:
         await http.get(f"{url}/x")
         await http.get(f"{elsewhere}/x")
         await http.get(url.replace("127.0.0.1", "localhost"))
-    (sent,) = [headers for _, path, headers, _ in here.seen if path == "/x"]
-    assert (sent["authorization"], sent["x-key"]) == tuple(SECRET.values())
-    others = [headers for _, path, headers, _ in [*there.seen, *here.seen] if headers is not sent]
+    (request_headers,) = [headers for _, path, headers, _ in here.requests if path == "/x"]
+    assert (request_headers["authorization"], request_headers["x-key"]) == tuple(SECRET.values())
+    others = [headers for _, path, headers, _ in [*there.requests, *here.requests] if headers is not request_headers]
     assert len(others) == 2
     assert not any(name in headers for headers in others for name in ("authorization", "x-key"))

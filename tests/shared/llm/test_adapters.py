@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers.llm.dialects import DIALECTS, Dialect, Sent
+from helpers.llm.dialects import DIALECTS, Dialect, SentRequest
 from helpers.llm.servers import Answer, ModelCall, ModelServer, serving
 from shared.errors import (
     ModelBlocked,
@@ -69,7 +69,7 @@ async def test_a_request_has_the_key_the_system_prompt_and_texts_and_images_in_o
         await adapter.ask(server)
     (received,) = server.received
     assert received.headers[dialect.key_header] == dialect.key_value.format(key=KEY)
-    assert dialect.read(received.body) == Sent("Be brief.", [["Before."], ["Hello", JPEG, "Well?"]])
+    assert dialect.parse(received.body) == SentRequest("Be brief.", [["Before."], ["Hello", JPEG, "Well?"]])
 
 
 async def test_a_completion_has_text_model_finish_reason_and_all_tokens(adapter: Adapter) -> None:

@@ -88,13 +88,13 @@ async def test_a_refusal_is_kept_and_counts_like_a_reply(folder: Path | None) ->
     refusal.cost_usd = 0.01
     model = ScriptedModel(lambda _: refusal)
     cache = cached(model, folder)
-    found = []
+    results = []
     for payer in (None, "one", "other", "one"):
         with pytest.raises(ModelBlocked, match="unsafe") as caught:
             await cache.complete(ASK, payer)
-        found.append((caught.value.usage, caught.value.cost_usd))
+        results.append((caught.value.usage, caught.value.cost_usd))
     paid, free = (TokenUsage(calls=1, input=7), 0.01), (TokenUsage(), 0.0)
-    assert (found, len(model.requests)) == ([paid, paid, free, paid], 1)
+    assert (results, len(model.requests)) == ([paid, paid, free, paid], 1)
 
 
 async def test_a_discarded_refusal_is_asked_for_again(folder: Path | None) -> None:

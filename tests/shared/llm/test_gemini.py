@@ -50,9 +50,9 @@ async def test_a_request_has_the_documented_form_and_options() -> None:
     text, image = received.body["contents"][0]["parts"]
     assert text == {"text": "Hello"}
     # JSON for protocol buffers reads both spellings of a name; the SDK has used either.
-    sent = image["inlineData"]
-    assert (sent.get("mimeType") or sent.get("mime_type")) == "image/jpeg"
-    assert base64.urlsafe_b64decode(sent["data"]) == b"\xff\xd8\xffjpeg"
+    image_data = image["inlineData"]
+    assert (image_data.get("mimeType") or image_data.get("mime_type")) == "image/jpeg"
+    assert base64.urlsafe_b64decode(image_data["data"]) == b"\xff\xd8\xffjpeg"
     assert received.body["generationConfig"]["temperature"] == 0.5
     assert received.body["generationConfig"]["seed"] == 7
 
@@ -63,8 +63,8 @@ async def test_a_lead_is_a_turn_of_its_own_before_the_others_and_images_keep_the
         await ask(server, ModelRequest(system="s", lead=("First",), parts=("Then", image)))
     lead, turn = server.received[0].body["contents"]
     assert (lead["role"], lead["parts"]) == ("user", [{"text": "First"}])
-    sent = turn["parts"][1]["inlineData"]
-    assert (sent.get("mimeType") or sent.get("mime_type")) == "image/jpeg"
+    image_data = turn["parts"][1]["inlineData"]
+    assert (image_data.get("mimeType") or image_data.get("mime_type")) == "image/jpeg"
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ async def test_a_parameter_that_a_gateway_does_not_know_is_left_out_from_then_on
         await model.complete(REQUEST)
         await model.complete(REQUEST)
         await model.aclose()
-    sent = ["seed" in received.body["generationConfig"] for received in server.received]
-    assert sent == [True, False, False]
+    requests = ["seed" in received.body["generationConfig"] for received in server.received]
+    assert requests == [True, False, False]

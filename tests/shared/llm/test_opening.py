@@ -83,8 +83,8 @@ async def test_a_model_is_opened_under_its_full_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", provider_names())
 def test_a_providers_descriptor_is_complete_and_needs_no_sdk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    found = provider(name)
-    monkeypatch.setitem(sys.modules, found.module, None)
+    provider_found = provider(name)
+    monkeypatch.setitem(sys.modules, provider_found.module, None)
     monkeypatch.delitem(sys.modules, f"shared.llm.providers.{name}")
     again = importlib.import_module(f"shared.llm.providers.{name}").PROVIDER
     assert (again.name, again.open.provider) == (name, name)

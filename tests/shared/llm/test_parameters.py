@@ -4,7 +4,7 @@ import pytest
 
 from shared.llm.parameters import refused_parameters
 
-SENT = ("temperature", "seed", "max_tokens")
+PARAMETERS = ("temperature", "seed", "max_tokens")
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 # Each with the name of the parameter in braces.
 REFUSALS = [
@@ -52,26 +52,26 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("name", SENT)
+@pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("text", REFUSALS)
 def test_a_refused_parameter_is_recognised(text: str, name: str) -> None:
-    assert refused_parameters(text.format(name), SENT, limits=LIMITS) == {name}
+    assert refused_parameters(text.format(name), PARAMETERS, limits=LIMITS) == {name}
 
 
 @pytest.mark.parametrize("name", ["temperature", "seed"])
 @pytest.mark.parametrize("text", REFUSED_VALUES)
 def test_a_refused_value_refuses_its_parameter(text: str, name: str) -> None:
-    assert refused_parameters(text.format(name, name), SENT, limits=LIMITS) == {name}
+    assert refused_parameters(text.format(name, name), PARAMETERS, limits=LIMITS) == {name}
 
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_other_errors_refuse_no_parameter(text: str) -> None:
-    assert refused_parameters(text, SENT, limits=LIMITS) == set()
+    assert refused_parameters(text, PARAMETERS, limits=LIMITS) == set()
 
 
 def test_several_parameters_are_recognised_together() -> None:
     text = "openai does not support parameters: ['temperature', 'seed'], for model=m"
-    assert refused_parameters(text, SENT, limits=LIMITS) == {"temperature", "seed"}
+    assert refused_parameters(text, PARAMETERS, limits=LIMITS) == {"temperature", "seed"}
 
 
 def test_a_name_on_the_wire_is_recognised() -> None:

@@ -109,8 +109,8 @@ def test_a_file_adds_and_corrects_prices(tmp_path: Path) -> None:
     assert added.cost_usd(USAGE) == pytest.approx(1 + 0.5 * 2)
     assert corrected.cost_usd(TokenUsage(input=1_000_000)) == 3.0
     assert find_price("openai:other", own) is None
-    assert (found := find_price("openai:o4-mini", own)) is not None
-    assert found.date == DATA_DATE
+    assert (result := find_price("openai:o4-mini", own)) is not None
+    assert result.date == DATA_DATE
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,10 @@ def test_a_body_does_not_take_long_to_read() -> None:
 )
 def test_every_duration_is_read_as_it_was_written(hours: int, minutes: int, milliseconds: int, phrase: str) -> None:
     seconds = milliseconds / 1000
-    written = f"{hours}h" * (hours > 0) + f"{minutes}m" * (hours + minutes > 0) + f"{seconds:.3f}s"
+    text = f"{hours}h" * (hours > 0) + f"{minutes}m" * (hours + minutes > 0) + f"{seconds:.3f}s"
     expected = hours * 3600 + minutes * 60 + seconds
-    assert duration_s(written) == pytest.approx(expected)
-    assert told_s(body=phrase.format(written)) == pytest.approx(expected)
+    assert duration_s(text) == pytest.approx(expected)
+    assert told_s(body=phrase.format(text)) == pytest.approx(expected)
 
 
 @given(st.text(max_size=200), st.dictionaries(st.sampled_from(["retry-after", "ratelimit-reset"]), st.text()))

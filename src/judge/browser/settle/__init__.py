@@ -107,11 +107,11 @@ def _mode_for(website: str) -> SettleMode:
     if place is None:
         return "real-time"
     try:
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)}
+        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)}
     except (OSError, UnicodeError):
         return "real-time"
     # All of them: a name that also has a public address is a public website.
-    return "page-time" if found and all(refuse_ip(address) for address in found) else "real-time"
+    return "page-time" if addresses and all(refuse_ip(address) for address in addresses) else "real-time"
 
 
 def begin_code(
@@ -141,8 +141,8 @@ def settle_code(limit_s: float, script_limit_s: float, *, links: bool = False) -
     With `links` it reads the page's links as well.
     """
     limits = f"{round(min(limit_s, MAX_SETTLE_S) * 1000)}, {round(script_limit_s * 1000)}"
-    found = f"await {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
-    return f"async page => ({{ ...{found}, has_chooser: {IS_OPEN} }})"
+    code = f"await {_CONTEXT}.settle(page, {limits}, {json.dumps(links)})"
+    return f"async page => ({{ ...{code}, has_chooser: {IS_OPEN} }})"
 
 
 def click_code(params: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ class _VanishedElement(BaseModel):
         # The marks of what has no reference, by the depth of the line around it.
         around = [(-1, outside)]
         pieces: list[str] = []
-        written = 0
+        end = 0
         for line in ANY_LINE.finditer(self.snapshot):
             depth = len(line["indent"])
             while around[-1][0] >= depth:
@@ -76,9 +76,9 @@ class _VanishedElement(BaseModel):
             ref = _REF.search(line["states"])
             own, below = self._marks(ref[1]) if ref else (around[-1][1], around[-1][1])
             around.append((depth, below))
-            pieces += [self.snapshot[written : line.end("head")], own]
-            written = line.end("head")
-        return "".join((*pieces, self.snapshot[written:]))
+            pieces += [self.snapshot[end : line.end("head")], own]
+            end = line.end("head")
+        return "".join((*pieces, self.snapshot[end:]))
 
     def _marks(self, ref: str) -> tuple[str, str]:
         """The marks of an element's line, and of content in it that has no reference."""
@@ -100,27 +100,27 @@ class RawVanished(BaseModel):
     stood: _VanishedElement | None
 
 
-def read_vanished(found: tuple[RawVanished, ...]) -> tuple[Vanished, ...]:
+def read_vanished(elements: tuple[RawVanished, ...]) -> tuple[Vanished, ...]:
     """The first of them, as they are recorded."""
-    return tuple(map(_vanished, found[:MAX_VANISHED]))
+    return tuple(map(_vanished, elements[:MAX_VANISHED]))
 
 
 def _vanished(raw: RawVanished) -> Vanished:
-    text, stood = clip(raw.text, MAX_TEXT_CHARS), raw.stood
+    text, element = clip(raw.text, MAX_TEXT_CHARS), raw.stood
     at_ms, stood_s = round(raw.at), round(raw.stood_ms / 1000, 2)
-    if stood is None:
+    if element is None:
         return Vanished(text=text, at_ms=at_ms, stood_s=stood_s)
-    origin = stood.author_origin
+    origin = element.author_origin
     frame = (origin or "null").replace("[", "%5B").replace("]", "%5D")
-    outer = [] if stood.is_main else [f"- iframe [origin={frame}]:"]
-    outer += [f"- {role}{f' {json.dumps(name)}' if name else ''}:" for role, name in stood.around]
+    outer = [] if element.is_main else [f"- iframe [origin={frame}]:"]
+    outer += [f"- {role}{f' {json.dumps(name)}' if name else ''}:" for role, name in element.around]
     lines = [f"{'  ' * depth}{line}" for depth, line in enumerate(outer)]
-    lines += ["  " * len(outer) + line for line in stood.marked().split("\n")]
+    lines += ["  " * len(outer) + line for line in element.marked().split("\n")]
     return Vanished(
         text=text,
         snapshot="\n".join(lines),
-        origin=origin if stood.is_main else None,
-        url=stood.address if stood.is_main else None,
+        origin=origin if element.is_main else None,
+        url=element.address if element.is_main else None,
         at_ms=at_ms,
         stood_s=stood_s,
     )

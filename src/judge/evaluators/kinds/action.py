@@ -41,11 +41,11 @@ class ActionCheck(LookCheck):
 
     def as_seen(self) -> Self:
         """The check as people see its texts. Action lines have no pictures of icon fonts."""
-        seen = super().as_seen()
-        lines = tuple(map(_without_icons, as_tuple(seen.line)))
-        if lines == as_tuple(seen.line):
-            return seen
-        return seen.model_copy(update={"line": lines[0] if isinstance(seen.line, str) else lines})
+        adapted = super().as_seen()
+        lines = tuple(map(_without_icons, as_tuple(adapted.line)))
+        if lines == as_tuple(adapted.line):
+            return adapted
+        return adapted.model_copy(update={"line": lines[0] if isinstance(adapted.line, str) else lines})
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -71,19 +71,19 @@ def decide(check: ActionCheck, recording: TrajectoryEvidence, inverted: bool) ->
         return Decision(
             last is not None, ComparisonResult(last is not None, last.line if last else missing), last and last.step
         )
-    found, step = _acted(check, actions, inverted=inverted)
-    passed = found.passed != inverted
-    return Decision(passed, found, step if passed and not inverted else None)
+    result, step = _acted(check, actions, inverted=inverted)
+    passed = result.passed != inverted
+    return Decision(passed, result, step if passed and not inverted else None)
 
 
 def _with_amounts(recording: TrajectoryEvidence, actions: Sequence[ActionDone]) -> list[ActionDone]:
     """The actions with all that each could have been. What was typed before on other pages counts as well."""
-    looks, amounts, found = recording.looks, Amounts(), {}
+    looks, amounts, lines_by_step = recording.looks, Amounts(), {}
     for each in recording.actions(looks):
         place = next(place for place, look in enumerate(looks) if look.step.index == each.step)
         after = looks[place + 1] if place + 1 < len(looks) else None
-        found[each.step] = (*amounts.of(each.line, looks[place], after), *filter(None, [each.typed_line]))
-    return [each._replace(amounts=recording.as_compared(found[each.step])) for each in actions]
+        lines_by_step[each.step] = (*amounts.of(each.line, looks[place], after), *filter(None, [each.typed_line]))
+    return [each._replace(amounts=recording.as_compared(lines_by_step[each.step])) for each in actions]
 
 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[ComparisonResult, int | None]:
@@ -108,12 +108,14 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
         )
         return ComparisonResult(False, f"{problem}{where} that counts: an element was {why}"), None
     executed = [each.line for each in actions]
-    wanted = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
-    close = difflib.get_close_matches(wanted, executed, n=3, cutoff=0.3) or executed[-3:]
+    line_or_pattern = check.pattern if check.pattern is not None else as_tuple(check.line)[0]
+    close = difflib.get_close_matches(line_or_pattern, executed, n=3, cutoff=0.3) or executed[-3:]
     if not close:
         return ComparisonResult(False, f"{problem}, since none was executed{where}"), None
-    found = f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"
-    return ComparisonResult(False, with_difference(found, "" if check.pattern is not None else missing, executed)), None
+    message = f"{problem} among {counted(len(actions), 'action')}{where}: {'; '.join(close)}"
+    return ComparisonResult(
+        False, with_difference(message, "" if check.pattern is not None else missing, executed)
+    ), None
 
 
 def _executed(
@@ -179,10 +181,14 @@ def near(check: ActionCheck, recording: TrajectoryEvidence) -> int | None:
     lines = {plain(each.line) for each in actions if each.counts(editable=check.editable)}
     # Those that were executed on another page are missing as well.
     missing = [line for line in as_tuple(check.line) if check.on is not None or plain(line) not in lines]
-    wanted = split_line(missing[0]) if missing else None
-    if wanted is None:
+    expected_line = split_line(missing[0]) if missing else None
+    if expected_line is None:
         return None
-    near = [step for step, parts in done if parts and parts[1] == wanted[1] and is_similar(parts[0], wanted[0])]
+    near = [
+        step
+        for step, parts in done
+        if parts and parts[1] == expected_line[1] and is_similar(parts[0], expected_line[0])
+    ]
     return max(near, default=None)
 
 

@@ -13,7 +13,7 @@ from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.observed import Leaf, leaves_of, sightings
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.findings import AnswerSeen
-from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, shown, string
+from judge.records.normalise import NormaliseError, ValueType, in_words, is_same, normalise, only_value, string
 from judge.records.patterns import Pattern
 from judge.records.tasks import Task
 from shared.fields import Invalid
@@ -40,9 +40,9 @@ def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     if size > _MAX_SCHEMA_CHARS:
         raise Invalid(f"more than {_MAX_SCHEMA_CHARS} characters", "shorten it")
     for table in tables_in(schema):
-        refused = next((key for key in ("$ref", "$dynamicRef", "patternProperties") if key in table), None)
-        if refused:
-            raise Invalid(f"{refused} is not supported", "write the schema out")
+        refused_key = next((key for key in ("$ref", "$dynamicRef", "patternProperties") if key in table), None)
+        if refused_key:
+            raise Invalid(f"{refused_key} is not supported", "write the schema out")
         if isinstance(table.get("pattern"), str):
             Pattern(table["pattern"])
     return schema
@@ -79,8 +79,10 @@ class AnswerCheck(LookCheck):
 
     def as_seen(self) -> Self:
         """The check as people see its texts, except patterns in its schema."""
-        seen = super().as_seen()
-        return seen if self.schema_ is None else seen.model_copy(update={"schema_": _schema_as_seen(self.schema_)})
+        adapted = super().as_seen()
+        return (
+            adapted if self.schema_ is None else adapted.model_copy(update={"schema_": _schema_as_seen(self.schema_)})
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -119,21 +121,21 @@ class AnswerCheck(LookCheck):
 
 def decide(check: AnswerCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
-    found = _answered(check, recording)
-    passed = found.counts and found.passed != inverted
-    if found.passed and not inverted:
-        fact = _seen(check, recording)
+    result = _answered(check, recording)
+    passed = result.counts and result.passed != inverted
+    if result.passed and not inverted:
+        fact = _where_observed(check, recording)
         if fact is not None:
-            text = f"{found.text}, {fact}" if check.seen else found.text
-            found = found._replace(text=text, facts=(*found.facts, fact))
+            text = f"{result.text}, {fact}" if check.seen else result.text
+            result = result._replace(text=text, facts=(*result.facts, fact))
             passed = not check.seen or fact.step is not None
         if check.seen and fact is not None:
-            return Decision(passed, found, fact.step if passed else None)
+            return Decision(passed, result, fact.step if passed else None)
     steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
-    return Decision(passed, found, steps[-1] if steps and passed else None)
+    return Decision(passed, result, steps[-1] if steps and passed else None)
 
 
-def _seen(check: AnswerCheck, recording: TrajectoryEvidence) -> AnswerSeen | None:
+def _where_observed(check: AnswerCheck, recording: TrajectoryEvidence) -> AnswerSeen | None:
     """Where the answer's values were observed; `None` for an answer without such a value, such as yes.
 
     Raises `MissingEvidence` if that decides; for a report, a recording that cannot tell says nothing.
@@ -142,16 +144,16 @@ def _seen(check: AnswerCheck, recording: TrajectoryEvidence) -> AnswerSeen | Non
     if not leaves:
         return None
     try:
-        found = sightings(recording, leaves)
+        places = sightings(recording, leaves)
     except MissingEvidence:
         if check.seen:
             raise
         return None
-    unseen = next((each for each in found if each.seen is None), None)
+    unseen = next((each for each in places if each.first_seen is None), None)
     if unseen is not None:
-        value = clip(plain(shown(unseen.leaf.value)), 60)
+        value = clip(plain(in_words(unseen.leaf.value)), 60)
         return AnswerSeen(step=None, entered=unseen.entered, value=value)
-    return AnswerSeen(step=max(each.seen for each in found if each.seen is not None))
+    return AnswerSeen(step=max(each.first_seen for each in places if each.first_seen is not None))
 
 
 def _leaves(check: AnswerCheck, recording: TrajectoryEvidence) -> list[Leaf]:
@@ -191,11 +193,11 @@ def _answered(check: AnswerCheck, recording: TrajectoryEvidence) -> ComparisonRe
     except NormaliseError as error:
         return ComparisonResult(False, f"{error} in {quoted}", counts=False)
     if check.schema_ is not None and (problem := _schema_problem(check.schema_, actual)):
-        return ComparisonResult(False, f"{quoted}: {problem}", shown(actual))
+        return ComparisonResult(False, f"{quoted}: {problem}", in_words(actual))
     is_passed = not has_expected or is_same(actual, expected, kind, ordered=check.ordered)
     if not is_passed and kind == "string":
         quoted = with_difference(quoted, str(check.expected), [answer])
-    return ComparisonResult(is_passed, quoted, string(shown(actual)) if kind == "string" else shown(actual))
+    return ComparisonResult(is_passed, quoted, string(in_words(actual)) if kind == "string" else in_words(actual))
 
 
 def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
@@ -203,9 +205,9 @@ def _schema_problem(schema: dict[str, Any], value: Any) -> str | None:
     from jsonschema import Draft202012Validator, ValidationError, validators
     from jsonschema.exceptions import best_match
 
-    def matches(_: Any, written: Any, text: Any, __: Any) -> Any:
-        if isinstance(text, str) and Pattern(written).search(text) is None:
-            yield ValidationError(f"{text[:60]!r} does not match {written!r}")
+    def matches(_: Any, pattern: Any, text: Any, __: Any) -> Any:
+        if isinstance(text, str) and Pattern(pattern).search(text) is None:
+            yield ValidationError(f"{text[:60]!r} does not match {pattern!r}")
 
     # RE2 instead of `re`, because a foreign pattern could make `re` run for hours.
     validator = validators.extend(Draft202012Validator, {"pattern": matches})

@@ -100,14 +100,14 @@ def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) 
         downloads = [each for each in downloads if each.step in acted_on or each.state == "left_out"]
     counting = downloads if whoever else [each for each in downloads if _counts(each, recording)]
     candidates = [each for each in counting if each.state != "left_out" and _is_named(each, check, recording)]
-    found = [_compared(each, check, recording) for each in candidates]
-    hits = [place for place, one in enumerate(found) if one.passed]
-    if not found:
+    results = [_compared(each, check, recording) for each in candidates]
+    hits = [place for place, one in enumerate(results) if one.passed]
+    if not results:
         last = ComparisonResult(False, _instead(downloads, counting))
     else:
-        last = found[hits[0]] if check.at == "any" and hits else found[-1]
-    if (lost := _left_out(check, recording, counting, candidates, last, inverted=inverted)) is not None:
-        return lost
+        last = results[hits[0]] if check.at == "any" and hits else results[-1]
+    if (omission := _left_out(check, recording, counting, candidates, last, inverted=inverted)) is not None:
+        return omission
     passed = last.passed != inverted
     step = candidates[hits[0]].step if passed and not inverted and hits else None
     near = candidates[-1].step if candidates and not passed and not inverted else None
@@ -119,7 +119,7 @@ def _require_recorded(recording: TrajectoryEvidence) -> None:
     if recording.trajectory.attempt.network_off:
         raise MissingEvidence("who started a download is not known: record_network is off")
     steps = [look.step for look in recording.looks]
-    was_asked = any(each.compares_downloads for each in plain_checks(recording.played.checks))
+    was_asked = any(each.compares_downloads for each in plain_checks(recording.recorded_task.checks))
     if any(step.downloads for step in steps) and not any(step.downloaded for step in steps) and not was_asked:
         raise MissingEvidence("downloads were not kept when the attempt was played, play it again")
 
@@ -137,8 +137,8 @@ def _is_named(download: Download, check: DownloadCheck, recording: TrajectoryEvi
     return check.name is None or _matches(check.name, recording.as_compared(download.name), recording)
 
 
-def _matches(written: str, found: str, recording: TrajectoryEvidence) -> bool:
-    texts = (plain(written), plain(found))
+def _matches(expected: str, actual: str, recording: TrajectoryEvidence) -> bool:
+    texts = (plain(expected), plain(actual))
     if recording.site.is_lenient:
         texts = (texts[0].casefold(), texts[1].casefold())
     return bool(glob(texts[0]).fullmatch(texts[1]))
@@ -146,8 +146,12 @@ def _matches(written: str, found: str, recording: TrajectoryEvidence) -> bool:
 
 def _compared(download: Download, check: DownloadCheck, recording: TrajectoryEvidence) -> ComparisonResult:
     problem = next(_problems(download, check, recording), None)
-    shown = _shown(download)
-    return ComparisonResult(True, shown) if problem is None else ComparisonResult(False, f"{problem} in {shown}")
+    description = _describe(download)
+    return (
+        ComparisonResult(True, description)
+        if problem is None
+        else ComparisonResult(False, f"{problem} in {description}")
+    )
 
 
 def _problems(download: Download, check: DownloadCheck, recording: TrajectoryEvidence) -> Iterator[str]:
@@ -168,7 +172,7 @@ def _is_of_content(check: DownloadCheck) -> bool:
     return check.size is not None or check.sha256 is not None or check.text is not None
 
 
-def _text_problems(download: Download, wanted: FileText, recording: TrajectoryEvidence) -> Iterator[str]:
+def _text_problems(download: Download, expected_text: FileText, recording: TrajectoryEvidence) -> Iterator[str]:
     path = recording.download_file(download)
     if path is None:
         yield "its content was not kept"
@@ -179,20 +183,20 @@ def _text_problems(download: Download, wanted: FileText, recording: TrajectoryEv
         yield str(error)
         return
     text = str(recording.as_compared(text.replace("\r\n", "\n")))
-    if wanted.json_values is not None:
+    if expected_text.json_values is not None:
         try:
             content = parse_json(text)
         except ValueError:
             yield "text is not readable as JSON"
             return
-        yield from map(str, json_differences("text", wanted.json_values, content))
-    elif wanted.pattern is not None:
-        result = matched(text, Pattern(wanted.pattern), wanted)
+        yield from map(str, json_differences("text", expected_text.json_values, content))
+    elif expected_text.pattern is not None:
+        result = matched(text, Pattern(expected_text.pattern), expected_text)
         if not result.passed:
             yield f"text: {result.text}"
     else:
-        expected = recording.as_compared(as_tuple(wanted.contains))
-        result = contained(plain(text), tuple(expected), wanted.count)
+        expected = recording.as_compared(as_tuple(expected_text.contains))
+        result = contained(plain(text), tuple(expected), expected_text.count)
         if not result.passed:
             yield result.text
 
@@ -221,10 +225,10 @@ def _instead(downloads: Sequence[Download], counting: Sequence[Download]) -> str
     near = [each for each in counting if each.state != "left_out"]
     others = [each for each in downloads if all(each is not one for one in counting)]
     if near:
-        return f"no such download; instead {'; '.join(map(_shown, near[-_MAX_SHOWN:]))}"
+        return f"no such download; instead {'; '.join(map(_describe, near[-_MAX_SHOWN:]))}"
     if others:
-        shown = "; ".join(f"{_shown(each)}, {_why(each)}" for each in others[-_MAX_SHOWN:])
-        return f"no download that counts; {counted(len(others), 'other one', 'others')}: {shown}"
+        descriptions = "; ".join(f"{_describe(each)}, {_why(each)}" for each in others[-_MAX_SHOWN:])
+        return f"no download that counts; {counted(len(others), 'other one', 'others')}: {descriptions}"
     return "nothing was downloaded"
 
 
@@ -236,7 +240,7 @@ def _why(download: Download) -> str:
     return f"started by {excerpt(download.sender, 100)}" if download.sender else "started by nobody knows whom"
 
 
-def _shown(download: Download) -> str:
+def _describe(download: Download) -> str:
     size = "" if download.size is None else f", {download.size} bytes"
     return f"{clip(plain(download.name), 100)} ({clip(plain(download.type), 100)}{size})"
 

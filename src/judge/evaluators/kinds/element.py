@@ -47,17 +47,17 @@ class ElementCheck(ShownCheck):
 def decide(check: ElementCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the page shows the element, or all of them in this order."""
     # Parsed once for all looks.
-    wanted = check.elements
+    elements = check.elements
 
     def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, explains: bool) -> ComparisonResult:
-        return _elements_shown(check, wanted, look, page, roots, explains)
+        return _elements_shown(check, elements, look, page, roots, explains)
 
     return over_content(check, recording, inverted, compare)
 
 
 def _elements_shown(
     check: ElementCheck,
-    wanted: Sequence[Element],
+    elements: Sequence[Element],
     look: Look,
     page: Snapshot,
     roots: Sequence[Node] | None,
@@ -66,22 +66,22 @@ def _elements_shown(
     places: Sequence[int] = range(len(page.nodes))
     if roots is not None:
         places = sorted({node.position for root in roots for node in page.subtree(root)} - {r.position for r in roots})
-    seen = [fitting(page, element, places) for element in wanted]
+    matching = [fitting(page, element, places) for element in elements]
     if check.in_view:
-        seen = [[node for node in nodes if look.is_in_view(node)] for nodes in seen]
+        matching = [[node for node in nodes if look.is_in_view(node)] for nodes in matching]
     if check.count is not None:
-        return ComparisonResult(len(seen[0]) == check.count, f"{len(seen[0])} of them")
+        return ComparisonResult(len(matching[0]) == check.count, f"{len(matching[0])} of them")
     at = -1
-    for element, nodes in zip(wanted, seen, strict=True):
+    for element, nodes in zip(elements, matching, strict=True):
         following = next((node.position for node in nodes if node.position > at), None)
         if following is None and not explains:
             return ComparisonResult(False, "")
         if following is None:
             earlier = ComparisonResult(False, "it comes earlier on the page")
-            found = earlier if nodes else _instead(page, element, places, check.in_view)
-            return found._replace(text=f"no {element.written}: {found.text}") if len(wanted) > 1 else found
+            result = earlier if nodes else _instead(page, element, places, check.in_view)
+            return result._replace(text=f"no {element.notation}: {result.text}") if len(elements) > 1 else result
         at = following
-    return ComparisonResult.of(True, NodesFound(nodes=tuple(node_found(page, nodes[0]) for nodes in seen)))
+    return ComparisonResult.of(True, NodesFound(nodes=tuple(node_found(page, nodes[0]) for nodes in matching)))
 
 
 def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: bool) -> ComparisonResult:
@@ -89,15 +89,17 @@ def _instead(page: Snapshot, element: Element, places: Sequence[int], in_view: b
     if in_view and fitting(page, element, places):
         return ComparisonResult(False, "it is not in view")
     nodes = [page.nodes[at] for at in places if element.role in (None, page.nodes[at].role)]
-    named = (node_found(page, node) for node in nodes if page.name_of(node) or element.role)
-    listed = {str(node): node for node in named}
+    named_nodes = (node_found(page, node) for node in nodes if page.name_of(node) or element.role)
+    nodes_by_text = {str(node): node for node in named_nodes}
     # `difflib` is slow, and a page may have thousands of elements.
-    close = difflib.get_close_matches(element.written, list(listed)[:_MAX_COMPARED], n=_MAX_SHOWN, cutoff=0.3)
-    shown = close or list(listed)[:_MAX_SHOWN]
-    found = ComparisonResult.of(False, NodesFound(nodes=tuple(listed[words] for words in shown), role=element.role))
+    close = difflib.get_close_matches(element.notation, list(nodes_by_text)[:_MAX_COMPARED], n=_MAX_SHOWN, cutoff=0.3)
+    roles_shown = close or list(nodes_by_text)[:_MAX_SHOWN]
+    result = ComparisonResult.of(
+        False, NodesFound(nodes=tuple(nodes_by_text[words] for words in roles_shown), role=element.role)
+    )
     names = (page.name_of(node) for node in nodes[:_MAX_COMPARED])
-    wanted = (element if page.verbatim else element.as_seen).name or ""
-    return found._replace(text=with_difference(found.text, wanted, names))
+    expected_name = (element if page.verbatim else element.as_seen).name or ""
+    return result._replace(text=with_difference(result.text, expected_name, names))
 
 
 def near(check: ElementCheck, recording: TrajectoryEvidence) -> int | None:
@@ -105,7 +107,7 @@ def near(check: ElementCheck, recording: TrajectoryEvidence) -> int | None:
 
     Elements that another check of the task expects are not wrong.
     """
-    wanted = [_bare(element) for element in check.elements if element.role in CONTROLS]
+    elements = [_bare(element) for element in check.elements if element.role in CONTROLS]
     others = [
         _bare(element)
         for other in plain_checks(recording.checks)
@@ -114,16 +116,16 @@ def near(check: ElementCheck, recording: TrajectoryEvidence) -> int | None:
         if element.name is not None or element.pattern is not None
     ]
     within = parse_element(check.within) if check.within else None
-    found = None
+    nearest = None
     for look in recording.looks:
         page, node = _acted_on(look, editable=check.editable)
         if page is None or node is None or any(fits(page, node, other) for other in others):
             continue
         if within is not None and not any(fits(page, parent, within) for parent in page.parents(node)):
             continue
-        if any(_is_near(page, node, element, is_inside=within is not None) for element in wanted):
-            found = look.step.index
-    return found
+        if any(_is_near(page, node, element, is_inside=within is not None) for element in elements):
+            nearest = look.step.index
+    return nearest
 
 
 def _bare(element: Element) -> Element:
@@ -161,7 +163,7 @@ def warnings(check: ElementCheck) -> Iterator[str]:
         return
     for element in elements:
         if element.role in (None, *_REFLECTING) and element.pattern is not None:
-            yield f"a page that repeats typed text could show {element.written}: add within or on"
+            yield f"a page that repeats typed text could show {element.notation}: add within or on"
 
 
 KIND = CheckKind(ElementCheck, decide, near=near, warnings=warnings)

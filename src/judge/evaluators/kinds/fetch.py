@@ -64,7 +64,7 @@ class FetchCheck(KindCheck):
     bearer: Bearer | None = None
 
     @property
-    def asked(self) -> tuple[str, str | None]:
+    def target(self) -> tuple[str, str | None]:
         """What is requested: the address, and the name in the local storage."""
         return self.url, self.bearer
 
@@ -81,7 +81,7 @@ class FetchCheck(KindCheck):
 
 def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
     """The distinct addresses, each with its header, that a task's `fetch` checks ask for."""
-    return tuple(dict.fromkeys(each.asked for each in plain_checks(checks) if isinstance(each, FetchCheck)))
+    return tuple(dict.fromkeys(each.target for each in plain_checks(checks) if isinstance(each, FetchCheck)))
 
 
 class Asker(Protocol):
@@ -97,7 +97,7 @@ class Fetches:
         self._task = task
         self._redacted = redacted
         self._answers = {
-            asked: stored(*asked, FetchResponse(error=_NOT_ASKED), redacted) for asked in fetches_of(task.checks)
+            target: stored(*target, FetchResponse(error=_NOT_ASKED), redacted) for target in fetches_of(task.checks)
         }
 
     @property
@@ -112,9 +112,9 @@ class Fetches:
             began = now()
             while True:
                 answer = await self._get(browser, url, bearer, site)
-                found = stored(url, bearer, answer, self._redacted)
-                self._answers[url, bearer] = found
-                if self._passes(found) or now() - began >= RETRY_S:
+                answer_stored = stored(url, bearer, answer, self._redacted)
+                self._answers[url, bearer] = answer_stored
+                if self._passes(answer_stored) or now() - began >= RETRY_S:
                     break
                 await asyncio.sleep(PAUSE_S)
 
@@ -132,11 +132,11 @@ class Fetches:
             at = answer.location.partition("#")[0]
         return FetchResponse(error=f"more than {_MAX_REDIRECTS} redirects")
 
-    def _passes(self, found: Fetched) -> bool:
+    def _passes(self, fetched: Fetched) -> bool:
         return all(
-            _decision(check.as_seen(), found, values_as_seen, inverted=inverted).passed
+            _decision(check.as_seen(), fetched, values_as_seen, inverted=inverted).passed
             for check, inverted in _fetch_checks(self._task.checks)
-            if check.asked == (found.url, found.bearer)
+            if check.target == (fetched.url, fetched.bearer)
         )
 
 
@@ -153,35 +153,37 @@ def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
 def decide(check: FetchCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
     known = {(each.url, each.bearer): each for each in recording.trajectory.attempt.fetched}
-    found = known.get(check.asked)
-    if found is None:
+    fetched = known.get(check.target)
+    if fetched is None:
         raise MissingEvidence(f"the judge recorded no answer of {check.url}")
-    return _decision(check, found, recording.as_compared, inverted=inverted)
+    return _decision(check, fetched, recording.as_compared, inverted=inverted)
 
 
-def _decision(check: FetchCheck, found: Fetched, as_compared: Callable[[Any], Any], *, inverted: bool) -> Decision:
-    result = _compared(check.response, found, as_compared)
+def _decision(check: FetchCheck, fetched: Fetched, as_compared: Callable[[Any], Any], *, inverted: bool) -> Decision:
+    result = _compared(check.response, fetched, as_compared)
     # An error proves nothing, not even that something is missing.
     return Decision(result.counts and result.passed != inverted, result, None)
 
 
-def _compared(wanted: str | Mapping[str, Any], found: Fetched, as_compared: Callable[[Any], Any]) -> ComparisonResult:
-    if found.error is not None or found.body is None:
-        return ComparisonResult(False, f"no answer: {found.error}", counts=False)
-    shown = clip(plain(found.body), 200)
-    if isinstance(wanted, str):
-        return ComparisonResult(glob(plain(wanted)).fullmatch(plain(as_compared(found.body))), shown)
-    if not is_json(found.type, found.body):
-        return ComparisonResult(False, f"an answer that is not JSON: {shown}", counts=False)
+def _compared(
+    expected: str | Mapping[str, Any], fetched: Fetched, as_compared: Callable[[Any], Any]
+) -> ComparisonResult:
+    if fetched.error is not None or fetched.body is None:
+        return ComparisonResult(False, f"no answer: {fetched.error}", counts=False)
+    body_text = clip(plain(fetched.body), 200)
+    if isinstance(expected, str):
+        return ComparisonResult(glob(plain(expected)).fullmatch(plain(as_compared(fetched.body))), body_text)
+    if not is_json(fetched.type, fetched.body):
+        return ComparisonResult(False, f"an answer that is not JSON: {body_text}", counts=False)
     try:
-        content = as_compared(parse_json(found.body))
+        content = as_compared(parse_json(fetched.body))
     except ValueError:
-        return ComparisonResult(False, f"an answer that is not readable as JSON: {shown}", counts=False)
-    problem = next(json_differences("response", wanted, content), None)
+        return ComparisonResult(False, f"an answer that is not readable as JSON: {body_text}", counts=False)
+    problem = next(json_differences("response", expected, content), None)
     return (
-        ComparisonResult(True, shown)
+        ComparisonResult(True, body_text)
         if problem is None
-        else ComparisonResult(False, f"{problem} in {shown}", facts=(problem,))
+        else ComparisonResult(False, f"{problem} in {body_text}", facts=(problem,))
     )
 
 

@@ -71,10 +71,10 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
         if target and not look.is_at(target, extra_query=check.extra_query):
             return ComparisonResult(False, f"{_other_query(check, look, target)}{there}", facts=(there,))
         if check.title is not None and not (look.is_own and plain(look.title) == plain(check.title)):
-            found = ComparisonResult.of(
+            result = ComparisonResult.of(
                 False, AddressFound.of(look.step.url, is_own=look.is_own, title=look.step.title)
             )
-            return found._replace(text=with_difference(found.text, check.title, [look.title]))
+            return result._replace(text=with_difference(result.text, check.title, [look.title]))
         return ComparisonResult.of(True, there)
 
     return test
@@ -82,17 +82,17 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
 
 def _other_query(check: PageCheck, look: Look, target: str) -> str:
     """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
-    found = query_difference(look.step.url, target, look.site, extra_query=check.extra_query)
-    if found is None or not look.is_own:
+    difference = query_difference(look.step.url, target, look.site, extra_query=check.extra_query)
+    if difference is None or not look.is_own:
         return ""
-    instead = dict(found.instead)
+    instead = dict(difference.instead)
     parts = [
         f"{one_line(name, 60)} is {excerpt(instead[name])}"
         if name in instead
         else f"no {one_line(f'{name}={value}', 100)}"
-        for name, value in found.missing
+        for name, value in difference.missing
     ]
-    parts += [f"also {one_line(f'{name}={value}', 100)}" for name, value in found.extra]
+    parts += [f"also {one_line(f'{name}={value}', 100)}" for name, value in difference.extra]
     more = [f"{len(parts) - _MAX_SHOWN} more differences"] if len(parts) > _MAX_SHOWN else []
     return f"{', '.join([*parts[:_MAX_SHOWN], *more])} in " if parts else ""
 

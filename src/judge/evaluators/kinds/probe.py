@@ -10,12 +10,12 @@ from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
-from judge.records.normalise import shown
+from judge.records.normalise import in_words
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.sites import Site
 from shared.fields import Invalid, at_most
-from shared.fields import shown as shown_in_errors
+from shared.fields import printable as shown_in_errors
 from shared.models import Page
 from shared.text import excerpt, one_line, plain
 
@@ -69,8 +69,8 @@ def expressions_read(task: Task) -> tuple[str, ...]:
 
 def decide(check: ProbeCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the value is the expected one, or within the limits."""
-    looks, expressions = looks_at(check, recording), expressions_read(recording.played)
-    of_checks = len(expressions_of(recording.played.checks))
+    looks, expressions = looks_at(check, recording), expressions_read(recording.recorded_task)
+    of_checks = len(expressions_of(recording.recorded_task.checks))
     own = range(of_checks, len(expressions)) if recording.counts_all else range(of_checks)
     at = next((at for at in own if expressions[at] == check.expression), None)
     if at is None:
@@ -82,18 +82,18 @@ def _probe_test(
     check: ProbeCheck, recording: TrajectoryEvidence, looks: Sequence[Look], at: int, count: int
 ) -> Callable[[Look, bool], ComparisonResult]:
     """Tests the value read in the page, the one at this place of `count`; with `keep`, the first value read so far."""
-    found: dict[int, ComparisonResult] = {}
-    kept: ComparisonResult | None = None
+    results_by_step: dict[int, ComparisonResult] = {}
+    first_value: ComparisonResult | None = None
     for look in looks:
         if len(look.step.probes) != count:
             raise MissingEvidence(f"no value was read at step {look.step.index + 1}")
-        read = look.step.probes[at]
-        value = recording.as_compared(read.value)
-        now = _compared(check, value) if value is not None else _without_value(look, read.error)
-        if check.keep == "first" and kept is None and read.value is not None:
-            kept = now
-        found[look.step.index] = kept or now
-    return lambda look, _explains: found[look.step.index]
+        probe_value = look.step.probes[at]
+        value = recording.as_compared(probe_value.value)
+        now = _compared(check, value) if value is not None else _without_value(look, probe_value.error)
+        if check.keep == "first" and first_value is None and probe_value.value is not None:
+            first_value = now
+        results_by_step[look.step.index] = first_value or now
+    return lambda look, _explains: results_by_step[look.step.index]
 
 
 def _without_value(look: Look, error: str | None) -> ComparisonResult:
@@ -103,7 +103,7 @@ def _without_value(look: Look, error: str | None) -> ComparisonResult:
 
 
 def _compared(check: ProbeCheck, value: bool | int | float | str) -> ComparisonResult:
-    text = excerpt(value, 300) if isinstance(value, str) else shown(value)
+    text = excerpt(value, 300) if isinstance(value, str) else in_words(value)
     if check.expected is not None:
         if isinstance(value, str) and isinstance(check.expected, str):
             return ComparisonResult(plain(value) == plain(check.expected), text)
@@ -154,9 +154,9 @@ class Probes:
 
     def has_ended(self, page: Page, values: Sequence[ProbeValue], site: Site) -> bool:
         """Whether a probe with `ends` has a value; never on a page of another site."""
-        found = dict(zip(self._expressions, values, strict=False))
+        values_by_expression = dict(zip(self._expressions, values, strict=False))
         return any(
-            found[probe.expression].value is not None
+            values_by_expression[probe.expression].value is not None
             and (probe.on is None or matches(page.url, probe.on, site, extra_query=True))
             for probe in self._ending
         )

@@ -76,8 +76,8 @@ class UploadedFile(Table):
         return self
 
     def __str__(self) -> str:
-        said = self.model_dump(exclude_none=True)
-        return ", ".join(f"{key} {value}" for key, value in said.items())
+        fields = self.model_dump(exclude_none=True)
+        return ", ".join(f"{key} {value}" for key, value in fields.items())
 
 
 class RequestCheck(LookCheck):
@@ -150,23 +150,23 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
         elif _is_to(entry, check, target, recording.site):
             candidates.append((place, entry))
     is_old = traffic.rules < RULES
-    found = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
-    hits = [index for index, one in enumerate(found) if one.passed]
-    if not found:
-        seen = [entry for _, entry in entries]
+    results = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
+    hits = [index for index, one in enumerate(results) if one.passed]
+    if not results:
+        request_entries = [entry for _, entry in entries]
         last = ComparisonResult(
-            False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, seen)
+            False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, request_entries)
         )
     else:
-        last = found[hits[0]] if check.at == "any" and hits else found[-1]
+        last = results[hits[0]] if check.at == "any" and hits else results[-1]
     if recording.counts_all and last.passed:
-        lost = None
+        omission = None
     elif is_old:
-        lost = rules_1.pushed_out(traffic, last, at=check.at, inverted=whoever)
+        omission = rules_1.pushed_out(traffic, last, at=check.at, inverted=whoever)
     else:
-        lost = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=whoever)
-    if lost is not None:
-        return lost._replace(passed=recording.counts_all)
+        omission = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=whoever)
+    if omission is not None:
+        return omission._replace(passed=recording.counts_all)
     passed = last.passed != inverted
     step = candidates[hits[0]][1].step if passed and not inverted and hits else None
     near = candidates[-1][1].step if candidates and not passed and not inverted else None
@@ -193,22 +193,22 @@ def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
 def _of_checks(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
     """The requests to the task's site that checks see; for policies and goals, also those for resources."""
     traffic = recording.traffic
-    found = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
+    numbered = [(place, each) for place, each in enumerate(traffic.entries) if recording.site.holds(each.request.url)]
     if traffic.seen_by is None:
-        return found
+        return numbered
     if recording.counts_all:
         # The handshake of a socket is a request too, and the server is sent its address.
-        return [(place, each.as_http()) for place, each in found]
-    return [(place, each) for place, each in found if each.resource_type not in RESOURCES]
+        return [(place, each.as_http()) for place, each in numbered]
+    return [(place, each) for place, each in numbered if each.resource_type not in RESOURCES]
 
 
 def _require_recorded(check: RequestCheck, recording: TrajectoryEvidence, entries: Sequence[Entry]) -> None:
     """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
-    unkept = check.compared - recording.played.named_fields
+    unkept = check.compared - recording.recorded_task.named_fields
     paths = [url.partition("?")[0] for url in as_tuple(check.url)]
     for entry in entries if unkept else ():
         if any(entry.request.url.partition("?")[0].endswith(path) for path in paths) and _is_redacted(entry, unkept):
-            raise MissingEvidence(f"redacted when the attempt was played, play it again: {_shown(entry)}")
+            raise MissingEvidence(f"redacted when the attempt was played, play it again: {_describe(entry)}")
 
 
 def _is_redacted(entry: Entry, names: Collection[str]) -> bool:
@@ -255,52 +255,52 @@ def _pushed_out(
     if not inverted and check.at == "any" and last.passed:
         return None
     count = 0
-    for left in recording.traffic.left_out:
+    for omission in recording.traffic.left_out:
         # Requests by others only matter for inverted checks.
-        if not (left.is_own or inverted) or not _could_be(left, check, recording.site):
+        if not (omission.is_own or inverted) or not _could_be(omission, check, recording.site):
             continue
-        if inverted or place < _last_of(left, recording.traffic):
-            count += left.count
+        if inverted or place < _last_of(omission, recording.traffic):
+            count += omission.count
     if not count:
         return None
     text = f"at least {counted(count, 'request')} that could decide went unrecorded; otherwise {last.text}"
     return Decision(False, ComparisonResult(False, text), None)
 
 
-def _could_be(left: LeftOut, check: RequestCheck, site: Site) -> bool:
-    if not left.url:
+def _could_be(left_out: LeftOut, check: RequestCheck, site: Site) -> bool:
+    if not left_out.url:
         return True
-    if check.method is not None and left.method.upper() != check.method:
+    if check.method is not None and left_out.method.upper() != check.method:
         return False
     urls = as_tuple(check.url)
     # Their queries are not known.
-    paths = (written.partition("?")[0] for written in urls)
-    return any(matches(left.url, path, site, extra_query=True) for path in paths)
+    paths = (url_path.partition("?")[0] for url_path in urls)
+    return any(matches(left_out.url, path, site, extra_query=True) for path in paths)
 
 
-def _last_of(left: LeftOut, traffic: Log) -> float:
+def _last_of(left_out: LeftOut, traffic: Log) -> float:
     """The place of the last request that can be one of those left out."""
     places = (
         place
         for place, entry in enumerate(traffic.entries)
-        if entry.request.method == left.method and _path_of(entry.request.url) == left.url
+        if entry.request.method == left_out.method and _path_of(entry.request.url) == left_out.url
     )
-    return max(places, default=inf) if left.url else inf
+    return max(places, default=inf) if left_out.url else inf
 
 
 def _path_of(url: str) -> str:
     return url.partition("#")[0].partition("?")[0]
 
 
-def _is_to(entry: Entry, check: RequestCheck, written: str, site: Site) -> bool:
+def _is_to(entry: Entry, check: RequestCheck, pattern: str, site: Site) -> bool:
     if check.method is not None and (entry.is_method_cut or entry.request.method.upper() != check.method):
         return False
     url = entry.request.url
     if _is_query_unknown(entry):
         # Only the path can be compared; `_problems` reports that.
-        return matches(_path_of(url), written.partition("?")[0], site)
+        return matches(_path_of(url), pattern.partition("?")[0], site)
     # An address without a query matches every query; `query` compares single parameters.
-    return matches(url, written, site, extra_query="?" not in written)
+    return matches(url, pattern, site, extra_query="?" not in pattern)
 
 
 def _is_query_unknown(entry: Entry) -> bool:
@@ -313,10 +313,10 @@ def _compared(entry: Entry, check: RequestCheck, recording: TrajectoryEvidence, 
     # A forbidden request may be among the unrecorded ones, so its absence is not proven.
     counting = (one for one in problems if one.is_certain or is_old or not inverted)
     problem = next(counting, None)
-    shown = _shown(entry, check.compared)
+    description = _describe(entry, check.compared)
     if problem is None:
-        return ComparisonResult(True, shown)
-    return ComparisonResult(False, f"{problem.text} in {shown}", facts=(problem.fact,) if problem.fact else ())
+        return ComparisonResult(True, description)
+    return ComparisonResult(False, f"{problem.text} in {description}", facts=(problem.fact,) if problem.fact else ())
 
 
 class _RequestMismatch(NamedTuple):
@@ -331,26 +331,30 @@ class _RequestMismatch(NamedTuple):
         return cls(str(fact), fact=fact)
 
 
-def _query_differences(entry: Entry, wanted: Mapping[str, Any], recording: TrajectoryEvidence) -> Iterator[ValueFound]:
+def _query_differences(
+    entry: Entry, expected: Mapping[str, Any], recording: TrajectoryEvidence
+) -> Iterator[ValueFound]:
     query = urlsplit(entry.request.url).query
     if not recording.site.is_lenient:
         exact = recording.as_compared(parse_qsl(query, keep_blank_values=True))
-        return differences("query", wanted, lambda name: of_name(exact, name))
-    read = pairs(query)
-    if read is not None:
+        return differences("query", expected, lambda name: of_name(exact, name))
+    query_pairs = pairs(query)
+    if query_pairs is not None:
         # A server may also read them as people do.
-        read |= pairs(urlsplit(address_as_seen(entry.request.url)).query) or frozenset()
-    folded = {name: value.casefold() if isinstance(value, str) else value for name, value in wanted.items()}
+        query_pairs |= pairs(urlsplit(address_as_seen(entry.request.url)).query) or frozenset()
+    folded = {name: value.casefold() if isinstance(value, str) else value for name, value in expected.items()}
     # More parameters than can be compared may hold any value.
-    left = {} if read is None else folded
-    return differences("query", left, lambda name: [value for key, value in read or () if key == name.casefold()])
+    remaining_pairs = {} if query_pairs is None else folded
+    return differences(
+        "query", remaining_pairs, lambda name: [value for key, value in query_pairs or () if key == name.casefold()]
+    )
 
 
 def _problems(
     entry: Entry, check: RequestCheck, recording: TrajectoryEvidence, *, inverted: bool
 ) -> Iterator[_RequestMismatch]:
     as_compared = recording.as_compared
-    has_query = check.query is not None or any("?" in written for written in as_tuple(check.url))
+    has_query = check.query is not None or any("?" in url for url in as_tuple(check.url))
     if has_query and _is_query_unknown(entry):
         yield _RequestMismatch("the address is too long to be compared", is_certain=False)
     elif check.query is not None:
@@ -372,26 +376,26 @@ def _problems(
         yield from [_RequestMismatch(problem)] if problem else []
     if check.response is not None:
         if recording.traffic.rules < RULES:
-            rules_1.require_whole_answer(entry, _shown(entry))
+            rules_1.require_whole_answer(entry, _describe(entry))
         yield from _body_differences("response", check.response, entry.response.body, recording)
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
     """Why the response is not the expected one. If no status is given, any response except an error is accepted."""
-    found = entry.response.status
+    actual = entry.response.status
     # It counts as sent, whatever the task has the page be told.
     if entry.is_held and status is None:
         return None
     if entry.is_download:
         return None if status is None else "a download, whose status is not known"
-    if found == 0:
+    if actual == 0:
         return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
-    is_expected = found < _ERROR_STATUS if status is None else found == status
-    return None if is_expected else f"status {found}"
+    is_expected = actual < _ERROR_STATUS if status is None else actual == status
+    return None if is_expected else f"status {actual}"
 
 
 def _body_differences(
-    what: str, wanted: Mapping[str, Any], body: Body | None, recording: TrajectoryEvidence
+    what: str, expected: Mapping[str, Any], body: Body | None, recording: TrajectoryEvidence
 ) -> Iterator[_RequestMismatch]:
     if body is None:
         yield _RequestMismatch(f"no {what}")
@@ -399,14 +403,14 @@ def _body_differences(
         yield _RequestMismatch(f"{what} was too large to be recorded", is_certain=False)
     elif body.params:
         fields = recording.as_compared([(field.name, field.value) for field in body.params])
-        yield from map(_RequestMismatch.of, differences(what, wanted, lambda name: of_name(fields, name)))
+        yield from map(_RequestMismatch.of, differences(what, expected, lambda name: of_name(fields, name)))
     elif body.text is not None and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = recording.as_compared(parse_json(body.text))
         except ValueError:
             yield _RequestMismatch(f"{what} is not readable as JSON", is_certain=False)
             return
-        yield from map(_RequestMismatch.of, json_differences(what, wanted, content))
+        yield from map(_RequestMismatch.of, json_differences(what, expected, content))
     else:
         yield _RequestMismatch(
             f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque
@@ -414,41 +418,41 @@ def _body_differences(
 
 
 def _file_differences(
-    wanted: Sequence[UploadedFile], entry: Entry, recording: TrajectoryEvidence
+    expected_files: Sequence[UploadedFile], entry: Entry, recording: TrajectoryEvidence
 ) -> Iterator[_RequestMismatch]:
     """The wanted files that were not sent, where each file that was sent is one of them at most."""
-    digests = {each.name: each.sha256 for each in recording.played.files}
-    taken: dict[int, int] = {}
+    digests = {each.name: each.sha256 for each in recording.recorded_task.files}
+    files_by_place: dict[int, int] = {}
 
-    def is_one(each: UploadedFile, sent: SentFile) -> bool:
-        names = ((each.field, sent.name), (each.name, sent.file_name))
+    def is_one(each: UploadedFile, file: SentFile) -> bool:
+        names = ((each.field, file.name), (each.name, file.file_name))
         is_named = all(
             expected is None or glob(plain(expected)).fullmatch(plain(recording.as_compared(actual)))
             for expected, actual in names
         )
-        return is_named and (each.file is None or digests.get(each.file) == sent.sha256)
+        return is_named and (each.file is None or digests.get(each.file) == file.sha256)
 
     def place(number: int, tried: set[int]) -> bool:
         """Whether there is a file for the wanted one, if others take other files."""
-        for at, sent in enumerate(entry.files):
-            if at not in tried and is_one(wanted[number], sent):
+        for at, file in enumerate(entry.files):
+            if at not in tried and is_one(expected_files[number], file):
                 tried.add(at)
-                if at not in taken or place(taken[at], tried):
-                    taken[at] = number
+                if at not in files_by_place or place(files_by_place[at], tried):
+                    files_by_place[at] = number
                     return True
         return False
 
-    for number, each in enumerate(wanted):
+    for number, each in enumerate(expected_files):
         if not place(number, set()):
-            sent = "; ".join(_shown_file(one, digests) for one in entry.files[:_MAX_SHOWN])
-            text = f"no file with {each}{f'; instead {sent}' if sent else ''}"
+            files_text = "; ".join(_shown_file(one, digests) for one in entry.files[:_MAX_SHOWN])
+            text = f"no file with {each}{f'; instead {files_text}' if files_text else ''}"
             yield _RequestMismatch(text, is_certain=not entry.has_files_left_out)
 
 
-def _shown_file(sent: SentFile, digests: Mapping[str, str | None]) -> str:
-    known = next((name for name, sha256 in digests.items() if sha256 == sent.sha256), None)
-    what = f"the task's {known}" if known else f"{sent.size} bytes that are none of the task's files"
-    return f"field {clip(plain(sent.name), 60)}, name {clip(plain(sent.file_name), 60)}, {what}"
+def _shown_file(file: SentFile, digests: Mapping[str, str | None]) -> str:
+    known = next((name for name, sha256 in digests.items() if sha256 == file.sha256), None)
+    what = f"the task's {known}" if known else f"{file.size} bytes that are none of the task's files"
+    return f"field {clip(plain(file.name), 60)}, name {clip(plain(file.file_name), 60)}, {what}"
 
 
 def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
@@ -463,23 +467,23 @@ def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
 
     # Of equally close ones, the latest first.
     near = sorted(entries[::-1][:_MAX_COMPARED], key=nearness, reverse=True)
-    shown = "; ".join(list(dict.fromkeys(_shown(entry, check.compared) for entry in near))[:_MAX_SHOWN])
-    return f"no such request{f'; instead {shown}' if shown else ''}"
+    descriptions = "; ".join(list(dict.fromkeys(_describe(entry, check.compared) for entry in near))[:_MAX_SHOWN])
+    return f"no such request{f'; instead {descriptions}' if descriptions else ''}"
 
 
-def _shown(entry: Entry, compared: Collection[str] = ()) -> str:
+def _describe(entry: Entry, compared: Collection[str] = ()) -> str:
     """A request in one line. The compared fields of a form come first, and secrets are left out."""
     request = entry.request
     parts = urlsplit(request.url)
     where = clip(parts.path + (f"?{parts.query}" if parts.query else ""), 120)
-    sent = request.body.text or "" if request.body else ""
+    body_text = request.body.text or "" if request.body else ""
     if request.body and request.body.params:
         fields = [field for field in request.body.params if REDACTED not in field.value]
         first = sorted(fields, key=lambda field: field.name.lower() not in compared)
-        sent = "&".join(f"{field.name}={field.value}" for field in first)
-    sent = f" {clip(plain(sent), 250)}" if sent else ""
+        body_text = "&".join(f"{field.name}={field.value}" for field in first)
+    body_text = f" {clip(plain(body_text), 250)}" if body_text else ""
     answered = "held" if entry.is_held else "download" if entry.is_download else entry.response.status or "no answer"
-    return f"{request.method} {where}{sent}: {answered}"
+    return f"{request.method} {where}{body_text}: {answered}"
 
 
 def warnings(check: RequestCheck) -> Iterator[str]:

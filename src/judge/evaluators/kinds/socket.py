@@ -76,12 +76,14 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
     hit = next((message for message in messages if _matches(check, recording, message)), None)
     if hit is not None:
         step = None if inverted or hit.step is None else max(0, hit.step - 1)
-        return Decision(not inverted, ComparisonResult(True, _shown(hit)), step)
-    found = ComparisonResult(False, _instead(check, sockets, messages))
-    if lost := _lost(check, recording, messages, inverted=whoever):
-        text = f"at least {counted(lost, 'message')} that could decide went unrecorded; otherwise {found.text}"
-        return Decision(recording.counts_all, found._replace(text=text), None)
-    return Decision(inverted, found, None)
+        return Decision(not inverted, ComparisonResult(True, _describe(hit)), step)
+    result = ComparisonResult(False, _instead(check, sockets, messages))
+    if unknown_count := _unknown_matches(check, recording, messages, inverted=whoever):
+        text = (
+            f"at least {counted(unknown_count, 'message')} that could decide went unrecorded; otherwise {result.text}"
+        )
+        return Decision(recording.counts_all, result._replace(text=text), None)
+    return Decision(inverted, result, None)
 
 
 def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> bool:
@@ -112,19 +114,21 @@ def _matches(check: SocketCheck, recording: TrajectoryEvidence, message: Message
     return next(json_differences("message", check.message, content), None) is None
 
 
-def _lost(check: SocketCheck, recording: TrajectoryEvidence, messages: Sequence[Message], *, inverted: bool) -> int:
+def _unknown_matches(
+    check: SocketCheck, recording: TrajectoryEvidence, messages: Sequence[Message], *, inverted: bool
+) -> int:
     """How many messages are unknown that could have matched."""
     traffic: Log = recording.traffic
     count = sum(message.text is None for message in messages)
     if (left_out := traffic.messages_left_out) is not None:
         # Sockets of others only matter for inverted checks.
         count += left_out.own + (left_out.other if inverted else 0)
-    for left in traffic.left_out:
-        url = as_http(left.url)
+    for omission in traffic.left_out:
+        url = as_http(omission.url)
         path = check.url.partition("?")[0]
-        is_to = left.url.startswith("ws") and matches(url, path, recording.site, extra_query=True)
-        if (left.is_own or inverted) and (not left.url or is_to):
-            count += left.count
+        is_to = omission.url.startswith("ws") and matches(url, path, recording.site, extra_query=True)
+        if (omission.is_own or inverted) and (not omission.url or is_to):
+            count += omission.count
     return count
 
 
@@ -133,10 +137,10 @@ def _instead(check: SocketCheck, sockets: Sequence[Entry], messages: Sequence[Me
         return "no such socket was opened by the task's site"
     if not messages:
         return f"no message was {check.direction}"
-    return f"no such message; instead {'; '.join(map(_shown, messages[-_MAX_SHOWN:]))}"
+    return f"no such message; instead {'; '.join(map(_describe, messages[-_MAX_SHOWN:]))}"
 
 
-def _shown(message: Message) -> str:
+def _describe(message: Message) -> str:
     return clip(plain(message.text or "one that was not recorded"), 150)
 
 

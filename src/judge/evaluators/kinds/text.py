@@ -90,20 +90,20 @@ def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> D
     return over_content(check, recording, inverted, compare)
 
 
-def contained(text: str, wanted: Sequence[str], count: int | None) -> ComparisonResult:
+def contained(text: str, texts: Sequence[str], count: int | None) -> ComparisonResult:
     """Whether a text, with its white space collapsed, contains the wanted ones in this order, or one as often."""
     if count is not None:
-        number = text.count(plain(wanted[0]))
+        number = text.count(plain(texts[0]))
         return ComparisonResult(number == count, counted(number, "time"))
     at = 0
-    for each in map(plain, wanted):
+    for each in map(plain, texts):
         place = text.find(each, at)
         if place < 0:
             order = " after what comes before it" if each in text else ""
-            found = f'no "{each}"{order} in: {excerpt(text, 200)}'
-            return ComparisonResult(False, with_difference(found, each, [text]))
+            message = f'no "{each}"{order} in: {excerpt(text, 200)}'
+            return ComparisonResult(False, with_difference(message, each, [text]))
         at = place + len(each)
-    return ComparisonResult(True, f'"{plain(wanted[-1])}"')
+    return ComparisonResult(True, f'"{plain(texts[-1])}"')
 
 
 def matched(text: str, pattern: Pattern, check: NumberKeys) -> ComparisonResult:
@@ -118,9 +118,9 @@ def matched(text: str, pattern: Pattern, check: NumberKeys) -> ComparisonResult:
     if not matches:
         # With nothing to compare, the check fails even when inverted.
         return ComparisonResult(False, f"no match in: {excerpt(text, 200)}", counts=False)
-    written = [match.group(1) or "" for match in matches]
+    numbers = [match.group(1) or "" for match in matches]
     values = []
-    for each in written:
+    for each in numbers:
         value = parse_number(each)
         if value is None:
             return ComparisonResult(False, f"{excerpt(each, 60)} is not a number", counts=False)
@@ -129,7 +129,7 @@ def matched(text: str, pattern: Pattern, check: NumberKeys) -> ComparisonResult:
     is_within = all((low is None or value >= low) and (high is None or value <= high) for value in values)
     is_sorted = check.sorted is None or values == sorted(values, reverse=check.sorted == "descending")
     is_passed = is_within and is_sorted and is_counted
-    return ComparisonResult.of(is_passed, NumbersFound.of(written), ", ".join(map(str, values[:20])))
+    return ComparisonResult.of(is_passed, NumbersFound.of(numbers), ", ".join(map(str, values[:20])))
 
 
 def warnings(check: TextCheck) -> Iterator[str]:

@@ -11,13 +11,13 @@ _QUERY = re.compile(r"(?:no )?query (\S+)")
 _ROLE = re.compile(rf"(?<!no )\b({'|'.join(sorted(CONTROLS))})\b")
 
 
-def facts_in(found: str) -> tuple[Fact, ...]:
+def facts_in(message: str) -> tuple[Fact, ...]:
     """What the categories of failures need of a finding's words."""
     facts: list[Fact] = []
-    if numbers := _NUMBERS.fullmatch(found):
+    if numbers := _NUMBERS.fullmatch(message):
         facts.append(NumbersFound(written=tuple(numbers[1].split(", "))))
-    if query := _QUERY.match(found):
+    if query := _QUERY.match(message):
         facts.append(ValueFound(part="query", name=query[1], value=""))
-    if roles := _ROLE.findall(found):
+    if roles := _ROLE.findall(message):
         facts.append(NodesFound(nodes=tuple(NodeFound(role=role) for role in roles)))
     return tuple(facts)

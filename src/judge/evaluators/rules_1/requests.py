@@ -29,7 +29,7 @@ def pushed_out(traffic: Log, last: ComparisonResult, *, at: str, inverted: bool)
     return Decision(False, ComparisonResult(False, text), None)
 
 
-def require_whole_answer(entry: Entry, shown: str) -> None:
+def require_whole_answer(entry: Entry, description: str) -> None:
     """Raise `MissingEvidence` for an answer that was cut: the check is undecided."""
     if entry.response.body.is_cut:
-        raise MissingEvidence(f"the answer was too large to be recorded: {shown}")
+        raise MissingEvidence(f"the answer was too large to be recorded: {description}")

@@ -85,26 +85,26 @@ def as_the_site_wrote(page: Snapshot, around: Node, state: str) -> dict[int, Nod
     for begin, end in texts:
         is_sites[begin:end] = b"\1" * len(is_sites[begin:end])
     elements = {(match[1], int(match[2]), int(match[3])) for match in ranges if match[1]}
-    kept = {piece.node.position: _kept(piece, is_sites) for piece in region.pieces}
-    found = {around.position: around._replace(text=kept.get(around.position, ""))}
+    texts_by_position = {piece.node.position: _site_text(piece, is_sites) for piece in region.pieces}
+    facts_by_position = {around.position: around._replace(text=texts_by_position.get(around.position, ""))}
     for position, (begin, end) in region.ranges.items():
-        node, text = page.nodes[position], kept.get(position, "")
+        node, text = page.nodes[position], texts_by_position.get(position, "")
         if node is around:
             continue
         if (node.role, begin, end) in elements:
             name = node.name if _plain(node.name) == region.text[begin:end] else ""
-            found[position] = node._replace(name=name, text=text if node.text else "")
+            facts_by_position[position] = node._replace(name=name, text=text if node.text else "")
         else:
-            found[position] = Node(position, node.parent, node.depth, role="", text=text)
-    return found
+            facts_by_position[position] = Node(position, node.parent, node.depth, role="", text=text)
+    return facts_by_position
 
 
-def _kept(piece: _TextPiece, is_sites: bytes | bytearray) -> str:
+def _site_text(piece: _TextPiece, is_sites: bytes | bytearray) -> str:
     """The characters that the site wrote; a space stands for each of the others."""
-    kept: list[str] = []
+    pieces: list[str] = []
     at = piece.begin
     for char in piece.text:
         is_seen = _UNSEEN.fullmatch(char) is None
-        kept.append(char if not is_seen or is_sites[at] else " ")
+        pieces.append(char if not is_seen or is_sites[at] else " ")
         at += is_seen
-    return " ".join("".join(kept).split())
+    return " ".join("".join(pieces).split())

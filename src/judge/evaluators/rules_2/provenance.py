@@ -23,7 +23,7 @@ class _Around(NamedTuple):
 
 def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[Authorship, ...]:
     """Who wrote each node. `origin` is the main document's; `is_mixed`: its content without references may be typed."""
-    found: list[Authorship] = []
+    facts: list[Authorship] = []
     below: list[_Around] = []
     by_site: dict[int, Node] = {}
     for node in page.nodes:
@@ -38,7 +38,7 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[A
         is_inside = around.is_inside or is_typed or bool(marks & _INSIDE)
         is_inserted = around.is_inserted or "inserted" in node.states
         fact = Authorship(around.origin, node, node, node, is_inside, is_inserted, is_typed=is_inside)
-        found.append(_marked(fact, page, marks, known) if marks or known else fact)
+        facts.append(_marked(fact, page, marks, known) if marks or known else fact)
         is_mixed_below = is_inside or is_loose or bool(marks & _MIXED)
         if is_inserted:
             below.append(_Around(around.origin, is_inside, is_mixed_below, is_inserted=True))
@@ -49,32 +49,32 @@ def written_by(page: Snapshot, origin: str | None, *, is_mixed: bool) -> tuple[A
             below.append(_Around(origin_in(node), is_inside, is_mixed_below))
         else:
             below.append(_Around(around.origin, around.is_inside, is_mixed_below))
-    return tuple(found)
+    return tuple(facts)
 
 
-def _marked(fact: Authorship, page: Snapshot, marks: frozenset[str], known: Node | None) -> Authorship:
-    """The facts of a node with marks, or of one that is known to be the site's (`known`: as it wrote it)."""
-    node = fact.shown
-    own, whole, shown = _own(node, marks, known), node, node
+def _marked(fact: Authorship, page: Snapshot, marks: frozenset[str], original: Node | None) -> Authorship:
+    """The facts of a node with marks, or of one that is known to be the site's (`original`: as it wrote it)."""
+    node = fact.visible
+    own, whole, as_shown = _own(node, marks, original), node, node
     if "foreign" in marks:
-        whole, shown = own, _own(node, marks - {"host"}, None)
-    elif fact.is_inside and known is not None and node.role in FIELDS:
+        whole, as_shown = own, _own(node, marks - {"host"}, None)
+    elif fact.is_inside and original is not None and node.role in FIELDS:
         whole = node._replace(states={**node.states, "editable": "true"})
     return fact._replace(
         own=own,
         whole=whole,
-        shown=shown,
+        visible=as_shown,
         is_mixed=True,
         is_typed=fact.is_inside or "name" in marks,
         value=value_of_host(page, node) if "host" in marks else None,
     )
 
 
-def _own(node: Node, marks: frozenset[str], known: Node | None) -> Node:
+def _own(node: Node, marks: frozenset[str], original: Node | None) -> Node:
     if not marks:
-        return known or node
+        return original or node
     name = "" if "name" in marks else node.name
     # Without the state it is a field like any other, whose value does not belong to the page's text.
     states = {key: value for key, value in node.states.items() if key != "editable"}
-    own = known.text if known else ""
+    own = original.text if original else ""
     return node._replace(name=name, text=own if marks & _MIXED else node.text, states=states)

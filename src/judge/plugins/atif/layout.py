@@ -38,7 +38,7 @@ from shared.text import clip, split_line, without_surrogates
 
 _FILE = "trajectory.json"
 _VERSION = "ATIF-v1.8"
-_KNOWN = re.compile(rb'"schema_version"\s*:\s*"ATIF-v1\.\d+"')
+_SCHEMA_VERSION = re.compile(rb'"schema_version"\s*:\s*"ATIF-v1\.\d+"')
 _IMAGES = "images"
 _OURS = "wabe"
 _HEAD_BYTES = 64_000
@@ -61,7 +61,7 @@ def write(source: Source) -> ExportedTask:
     }
     usage = attempt.participant_usage
     tokens = {"total_prompt_tokens": usage.input, "total_completion_tokens": usage.output} if usage else {}
-    steps = list(_written(trajectory, names))
+    steps = list(_step_entries(trajectory, names))
     document = {
         "schema_version": _VERSION,
         "session_id": source.name,
@@ -99,7 +99,7 @@ def _facts(source: Source) -> dict[str, Any]:
     )
 
 
-def _written(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _step_entries(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The steps; the page after an action is that of the next observation."""
     attempt = trajectory.attempt
     pages = [*attempt.steps, *([attempt.final_look] if attempt.final_look else [])]
@@ -118,7 +118,7 @@ def _written(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[
         action, outcome = step.action, step.outcome
         call = f"call-{step.index}"
         line = outcome.line if outcome and outcome.ok else None
-        said = line or (outcome.message if outcome else "") or step.feedback or ""
+        text = line or (outcome.message if outcome else "") or step.feedback or ""
         yield {
             "step_id": place + 2,
             "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
@@ -134,7 +134,7 @@ def _written(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[
                 "results": [
                     {
                         **({"source_call_id": call} if action and action.tool else {}),
-                        "content": _parts(said, after.screenshot if after else None, names),
+                        "content": _parts(text, after.screenshot if after else None, names),
                     }
                 ]
             },
@@ -207,7 +207,7 @@ class _Document(BaseModel):
         return as_mapping((self.extra or {}).get(_OURS))
 
 
-class _Shown(NamedTuple):
+class _PageView(NamedTuple):
     screenshot: str | None = None
     url: str = ""
     title: str = ""
@@ -217,7 +217,7 @@ def files(folder: Path) -> list[Path]:
     """The trajectory, if the folder has one of this format: other tools use the name for other files."""
     path = folder / _FILE
     try:
-        return [path] if _KNOWN.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
+        return [path] if _SCHEMA_VERSION.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
     except (OSError, ValueError):
         return []
 
@@ -226,15 +226,15 @@ def load(folder: Path) -> Trajectory:
     """Read the folder of one trajectory. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     path = folder / _FILE
     document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
-    ours, asked = document.ours, next((step for step in document.steps if step.source == "user"), None)
+    ours, user_step = document.ours, next((step for step in document.steps if step.source == "user"), None)
     known = {
         "task_id": usable_id(str(ours.get("task_id") or folder.resolve().name)),
-        "task": _text(asked.message) if asked else None,
+        "task": _text(user_step.message) if user_step else None,
         **{key: ours[key] for key in ("website", "level", "reference_length") if key in ours},
     }
     steps = tuple(_steps(folder, path, document))
     stop_reason, answer = _end(document)
-    started, ended = _times(document)
+    started, ended_at = _times(document)
     attempt = Attempt(
         task=foreign_task(folder, known, source=path),
         steps=steps,
@@ -243,7 +243,7 @@ def load(folder: Path) -> Trajectory:
         final_answer=answer,
         error=error if isinstance(error := ours.get("error"), str) else None,
         started_at=started,
-        ended_at=max(started, ended),
+        ended_at=max(started, ended_at),
         self_recorded=True,
         participant_usage=_usage(document.final_metrics or {}),
     )
@@ -257,16 +257,16 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
         document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
     except TrajectoryError:
         return {}
-    found = as_mapping(document.ours.get("verdict"))
-    if found.get("outcome") not in ("success", "failure"):
+    verdict_table = as_mapping(document.ours.get("verdict"))
+    if verdict_table.get("outcome") not in ("success", "failure"):
         return {}
-    info = evaluator_named(f"atif {found.get('method') or 'verdict'}"[:200])
-    reason = clip(str(found.get("reason") or ""), _MAX_TEXT_CHARS)
-    return {"atif-verdict": Verdict(outcome=found["outcome"], reason=reason, judge=info)}
+    info = evaluator_named(f"atif {verdict_table.get('method') or 'verdict'}"[:200])
+    reason = clip(str(verdict_table.get("reason") or ""), _MAX_TEXT_CHARS)
+    return {"atif-verdict": Verdict(outcome=verdict_table["outcome"], reason=reason, judge=info)}
 
 
 def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
-    page, index = _Shown(), 0
+    page, index = _PageView(), 0
     for step in document.steps:
         if step.source != "agent":
             page = _page(folder, path, step.message, page, step.ours)
@@ -301,7 +301,7 @@ def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
         yield Step(index=index, url=page.url, title=page.title, screenshot=page.screenshot)
 
 
-def _page(folder: Path, path: Path, content: object, before: _Shown, ours: Mapping[str, Any]) -> _Shown:
+def _page(folder: Path, path: Path, content: object, before: _PageView, ours: Mapping[str, Any]) -> _PageView:
     """The page that a message or a result shows; without an image, there is no screenshot of it."""
     url, title = (str(ours.get(key) or "") for key in ("url", "title"))
     images = [
@@ -311,12 +311,12 @@ def _page(folder: Path, path: Path, content: object, before: _Shown, ours: Mappi
     ]
     names = [name for name in images if isinstance(name, str) and "://" not in name]
     if not names:
-        return _Shown(None, url or before.url, title or before.title) if ours or images else before
+        return _PageView(None, url or before.url, title or before.title) if ours or images else before
     # Absolute paths refer to the recording machine.
     name = PurePosixPath(names[-1].replace("\\", "/"))
     relative = name.name if name.is_absolute() else name.as_posix()
     inside(folder, relative, source=path)
-    return _Shown(relative, url, title)
+    return _PageView(relative, url, title)
 
 
 def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Outcome:
@@ -324,12 +324,12 @@ def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Ou
     is_error = ours.get("executed") is False or bool(as_mapping(result.extra).get("is_error"))
     if call is None or is_error:
         return Outcome(ok=False, message=message)
-    written = ours.get("action_line")
-    if isinstance(written, str) and split_line(written):
-        return Outcome(ok=True, message=message, line=clip(written, 3_000))
+    line = ours.get("action_line")
+    if isinstance(line, str) and split_line(line):
+        return Outcome(ok=True, message=message, line=clip(line, 3_000))
     verb = _NOT_IN_A_VERB.sub(" ", call.function_name.upper()).strip() or "ACT"
-    said = plain(json.dumps(call.arguments, ensure_ascii=False))
-    return Outcome(ok=True, message=message, line=f"<page> -> {verb[:60].strip()}: {said}")
+    arguments_text = plain(json.dumps(call.arguments, ensure_ascii=False))
+    return Outcome(ok=True, message=message, line=f"<page> -> {verb[:60].strip()}: {arguments_text}")
 
 
 def _end(document: _Document) -> tuple[StopReason, str | None]:
@@ -341,8 +341,8 @@ def _end(document: _Document) -> tuple[StopReason, str | None]:
         answer = ours.get("final_answer")
         return reason, answer if isinstance(answer, str) else None
     last = document.steps[-1]
-    said = _text(last.message) if last.source == "agent" and not last.tool_calls else ""
-    return "finished", said or None
+    last_text = _text(last.message) if last.source == "agent" and not last.tool_calls else ""
+    return "finished", last_text or None
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:
@@ -354,21 +354,21 @@ def _text(content: str | list[dict[str, Any]]) -> str:
 def _times(document: _Document) -> tuple[float, float]:
     ours = document.ours
     stamps = [ours.get("started_at"), *(step.timestamp for step in document.steps), ours.get("ended_at")]
-    found = []
+    times = []
     for stamp in stamps:
         try:
             moment = datetime.fromisoformat(str(stamp)).timestamp() if stamp else None
         except (ValueError, OverflowError, OSError):
             continue
         if moment is not None and 0 <= moment < 1e11:
-            found.append(moment)
-    return (min(found), max(found)) if found else (0.0, 0.0)
+            times.append(moment)
+    return (min(times), max(times)) if times else (0.0, 0.0)
 
 
 def _usage(metrics: Mapping[str, Any]) -> TokenUsage | None:
     counts = [metrics.get(key) for key in ("total_prompt_tokens", "total_completion_tokens")]
-    given, made = (count if type(count) is int and count > 0 else 0 for count in counts)
-    return TokenUsage(input=given, output=made) if given or made else None
+    tokens_in, tokens_out = (count if type(count) is int and count > 0 else 0 for count in counts)
+    return TokenUsage(input=tokens_in, output=tokens_out) if tokens_in or tokens_out else None
 
 
 FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts), writer=FormatWriter(write=write))

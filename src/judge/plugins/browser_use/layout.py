@@ -130,12 +130,12 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
         _, items = _read(folder)
     except TrajectoryError:
         return {}
-    found = items[-1].result[-1].judgement if items and items[-1].result else None
-    if not found or not isinstance(found.get("verdict"), bool):
+    judgement = items[-1].result[-1].judgement if items and items[-1].result else None
+    if not judgement or not isinstance(judgement.get("verdict"), bool):
         return {}
-    reason = clip(str(found.get("failure_reason") or found.get("reasoning") or ""), _MAX_TEXT_CHARS)
+    reason = clip(str(judgement.get("failure_reason") or judgement.get("reasoning") or ""), _MAX_TEXT_CHARS)
     info = evaluator_named("browser-use judgement")
-    outcome = "success" if found["verdict"] else "failure"
+    outcome = "success" if judgement["verdict"] else "failure"
     return {"browser-use-judgement": Verdict(outcome=outcome, reason=reason, judge=info)}
 
 
@@ -161,18 +161,18 @@ def _steps(folder: Path, path: Path, items: tuple[_HistoryItem, ...]) -> Iterato
         state, output = item.state, item.model_output or _Output()
         page = {"url": state.url or "", "title": state.title or ""}
         screenshot = _screenshot(folder, path, state, number)
-        said = output.current_state or output
-        thought = "\n".join(filter(None, (said.thinking, said.memory, said.next_goal)))
+        state_or_output = output.current_state or output
+        thought = "\n".join(filter(None, (state_or_output.thinking, state_or_output.memory, state_or_output.next_goal)))
         for place, action in enumerate(output.action or ({},)):
-            made = _action(action, thought if place == 0 else "")
+            action_step = _action(action, thought if place == 0 else "")
             element = state.interacted_element[place : place + 1] if state.interacted_element else ()
             result = item.result[place] if place < len(item.result) else None
             yield Step(
                 index=index,
                 **page,
                 screenshot=screenshot if place == 0 else None,
-                action=made,
-                outcome=_outcome(made, element[0] if element else None, result),
+                action=action_step,
+                outcome=_outcome(action_step, element[0] if element else None, result),
             )
             index += 1
             if index > MAX_FOREIGN_STEPS:
@@ -230,29 +230,29 @@ def _line(action: Action, element: Mapping[str, Any] | None) -> str:
     """The action as one of our action lines, with the element as described in the history."""
     params, subject = action.params, _subject(element)
 
-    def said(*keys: str) -> str:
+    def first_text(*keys: str) -> str:
         return plain(next((params[key] for key in keys if key in params), ""))
 
     match action.tool:
         case "click" | "click_element" | "click_element_by_index":
             return f"<{subject}> -> CLICK"
         case "input" | "input_text":
-            return f"<{subject}> -> TYPE: {said('text')}"
+            return f"<{subject}> -> TYPE: {first_text('text')}"
         case "select_dropdown" | "select_dropdown_option":
-            return f"<{subject}> -> SELECT: {said('text')}"
+            return f"<{subject}> -> SELECT: {first_text('text')}"
         case "navigate" | "go_to_url" | "open_tab":
-            return f"<navigation> -> GOTO: {said('url')}"
+            return f"<navigation> -> GOTO: {first_text('url')}"
         case "go_back":
             return "<navigation> -> BACK"
         case "switch" | "switch_tab":
-            return f"<navigation> -> TAB: select {said('tab_id', 'page_id')}"
+            return f"<navigation> -> TAB: select {first_text('tab_id', 'page_id')}"
         case "send_keys":
-            return f"<page> -> PRESS: {said('keys')}"
+            return f"<page> -> PRESS: {first_text('keys')}"
         case "scroll" | "scroll_down" | "scroll_up":
             down = action.tool != "scroll_up" and params.get("down", True) is not False
             return f"<page> -> SCROLL: {'down' if down else 'up'}"
         case "wait":
-            return f"<page> -> WAIT: {said('seconds')} s"
+            return f"<page> -> WAIT: {first_text('seconds')} s"
         case "done":
             return "<page> -> FINISH"
     verb = _NOT_IN_A_VERB.sub(" ", action.tool.upper()).strip() or "ACT"

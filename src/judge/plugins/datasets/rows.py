@@ -14,7 +14,7 @@ from judge.scenario.models import TASKS
 from judge.scenario.sources import dataset_records
 from judge.scenario.toml import select
 from shared.errors import ConfigError
-from shared.fields import shown
+from shared.fields import printable
 from shared.files import read_errors, read_file
 from shared.text import clip, counted
 from shared.validation import validated
@@ -29,26 +29,26 @@ _MAX_NAMED = 5
 class Notes:
     """Rows that are left out and texts that are cut, by reason, with the first few ids."""
 
-    found: dict[str, list[str]] = field(default_factory=dict)
+    ids_by_reason: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, name: object) -> None:
         """Note it for one row."""
-        self.found.setdefault(reason, []).append(shown(str(name)))
+        self.ids_by_reason.setdefault(reason, []).append(printable(str(name)))
 
     def lines(self) -> list[str]:
         """One line for each reason."""
         return [
             f"{counted(len(names), 'row')}: {reason}: {', '.join(names[:_MAX_NAMED])}"
             f"{', …' if len(names) > _MAX_NAMED else ''}"
-            for reason, names in self.found.items()
+            for reason, names in self.ids_by_reason.items()
         ]
 
 
-def given_file(asked: ImportRequest, what: str) -> Path:
+def given_file(request: ImportRequest, what: str) -> Path:
     """The file or folder that the command names. Raises `ConfigError` without one."""
-    if asked.path is None:
+    if request.path is None:
         raise ConfigError(f"no file given: this source needs {what}", remedy="name it after the source")
-    return asked.path
+    return request.path
 
 
 def read_rows(path: Path, remedy: str) -> list[object]:
@@ -81,12 +81,12 @@ def tasks_from(
     table_of: Callable[[Mapping[str, Any]], dict[str, Any] | None],
     notes: Notes,
     *,
-    asked: ImportRequest,
+    request: ImportRequest,
     source: Path,
 ) -> tuple[Task, ...]:
     """The tasks of the rows that `table_of` makes tables of; it returns `None` for a row that it leaves out and notes.
 
-    Rows that are no tables, have no id or the id of an earlier row are left out and noted. Raises `ConfigError`, also
+    Rows that are not tables, have no id or the id of an earlier row are left out and noted. Raises `ConfigError`, also
     if no task is left.
     """
     tables: dict[str, dict[str, Any]] = {}
@@ -104,17 +104,17 @@ def tasks_from(
             notes.add("without the text of a task", task_id)
         else:
             tables[task_id] = table | {"task": clip(table["task"], _MAX_TASK_CHARS)}
-    chosen = _named(tables, asked.names)
-    if not chosen:
+    selection = _select(tables, request.names)
+    if not selection:
         raise ConfigError(f"{source}: no task is left", remedy="; ".join(notes.lines()) or "give another file")
-    return select(validated(TASKS, chosen, source, under=("row",)), level=asked.level, limit=asked.limit)
+    return select(validated(TASKS, selection, source, under=("row",)), level=request.level, limit=request.limit)
 
 
-def _named(tables: Mapping[str, dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    wanted = [usable_id(name) for text in names for name in text.split(",") if name.strip()]
-    if unknown := [name for name in wanted if name not in tables]:
-        raise ConfigError(f"--tasks: no task {shown(unknown[0])}", remedy="give ids of the file")
-    return [tables[name] for name in dict.fromkeys(wanted)] if wanted else list(tables.values())
+def _select(tables: Mapping[str, dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    ids = [usable_id(name) for text in names for name in text.split(",") if name.strip()]
+    if unknown := [name for name in ids if name not in tables]:
+        raise ConfigError(f"--tasks: no task {printable(unknown[0])}", remedy="give ids of the file")
+    return [tables[name] for name in dict.fromkeys(ids)] if ids else list(tables.values())
 
 
 def weighted_points(items: Sequence[tuple[str, float]], notes: Notes, task_id: str) -> list[Any]:

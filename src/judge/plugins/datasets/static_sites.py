@@ -27,9 +27,9 @@ _MAX_CHECKED_CHARS = 40
 _SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 50, "judge_sees_answer": True})
 
 
-def import_tasks(asked: ImportRequest) -> ImportedTasks:
+def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks of the folder, with the site that serves it. Raises `ConfigError`."""
-    folder, notes = given_file(asked, _WHAT), Notes()
+    folder, notes = given_file(request, _WHAT), Notes()
     websites = folder / "websites"
     if not websites.is_dir():
         raise ConfigError(f"{folder}: no folder websites in it", remedy=f"give {_WHAT}")
@@ -50,9 +50,9 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
         return table | _expected("" if truth is None or isinstance(truth, dict | list) else str(truth), notes, name)
 
     rows = read_rows(folder / "tasks.jsonl", f"give {_WHAT}")
-    tasks = tasks_from(rows, table_of, notes, asked=asked, source=folder)
+    tasks = tasks_from(rows, table_of, notes, request=request, source=folder)
     # Relative, so that the scenario and the folder can be moved together.
-    below = os.path.relpath(websites.resolve(), (asked.output or Path("scenario.toml")).resolve().parent)
+    below = os.path.relpath(websites.resolve(), (request.output or Path("scenario.toml")).resolve().parent)
     served = shlex.quote(below) if below.startswith(os.sep) else f"{{scenario_dir}}/{shlex.quote(below)}"
     command = f"python -m http.server {_PORT} --bind 127.0.0.1 --directory {served}"
     site = SiteEntry(name=_SITE, endpoint=base, static=True, cmd=command)

@@ -37,9 +37,9 @@ _MAX_POINTS = 50
 _SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 50, "judge_method": "rubric", "judge_sees_answer": True})
 
 
-def import_tasks(asked: ImportRequest) -> ImportedTasks:
+def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks of the file. Raises `ConfigError`."""
-    path, notes = given_file(asked, _WHAT), Notes()
+    path, notes = given_file(request, _WHAT), Notes()
     rows = _rows(path)
 
     def table_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -48,13 +48,13 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
         if not is_address(website):
             notes.add(f"without a website, so it begins at {_START}", task_id)
             website = _START
-        said = text_of(row.get("task_summary") or row.get("ques"))
-        table: dict[str, Any] = {"task_id": task_id, "website": website, "task": said}
+        instruction = text_of(row.get("task_summary") or row.get("ques"))
+        table: dict[str, Any] = {"task_id": task_id, "website": website, "task": instruction}
         if points := _points(row.get("precomputed_rubric"), notes, task_id):
             table["key_points"] = points
         return table
 
-    tasks = tasks_from(rows, table_of, notes, asked=asked, source=path)
+    tasks = tasks_from(rows, table_of, notes, request=request, source=path)
     return ImportedTasks(tasks, _SETTINGS, notes=notes.lines())
 
 
@@ -63,10 +63,10 @@ def _rows(path: Path) -> list[object]:
         return read_rows(path, f"give {_WHAT}")
     with read_errors(path, f"give {_WHAT}"):
         text = decode(read_file(path))
-    found: list[object] = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
-    if found and "task_summary" not in as_mapping(found[0]):
+    rows: list[object] = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
+    if rows and "task_summary" not in as_mapping(rows[0]):
         raise ConfigError(f"{path}: no column task_summary", remedy=f"give {_WHAT}, with tabs between its columns")
-    return found
+    return rows
 
 
 def _points(rubric: object, notes: Notes, task_id: str) -> list[Any]:
@@ -81,19 +81,19 @@ def _points(rubric: object, notes: Notes, task_id: str) -> list[Any]:
     if not items:
         notes.add("without a rubric", task_id)
         return []
-    found = []
+    criteria = []
     for item in items:
         points = item.get("max_points", item.get("maxPoints"))
         is_usable = isinstance(points, int | float) and not isinstance(points, bool) and math.isfinite(points)
         if not is_usable or not 0 < points <= MAX_WEIGHT or not (text := _text(item)):
             notes.add("a criterion without text or points is left out", task_id)
             continue
-        found.append((text, float(points)))
-    if len(found) > _MAX_POINTS:
+        criteria.append((text, float(points)))
+    if len(criteria) > _MAX_POINTS:
         notes.add(f"more than {_MAX_POINTS} criteria, of which the heaviest are kept", task_id)
-        heaviest = sorted(found, key=lambda each: -each[1])[:_MAX_POINTS]
-        found = [each for each in found if each in heaviest][:_MAX_POINTS]
-    return weighted_points(found, notes, task_id)
+        heaviest = sorted(criteria, key=lambda each: -each[1])[:_MAX_POINTS]
+        criteria = [each for each in criteria if each in heaviest][:_MAX_POINTS]
+    return weighted_points(criteria, notes, task_id)
 
 
 def _text(item: Mapping[str, Any]) -> str:

@@ -14,9 +14,9 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def import_tasks(asked: ImportRequest) -> ImportedTasks:
+def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks of the file. Raises `ConfigError`."""
-    path, notes = given_file(asked, _WHAT), Notes()
+    path, notes = given_file(request, _WHAT), Notes()
 
     def table_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
         name = row.get("id")
@@ -25,7 +25,7 @@ def import_tasks(asked: ImportRequest) -> ImportedTasks:
             return None
         return {"task_id": usable_id(name), "website": text_of(row["web"]), "task": text_of(row.get("ques"))}
 
-    tasks = tasks_from(read_rows(path, f"give {_WHAT}"), table_of, notes, asked=asked, source=path)
+    tasks = tasks_from(read_rows(path, f"give {_WHAT}"), table_of, notes, request=request, source=path)
     return ImportedTasks(tasks, _SETTINGS, notes=notes.lines())
 
 

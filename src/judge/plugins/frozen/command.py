@@ -76,14 +76,16 @@ def record(
     if by_hand and participant:
         raise ConfigError("--by-hand and --participant exclude each other", remedy="leave one out")
     settings = Settings.from_environ()
-    read = _live(load_scenario(scenario_file(scenario, settings.bundled_scenarios)))
-    chosen = select(read.tasks, ids=task or (), excluded=read.excluded)
-    fresh = frozenset(origin_of(site.endpoint) for site in read.sites if site.cmd or site.reset)
-    recorded = _WalkRecorder(read.config.secrets, is_reference=participant is None, fresh=fresh)
+    live_scenario = _live(load_scenario(scenario_file(scenario, settings.bundled_scenarios)))
+    selection = select(live_scenario.tasks, ids=task or (), excluded=live_scenario.excluded)
+    fresh = frozenset(origin_of(site.endpoint) for site in live_scenario.sites if site.cmd or site.reset)
+    recorded = _WalkRecorder(live_scenario.config.secrets, is_reference=participant is None, fresh=fresh)
     if by_hand:
-        code = run_interruptible(_record_by_hand(read, chosen, settings, recorded))
+        code = run_interruptible(_record_by_hand(live_scenario, selection, settings, recorded))
     else:
-        code = run_interruptible(_record_played(read, chosen, settings, recorded, participant, is_once=is_once))
+        code = run_interruptible(
+            _record_played(live_scenario, selection, settings, recorded, participant, is_once=is_once)
+        )
     recording = recorded.recording()
     if recorded.aborted and recorded.is_lost:
         typer.echo(f"No attempt was played to its end, so no archive was written: {recorded.aborted[0]}", err=True)
@@ -110,23 +112,23 @@ def check(
     if task and scenario is None:
         raise ConfigError("--task needs --scenario", remedy="name the scenario, or leave --task out")
     settings = Settings.from_environ()
-    read = read_wacz(archive)
-    code, digest = EXIT_DONE, read.digest
+    wacz = read_wacz(archive)
+    code, digest = EXIT_DONE, wacz.digest
     if scenario is not None:
         path = scenario_file(scenario, settings.bundled_scenarios)
-        played = _replayed(load_scenario(path), archive, task or (), settings)
-        for line in lines_of(played, read.recording, f"wabe sites record {scenario}"):
+        results = _replayed(load_scenario(path), archive, task or (), settings)
+        for line in lines_of(results, wacz.recording, f"wabe sites record {scenario}"):
             typer.echo(line)
-        result = checked(played, path.name, read.checked)
-        digest = write_wacz(archive, read.recording, checked=result, merged_from=read.merged_from)
-        code = EXIT_DONE if is_sound(played, read.recording) else EXIT_LOST
-    _tell_archive(archive, read.recording, digest)
-    found = credentials_in(read.recording.exchanges)
-    for each in found[:_MAX_CREDENTIALS]:
+        result = checked(results, path.name, wacz.checked)
+        digest = write_wacz(archive, wacz.recording, checked=result, merged_from=wacz.merged_from)
+        code = EXIT_DONE if is_sound(results, wacz.recording) else EXIT_LOST
+    _tell_archive(archive, wacz.recording, digest)
+    credentials = credentials_in(wacz.recording.exchanges)
+    for each in credentials[:_MAX_CREDENTIALS]:
         typer.echo(f"looks like a credential: {each.what} in {each.where} of {each.record}, {each.url}: {each.begins}")
-    if len(found) > _MAX_CREDENTIALS:
-        typer.echo(f"and {len(found) - _MAX_CREDENTIALS} more that look like credentials")
-    if not found:
+    if len(credentials) > _MAX_CREDENTIALS:
+        typer.echo(f"and {len(credentials) - _MAX_CREDENTIALS} more that look like credentials")
+    if not credentials:
         typer.echo("Nothing in it looks like a credential.")
     raise typer.Exit(code)
 
@@ -140,9 +142,9 @@ def merge(
     _require_ending(output)
     if len(archives) < 2:
         raise ConfigError("only one archive, nothing to merge", remedy="name two or more")
-    read = [read_wacz(path) for path in archives]
-    recording = merged([each.recording for each in read])
-    digest = write_wacz(output, recording, merged_from=[each.digest for each in read])
+    wacz_files = [read_wacz(path) for path in archives]
+    recording = merged([each.recording for each in wacz_files])
+    digest = write_wacz(output, recording, merged_from=[each.digest for each in wacz_files])
     _tell_archive(output, recording, digest)
 
 
@@ -155,7 +157,7 @@ class _WalkRecorder:
     # The sites that each play finds in the same state.
     fresh: frozenset[Origin | None] = frozenset()
     play: int = 1
-    played: dict[tuple[str, int], AttemptResult] = field(default_factory=dict)
+    results: dict[tuple[str, int], AttemptResult] = field(default_factory=dict)
     _walks: dict[str, RecordingInterceptor] = field(default_factory=dict)
     _learnt: list[str] = field(default_factory=list)
 
@@ -180,32 +182,32 @@ class _WalkRecorder:
     ) -> RecordingInterceptor:
         own = name if self.play == 1 else f"{name}, play {self.play}"
         repeats = name if self.play > 1 and name in self._walks else None
-        made = RecordingInterceptor(own, secrets, task_id=task_id, is_reference=is_reference, repeats=repeats)
-        self._walks[own] = made
-        return made
+        interceptor = RecordingInterceptor(own, secrets, task_id=task_id, is_reference=is_reference, repeats=repeats)
+        self._walks[own] = interceptor
+        return interceptor
 
-    def done(self, played: Iterable[AttemptResult]) -> None:
+    def done(self, results: Iterable[AttemptResult]) -> None:
         """Note how the attempts of this play ended."""
-        self.played |= {(each.task.task_id, self.play): each for each in played}
+        self.results |= {(each.task.task_id, self.play): each for each in results}
 
     @property
     def aborted(self) -> list[str]:
         """The aborted attempts of the first play, each with its cause."""
-        firsts = (each for (_, play), each in self.played.items() if play == 1)
+        firsts = (each for (_, play), each in self.results.items() if play == 1)
         return [f"{each.task.task_id}: {each.why}" for each in firsts if each.is_aborted]
 
     @property
     def is_lost(self) -> bool:
         """Whether every attempt was aborted."""
-        return bool(self.played) and all(each.is_aborted for each in self.played.values())
+        return bool(self.results) and all(each.is_aborted for each in self.results.values())
 
     @property
     def unlike(self) -> list[str]:
         """The tasks whose second play took other actions than the first, ended otherwise, or found another state."""
-        return [task_id for (task_id, play), each in self.played.items() if play > 1 and not self._is_repeated(each)]
+        return [task_id for (task_id, play), each in self.results.items() if play > 1 and not self._is_repeated(each)]
 
     def _is_repeated(self, again: AttemptResult) -> bool:
-        first = self.played[again.task.task_id, 1]
+        first = self.results[again.task.task_id, 1]
         is_fresh = origin_of(again.task.website) in self.fresh or not any(
             map(is_recorded_write, self._walks[again.task.task_id].exchanges)
         )
@@ -213,25 +215,25 @@ class _WalkRecorder:
 
     def recording(self) -> SiteRecording:
         unlike = set(self.unlike)
-        kept = [
+        recordings = [
             self._done(each.recording())
             for each in self._walks.values()
             if each.exchanges and (each.walk.repeats is None or each.walk.task_id not in unlike)
         ]
         # As they are: `merged` knows which walk repeats another only within one recording.
-        walks = tuple(walk for each in kept for walk in each.walks)
-        return SiteRecording(walks, tuple(exchange for each in kept for exchange in each.exchanges))
+        walks = tuple(walk for each in recordings for walk in each.walks)
+        return SiteRecording(walks, tuple(exchange for each in recordings for exchange in each.exchanges))
 
     def _done(self, recording: SiteRecording) -> SiteRecording:
         """The recording with the outcome of its walk."""
-        outcomes = {task_id: each.passed for (task_id, play), each in self.played.items() if play == 1}
+        outcomes = {task_id: each.passed for (task_id, play), each in self.results.items() if play == 1}
         walks = tuple(replace(walk, passed=outcomes.get(walk.task_id or "")) for walk in recording.walks)
         return replace(recording, walks=walks)
 
 
 async def _record_played(
     scenario: Scenario,
-    chosen: Sequence[Task],
+    selection: Sequence[Task],
     settings: Settings,
     recorded: _WalkRecorder,
     role: str | None,
@@ -239,7 +241,7 @@ async def _record_played(
     is_once: bool,
 ) -> int:
     if role is None:
-        tasks = reference_tasks(chosen, scenario)
+        tasks = reference_tasks(selection, scenario)
         if not tasks:
             raise ConfigError(
                 f"{scenario.path}: no task has a reference script",
@@ -247,33 +249,33 @@ async def _record_played(
             )
         player = script_player(tasks, scenario)
     else:
-        tasks, player = tuple(chosen), participant_of(scenario, role, settings)
+        tasks, player = tuple(selection), participant_of(scenario, role, settings)
     playing = Playing(scenario, settings, player, _tell, logins=recorded, recorder=recorded.attempt)
-    played = await playing.play(tasks)
-    recorded.done(played)
+    results = await playing.play(tasks)
+    recorded.done(results)
     # A participant may act otherwise the second time, and then it is not known who chose what differs.
-    again = [each.task for each in played if not (is_once or role or each.is_aborted)]
+    again = [each.task for each in results if not (is_once or role or each.is_aborted)]
     if again:
         typer.echo("Playing each task once more, to see what pages make up …")
         recorded.play = 2
         recorded.done(await playing.play(tuple(again)))
         for task_id in recorded.unlike:
             typer.echo(f"{task_id}: the second play differed or began in another state, so it counts as played once")
-    is_good = all(each.passed is not False and not each.is_aborted for each in played)
+    is_good = all(each.passed is not False and not each.is_aborted for each in results)
     return EXIT_DONE if is_good else EXIT_LOST
 
 
 async def _record_by_hand(
-    scenario: Scenario, chosen: Sequence[Task], settings: Settings, recorded: _WalkRecorder
+    scenario: Scenario, tasks: Sequence[Task], settings: Settings, recorded: _WalkRecorder
 ) -> int:
     config = scenario.config
-    websites = list(dict.fromkeys(task.website for task in chosen))
-    policy = NetworkPolicy.for_websites(site for task in chosen for site in config.sites.declared(task))
-    interceptor = recorded.by_hand(chosen[0].task_id if len(chosen) == 1 else None)
+    websites = list(dict.fromkeys(task.website for task in tasks))
+    policy = NetworkPolicy.for_websites(site for task in tasks for site in config.sites.declared(task))
+    interceptor = recorded.by_hand(tasks[0].task_id if len(tasks) == 1 else None)
     environ = child_environ(settings, output_dir=Path.cwd(), participant_model=None)
     folder = scenario.path.resolve().parent
     logs = Path.cwd() / ".output" / "logs"
-    members = started_sites(scenario, chosen, settings)
+    members = started_sites(scenario, tasks, settings)
     async with launched(members, scenario_dir=folder, environ=environ, logs=logs):
         typer.echo(f"Recording {', '.join(websites)}. Close the browser to end.")
         await browse_by_hand(websites, settings, interceptor, policy, browser_path=config.browser_path)
@@ -285,19 +287,19 @@ def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: S
     archives = open_archives(frozen.config)
     if now := recorded_at(frozen, archives):
         frozen = on_archives(load_scenario(scenario.path, now=now), archive)
-    chosen = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
-    tasks = reference_tasks(chosen if ids else tasks_of(archive, chosen, scenario), frozen)
+    selection = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
+    tasks = reference_tasks(selection if ids else tasks_of(archive, selection, scenario), frozen)
     if not tasks:
         raise ConfigError(f"{scenario.path}: no task has a reference script", remedy="add reference to the tasks")
     playing = Playing(frozen, settings, script_player(tasks, frozen), _tell, archives=archives)
-    played: list[AttemptResult] = []
+    results: list[AttemptResult] = []
 
     async def play() -> int:
-        played.extend(await playing.play(tasks))
+        results.extend(await playing.play(tasks))
         return EXIT_DONE
 
     run_interruptible(play())
-    return played
+    return results
 
 
 def tasks_of(archive: Path, tasks: Sequence[Task], scenario: Scenario) -> list[Task]:
@@ -339,9 +341,9 @@ def _tell_archive(path: Path, recording: SiteRecording, digest: str) -> None:
         "failures" if each.answer is None else "sockets" if each.is_socket else "answers"
         for each in recording.exchanges
     )
-    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    kinds_text = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     typer.echo(
-        f"{path}: {counted(len(recording.walks), 'walk')}, {listed}, {path.stat().st_size / 1000:,.0f} kB,"
+        f"{path}: {counted(len(recording.walks), 'walk')}, {kinds_text}, {path.stat().st_size / 1000:,.0f} kB,"
         f" archive_sha256 {digest}"
     )
 

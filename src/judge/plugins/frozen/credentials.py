@@ -22,7 +22,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a model provider key", re.compile(r"\b(?:sk-[A-Za-z0-9_-]{20,}|AIza[\w-]{35})")),
 )
 # `"token": "…"` and `token=…` with a value that looks generated.
-_NAMED = re.compile(r"""["']?([A-Za-z_][\w-]{1,40})["']?\s*[:=]\s*["']([A-Za-z0-9_+/=.-]{20,200})["']""")
+_NAMED_SECRET = re.compile(r"""["']?([A-Za-z_][\w-]{1,40})["']?\s*[:=]\s*["']([A-Za-z0-9_+/=.-]{20,200})["']""")
 _HIDDEN = re.compile(r"<(?:input|meta)\b[^>]{0,600}>", re.IGNORECASE)
 
 
@@ -38,14 +38,14 @@ class Credential(NamedTuple):
 
 def credentials_in(exchanges: Iterable[RecordedExchange]) -> list[Credential]:
     """Everything that looks like a credential, without duplicates."""
-    found: dict[tuple[str, str], Credential] = {}
+    by_key: dict[tuple[str, str], Credential] = {}
     for exchange in exchanges:
         for where, what, value in _values(exchange):
             if not PLACEHOLDER.search(value):
                 url = one_line(exchange.request.url, 120)
-                made = Credential(exchange.record_id, url, where, what, clip(one_line(value), 12))
-                found.setdefault((what, value), made)
-    return list(found.values())
+                credential = Credential(exchange.record_id, url, where, what, clip(one_line(value), 12))
+                by_key.setdefault((what, value), credential)
+    return list(by_key.values())
 
 
 def _values(exchange: RecordedExchange) -> Iterator[tuple[str, str, str]]:
@@ -66,11 +66,11 @@ def _values(exchange: RecordedExchange) -> Iterator[tuple[str, str, str]]:
 def _searched(where: str, body: bytes) -> Iterator[tuple[str, str, str]]:
     text = body[:_MAX_SEARCHED_BYTES].decode("utf-8", "replace")
     for what, form in _FORMS:
-        for found in form.finditer(text):
-            yield where, what, found[0]
+        for match in form.finditer(text):
+            yield where, what, match[0]
     # Tokens in forms are useless without the session of the visit.
-    for found in _NAMED.finditer(_HIDDEN.sub("", text)):
-        name, value = found[1], found[2]
+    for match in _NAMED_SECRET.finditer(_HIDDEN.sub("", text)):
+        name, value = match[1], match[2]
         is_mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
         if is_mixed and is_secret_name(name) and "csrf" not in name.lower():
             yield where, f"the value of {name}", value

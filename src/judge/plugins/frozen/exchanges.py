@@ -27,7 +27,7 @@ class Chunk:
 class RecordedSocketMessage:
     """A message of a socket, as `SocketMessage`, with its tick. `step` is `None` if it is the site's, or not known."""
 
-    sent: bool
+    is_from_page: bool
     is_text: bool
     data: bytes
     at_ms: int

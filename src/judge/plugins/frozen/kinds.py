@@ -58,7 +58,7 @@ def kind_of(request: WireRequest) -> RequestKind:
         return "event_stream"
     destination = header(headers, "sec-fetch-dest").lower()
     if destination == "empty" or (not destination and request.method == "POST"):
-        return "beacon" if _is_beacon(request) else _sent(request, destination)
+        return "beacon" if _is_beacon(request) else _kind_of_page_request(request, destination)
     if known := _BY_DESTINATION.get(destination):
         return known
     return _guessed(parts.path, headers)
@@ -75,7 +75,7 @@ def _is_beacon(request: WireRequest) -> bool:
     )
 
 
-def _sent(request: WireRequest, destination: str) -> RequestKind:
+def _kind_of_page_request(request: WireRequest, destination: str) -> RequestKind:
     if destination or header(request.headers, "x-requested-with"):
         return "fetch"
     return _guessed(urlsplit(request.url).path, request.headers)

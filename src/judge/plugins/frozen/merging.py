@@ -10,15 +10,15 @@ def merged(recordings: Sequence[SiteRecording]) -> SiteRecording:
     """One recording with all walks. Duplicates are dropped; different walks of the same name get numbers."""
     walks: list[Walk] = []
     exchanges: list[RecordedExchange] = []
-    kept: dict[str, list[tuple[RecordedExchange, ...]]] = {}
+    merged_exchanges: dict[str, list[tuple[RecordedExchange, ...]]] = {}
     names: set[str] = set()
     for recording in recordings:
         renamed: dict[str, str] = {}
         for walk in recording.walks:
             own = tuple(exchange for exchange in recording.exchanges if exchange.walk == walk.name)
-            if own in kept.setdefault(walk.name, []):
+            if own in merged_exchanges.setdefault(walk.name, []):
                 continue
-            kept[walk.name].append(own)
+            merged_exchanges[walk.name].append(own)
             name = _free(walk.name, names)
             names.add(name)
             renamed[walk.name] = name
@@ -27,9 +27,9 @@ def merged(recordings: Sequence[SiteRecording]) -> SiteRecording:
     return SiteRecording(tuple(walks), tuple(exchanges))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, used: set[str]) -> str:
     number, free = 1, name
-    while free in taken:
+    while free in used:
         number += 1
         free = f"{name}~{number}"
     return free

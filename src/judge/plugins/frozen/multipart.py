@@ -20,8 +20,8 @@ class Part:
     @property
     def name(self) -> str:
         """The name of the field."""
-        found = _NAME.search(self.head.decode("utf-8", "replace"))
-        return found[1] if found else ""
+        match = _NAME.search(self.head.decode("utf-8", "replace"))
+        return match[1] if match else ""
 
     @property
     def is_file(self) -> bool:

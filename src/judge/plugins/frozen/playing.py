@@ -41,12 +41,12 @@ class AttemptResult:
 
 def reference_tasks(tasks: Sequence[Task], scenario: Scenario) -> tuple[Task, ...]:
     """The tasks that have a reference script. Raises `ConfigError` for one whose script cannot be used."""
-    chosen = tuple(task for task in tasks if task.reference is not None)
+    selection = tuple(task for task in tasks if task.reference is not None)
     folder = scenario.path.resolve().parent
-    for task, problem in zip(chosen, reference_problems(chosen, folder), strict=True):
+    for task, problem in zip(selection, reference_problems(selection, folder), strict=True):
         if problem:
             raise ConfigError(f"{scenario.path}: task {task.task_id}: {problem}", remedy="correct the script")
-    return chosen
+    return selection
 
 
 def started_sites(scenario: Scenario, tasks: Collection[Task], settings: Settings) -> list[Member]:
@@ -84,16 +84,20 @@ class Playing:
         """Start the sites and the player, and play each task once, one after the other."""
         settings, scenario = self.settings, self.scenario
         sites = started_sites(scenario, tasks, settings)
-        wanted = {task.task_id for task in tasks}
-        chosen = [task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in wanted]
+        task_ids = {task.task_id for task in tasks}
+        selection = [
+            task for task in with_logins(scenario, scenario.tasks, settings.environ) if task.task_id in task_ids
+        ]
         if self.archives is not None:
-            self.archives.check(chosen)
+            self.archives.check(selection)
         # One attempt at each task, judged by its checks alone.
         changes = {"judge_model": OFFLINE, "max_parallel": 1, "epochs": 1, "exclude": {}}
         config = with_addresses(scenario, settings.environ).config.model_copy(update=changes)
         members = [*sites, self.player]
         async with (
-            rehearsing(scenario, settings, config, members, chosen, logins=self.logins or self.archives) as rehearsal,
+            rehearsing(
+                scenario, settings, config, members, selection, logins=self.logins or self.archives
+            ) as rehearsal,
             client_of(self.player, scenario.config) as client,
         ):
             await rehearsal.play(
@@ -103,10 +107,10 @@ class Playing:
                 archives=self.archives,
                 recorder=self.recorder,
             )
-            return [_played(task, rehearsal.store) for task in chosen]
+            return [_result_of(task, rehearsal.store) for task in selection]
 
 
-def _played(task: Task, store: RunStore) -> AttemptResult:
+def _result_of(task: Task, store: RunStore) -> AttemptResult:
     try:
         attempt = load_trajectory(store.task(task.task_id).folder).attempt
     except TrajectoryError as error:

@@ -116,20 +116,20 @@ class RecordingInterceptor:
             entry.is_whole = True
             self._end(entry)
             return answer
-        body = self._seen(entry, answer.body)
+        body = self._record_body(entry, answer.body)
         return WireAnswer(answer.status, answer.reason, answer.headers, body, answer.http_version)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
         """See `judge.network.interception.Interceptor`."""
         entry = self._begin(request)
 
-        def seen(message: SocketMessage | SocketClose) -> None:
+        def record_message(message: SocketMessage | SocketClose) -> None:
             tick = self._next()
             if isinstance(message, SocketMessage):
-                step = message.step if message.sent else None
+                step = message.step if message.is_from_page else None
                 entry.messages.append(
                     RecordedSocketMessage(
-                        message.sent, message.is_text, message.data, max(0, message.at_ms), tick, step
+                        message.is_from_page, message.is_text, message.data, max(0, message.at_ms), tick, step
                     )
                 )
             elif entry.closed is None:
@@ -137,7 +137,7 @@ class RecordingInterceptor:
                 entry.is_whole = True
 
         try:
-            entry.answer = await pass_on_socket(request, page, _Noting(_reachable(upstream), entry), seen)
+            entry.answer = await pass_on_socket(request, page, _Noting(_reachable(upstream), entry), record_message)
             if isinstance(entry.answer.body, bytes):
                 entry.body += entry.answer.body
         except RequestFailed as failure:
@@ -146,7 +146,7 @@ class RecordingInterceptor:
         finally:
             self._end(entry, entry.failure)
 
-    async def _seen(self, entry: _Entry, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _record_body(self, entry: _Entry, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         try:
             async for piece in body:
                 if len(entry.body) + len(piece) > MAX_BODY_BYTES:

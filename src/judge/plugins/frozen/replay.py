@@ -50,11 +50,11 @@ class WriteCounter:
         async with self._changed:
             self._changed.notify_all()
 
-    async def until(self, wanted: Counter[int], since: int) -> None:
+    async def until(self, writes: Counter[int], since: int) -> None:
         """Wait until the wanted writes have been made, not counting the first `since` ones."""
-        if wanted:
+        if writes:
             async with self._changed:
-                await self._changed.wait_for(lambda: wanted <= Counter(self._matcher.writes[since:]))
+                await self._changed.wait_for(lambda: writes <= Counter(self._matcher.writes[since:]))
 
 
 class ReplayInterceptor:
@@ -73,8 +73,8 @@ class ReplayInterceptor:
 
     def take(self) -> tuple[LedgerEntry, ...]:
         """The requests since the last call, in order."""
-        taken, self._entries = tuple(self._entries), []
-        return taken
+        entries, self._entries = tuple(self._entries), []
+        return entries
 
     def entered(self, texts: Sequence[str]) -> None:
         """Note what the participant is about to enter."""
@@ -144,8 +144,8 @@ class ReplayInterceptor:
         is_recorded = answer is exchange.answer
         if is_recorded and (exchange.chunks or not exchange.is_whole):
             body = self._streamed(exchange)
-            kept = without_headers(headers, "content-length")
-            return WireAnswer(answer.status, answer.reason, kept, body, answer.http_version)
+            other_headers = without_headers(headers, "content-length")
+            return WireAnswer(answer.status, answer.reason, other_headers, body, answer.http_version)
         return WireAnswer(answer.status, answer.reason, headers, answer.body, answer.http_version)
 
     async def _streamed(self, exchange: RecordedExchange) -> AsyncIterator[bytes]:
@@ -178,16 +178,16 @@ class ReplayInterceptor:
         )
 
     def _later_cookie(self, value: str) -> str:
-        def later(found: re.Match[str]) -> str:
+        def later(match: re.Match[str]) -> str:
             try:
-                moment = parsedate_to_datetime(found[2].strip().replace("-", " "))
+                moment = parsedate_to_datetime(match[2].strip().replace("-", " "))
                 moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
                 # An expiry time that had passed at recording is meant to delete the cookie.
                 if moment.timestamp() * 1000 <= self._index.recording.clock_ms:
-                    return found[0]
-                return found[1] + format_datetime((moment + self._later).astimezone(UTC), usegmt=True)
+                    return match[0]
+                return match[1] + format_datetime((moment + self._later).astimezone(UTC), usegmt=True)
             except (ValueError, OverflowError, TypeError):
-                return found[0]
+                return match[0]
 
         return _EXPIRES.sub(later, value)
 

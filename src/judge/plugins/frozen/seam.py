@@ -61,9 +61,9 @@ class WaczArchive:
             return None
         for task in checked.of_tasks:
             if task.task_id == task_id and task.decisive_misses:
-                listed = ", ".join(one_line(each, 100) for each in task.decisive_misses[:_MAX_LISTED])
+                urls_text = ", ".join(one_line(each, 100) for each in task.decisive_misses[:_MAX_LISTED])
                 count = counted(len(task.decisive_misses), "request")
-                return f"its reference walk needs {count} not in the archive: {listed}"
+                return f"its reference walk needs {count} not in the archive: {urls_text}"
         return None
 
     def replay(self, task_id: str, secrets: Sequence[str]) -> WaczReplay:

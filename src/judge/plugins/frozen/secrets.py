@@ -72,8 +72,8 @@ def is_password(name: str) -> bool:
 class Secrets:
     """Replaces secrets. `listed` are values that must not appear anywhere."""
 
-    def __init__(self, listed: Sequence[str] = ()) -> None:
-        self._listed = sorted({value for value in listed if value}, key=len, reverse=True)
+    def __init__(self, values: Sequence[str] = ()) -> None:
+        self._values = sorted({value for value in values if value}, key=len, reverse=True)
 
     def request(self, request: WireRequest) -> WireRequest:
         """The request without secrets. Idempotent."""
@@ -89,15 +89,15 @@ class Secrets:
         """The exchange without secrets."""
         request = self.request(exchange.request)
         answer = exchange.answer
-        sent = {message: self._message(message) for message in exchange.messages if message.sent}
+        messages = {message: self._message(message) for message in exchange.messages if message.is_from_page}
         is_login = request.body != exchange.request.body or bool(header(request.headers, "authorization"))
-        logs_in = any(message != masked for message, masked in sent.items())
+        logs_in = any(message != masked for message, masked in messages.items())
         return replace(
             exchange,
             request=request,
             answer=None if answer is None else self._answer(answer, is_login=is_login, lasts=bool(exchange.chunks)),
             messages=tuple(
-                self._message(each) if each.sent or logs_in else replace(each, data=self._unlisted(each.data))
+                self._message(each) if each.is_from_page or logs_in else replace(each, data=self._unlisted(each.data))
                 for each in exchange.messages
             ),
         )
@@ -138,8 +138,10 @@ class Secrets:
         body = None if lasts else self._answered(answer, is_login=is_login)
         if body is None:
             return replace(answer, headers=headers)
-        kept = without_headers(headers, "content-encoding", "content-length", "etag", "content-md5", "digest")
-        return replace(answer, headers=(*kept, ("Content-Length", str(len(body)))), body=body, is_redacted=True)
+        other_headers = without_headers(headers, "content-encoding", "content-length", "etag", "content-md5", "digest")
+        return replace(
+            answer, headers=(*other_headers, ("Content-Length", str(len(body)))), body=body, is_redacted=True
+        )
 
     def _answered(self, answer: RecordedResponse, *, is_login: bool) -> bytes | None:
         """The body without secrets, decoded; `None` if it has none."""
@@ -202,15 +204,15 @@ class Secrets:
         return body
 
     def _text(self, text: str) -> str:
-        for secret in self._listed:
+        for secret in self._values:
             if secret in text:
                 text = text.replace(secret, placeholder(secret, is_chosen=True))
         return text
 
     def _unlisted(self, body: bytes) -> bytes:
-        for secret in self._listed:
-            if (written := secret.encode("utf-8", "surrogatepass")) in body:
-                body = body.replace(written, placeholder(secret, is_chosen=True).encode())
+        for secret in self._values:
+            if (secret_bytes := secret.encode("utf-8", "surrogatepass")) in body:
+                body = body.replace(secret_bytes, placeholder(secret, is_chosen=True).encode())
         return body
 
 

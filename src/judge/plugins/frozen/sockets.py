@@ -54,11 +54,16 @@ class SocketReplay:
 
     def _read(self) -> None:
         self._messages = self.exchange.messages
-        sent = [(place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.sent]
-        self._sent = sent
+        page_messages = [
+            (place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.is_from_page
+        ]
+        self._page_messages = page_messages
         index = self.matcher.index
         self._writing = index.writing(self.exchange)
-        often, signals = index.heartbeats(self.exchange), {at for at, _ in sent if is_signal(self._messages[at].data)}
+        often, signals = (
+            index.heartbeats(self.exchange),
+            {at for at, _ in page_messages if is_signal(self._messages[at].data)},
+        )
         # Repeated messages may come less often than in the recording. Each is answered when it comes.
         self._repeated = often | signals
         self._replies = {place + 1 for place in often - signals if reply_to(self._messages, place)}
@@ -86,7 +91,7 @@ class SocketReplay:
         for place, message in enumerate(self._messages):
             if place < start:
                 continue
-            if message.sent:
+            if message.is_from_page:
                 at_ms = message.at_ms
                 continue
             await self._until(place)
@@ -96,7 +101,7 @@ class SocketReplay:
             at_ms = message.at_ms
             await self._send(message)
         closed = self.exchange.closed
-        if isinstance(closed, SocketClose) and not closed.sent:
+        if isinstance(closed, SocketClose) and not closed.is_from_page:
             await self._until(len(self._messages))
             end = RecordedSocketMessage(False, False, b"", closed.at_ms, self.exchange.ended)
             await self.wait(self.exchange, end, at_ms, self._since)
@@ -111,32 +116,36 @@ class SocketReplay:
         """Send the replies to messages that the page had skipped and has now sent, and to repeated ones."""
         while self._late:
             place = self._late.pop(0)
-            for message in takewhile(lambda each: not each.sent, self._messages[place + 1 :]):
+            for message in takewhile(lambda each: not each.is_from_page, self._messages[place + 1 :]):
                 await self._send(message)
                 if place + 1 in self._replies:
                     break
 
     async def _until(self, place: int) -> None:
         """Wait until the page has sent everything that precedes this place in the recording."""
-        while any(each < place and each not in self._seen and each not in self._repeated for each, _ in self._sent):
+        while any(
+            each < place and each not in self._seen and each not in self._repeated for each, _ in self._page_messages
+        ):
             self._changed.clear()
             await self._changed.wait()
 
     def _received(self, message: SocketMessage) -> bool:
         """Look up a message of the page among the recorded ones. Returns whether it counts as a write."""
-        sent = RecordedSocketMessage(True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0)
-        key = self._key(sent)
+        page_message = RecordedSocketMessage(
+            True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0
+        )
+        key = self._key(page_message)
         writes = tuple(self.matcher.writes)
         self._follow(key)
         self._exchanged.append((True, key))
-        places = [place for place, each in self._sent if each == key]
-        near = None if places else self._near(sent)
+        places = [place for place, each in self._page_messages if each == key]
+        near = None if places else self._near(page_message)
         places += [] if near is None else [near]
         unseen = [place for place in places if place not in self._seen]
         if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
             place = (unseen or places or [-1])[0]
             if place + 1 in self._replies:
-                self.matcher.note_message(self.exchange.path, self._messages[place].data, sent.data)
+                self.matcher.note_message(self.exchange.path, self._messages[place].data, page_message.data)
                 self._late.append(place)
             self._see(unseen[:1])
             return False
@@ -149,13 +158,13 @@ class SocketReplay:
         else:
             self._in_order(unseen[0], writes, is_sure=near is None)
         if unseen:
-            self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, sent.data)
+            self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, page_message.data)
         # An equal one that comes later in the recording may have counted as a write when this one did not.
         if places and self._writing.isdisjoint(unseen[:1] or places):
             return False
         is_certain = bool(unseen) and not self._is_lost
-        data = self.secrets.message(sent.data, is_text=sent.is_text)
-        self.matcher.sent(self.exchange.request.url, data, is_certain=is_certain)
+        data = self.secrets.message(page_message.data, is_text=page_message.is_text)
+        self.matcher.note_socket_message(self.exchange.request.url, data, is_certain=is_certain)
         return True
 
     def _in_order(self, place: int, writes: Sequence[int], *, is_sure: bool) -> None:
@@ -166,7 +175,7 @@ class SocketReplay:
         """
         missing, answered = self._before(place)
         if answered:
-            self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].sent}
+            self._left_out |= {at for at in range(answered[0], place) if not self._messages[at].is_from_page}
             self._see(missing)
             self._skipped.update(missing)
         # The reply would wait for the others.
@@ -180,21 +189,25 @@ class SocketReplay:
     def _before(self, place: int) -> tuple[list[int], list[int]]:
         """The earlier messages that the page has not sent, and those of them with a reply in between."""
         missing = [
-            each for each, _ in self._sent if each < place and each not in self._seen and each not in self._repeated
+            each
+            for each, _ in self._page_messages
+            if each < place and each not in self._seen and each not in self._repeated
         ]
-        return missing, [each for each in missing if any(not self._messages[at].sent for at in range(each, place))]
+        return missing, [
+            each for each in missing if any(not self._messages[at].is_from_page for at in range(each, place))
+        ]
 
     def _follow(self, key: str) -> None:
         """Change to the recording that went like this socket so far and has the page's message next, if need be."""
-        unseen = next((place for place, each in self._sent if each == key and place not in self._seen), None)
+        unseen = next((place for place, each in self._page_messages if each == key and place not in self._seen), None)
         if unseen is not None and not self._before(unseen)[1]:
             return
         count = len(self._exchanged)
         for other in self.others:
-            messages = [(each.sent, self._key_in(other, each)) for each in other.messages[: count + 1]]
+            messages = [(each.is_from_page, self._key_in(other, each)) for each in other.messages[: count + 1]]
             if messages == [*self._exchanged, (True, key)]:
                 self._change(other, count)
-                self._seen = {place for place, _ in self._sent if place < count}
+                self._seen = {place for place, _ in self._page_messages if place < count}
                 return
         if self.exchange is not self._first and unseen is None:
             self._return()
@@ -202,15 +215,15 @@ class SocketReplay:
     def _return(self) -> None:
         """Go on with the first recording: what it has was exchanged in another order."""
         self._change(self._first, 0)
-        said = Counter(key for is_sent, key in self._exchanged if is_sent)
+        sent_counts = Counter(key for is_sent, key in self._exchanged if is_sent)
         is_said = True
         for place, message in enumerate(self._messages):
-            if message.sent:
+            if message.is_from_page:
                 key = self._key_in(self.exchange, message)
-                is_said = said[key] > 0
-                said[key] -= 1
+                is_said = sent_counts[key] > 0
+                sent_counts[key] -= 1
             if is_said:
-                (self._seen if message.sent else self._left_out).add(place)
+                (self._seen if message.is_from_page else self._left_out).add(place)
 
     def _change(self, exchange: RecordedExchange, start: int) -> None:
         self.exchange = exchange
@@ -233,7 +246,7 @@ class SocketReplay:
     def _near(self, message: RecordedSocketMessage) -> int | None:
         """The recorded message that this one may be, although it was not recorded like this."""
         data = self.secrets.message(message.data, is_text=message.is_text)
-        unseen = (place for place, _ in self._sent if place not in self._seen)
+        unseen = (place for place, _ in self._page_messages if place not in self._seen)
         return self.matcher.index.near_message(self.exchange, data, unseen)
 
     def _key(self, message: RecordedSocketMessage) -> str:

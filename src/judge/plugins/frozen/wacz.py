@@ -107,7 +107,7 @@ def write_wacz(
 ) -> str:
     """Write an archive, and return its `ArchiveContents.digest`. Raises `ConfigError` if the file cannot be written."""
     warc = io.BytesIO()
-    written = list(write_warc(recording.exchanges, warc, file_name=_WARC.rpartition("/")[2], software=_SOFTWARE))
+    positions = list(write_warc(recording.exchanges, warc, file_name=_WARC.rpartition("/")[2], software=_SOFTWARE))
     about = ArchiveInfo(
         format=FORMAT,
         walks=tuple(AboutWalk(**vars(walk)) for walk in recording.walks),
@@ -115,7 +115,7 @@ def write_wacz(
     )
     files = {
         _WARC: warc.getvalue(),
-        _INDEX: "".join(sorted(_index_line(each) for each in written)).encode(),
+        _INDEX: "".join(sorted(_index_line(each) for each in positions)).encode(),
         _PAGES: _pages(recording).encode(),
         _ABOUT: about.model_dump_json(indent=1).encode(),
     }
@@ -232,7 +232,7 @@ def _opened(data: bytes, path: Path) -> zipfile.ZipFile:
 
 
 def _instead(data: bytes) -> tuple[str, str]:
-    """What the file is that is no ZIP file, and the remedy: people have recordings of other tools."""
+    """What the file is that is not a ZIP file, and the remedy: people have recordings of other tools."""
     if not data:
         return "an empty file, not a WACZ file", _AGAIN
     start = data
@@ -249,14 +249,14 @@ def _instead(data: bytes) -> tuple[str, str]:
 def _about(files: _Files, path: Path) -> ArchiveInfo:
     if _ABOUT not in files.names:
         raise _error(path, f"recorded by another tool: {_WITHOUT_STATE}", _AGAIN)
-    said = files.json(_ABOUT)
-    version = said.get("format") if isinstance(said, dict) else None
+    about = files.json(_ABOUT)
+    version = about.get("format") if isinstance(about, dict) else None
     if version != FORMAT or isinstance(version, bool):
         is_newer = isinstance(version, int) and version > FORMAT
         remedy = "use the version of wabe that recorded it, or a newer one" if is_newer else _AGAIN
         raise _error(path, f"of format {str(version)[:20]}, and this version reads format {FORMAT}", remedy)
     try:
-        return ArchiveInfo.model_validate(said)
+        return ArchiveInfo.model_validate(about)
     except ValidationError:
         raise _error(path, f"damaged: {_ABOUT} cannot be read", _AGAIN) from None
 
@@ -264,10 +264,10 @@ def _about(files: _Files, path: Path) -> ArchiveInfo:
 def _hashes(package: Any, path: Path) -> dict[str, str]:
     """The digests of the files, as `datapackage.json` lists them."""
     try:
-        found = {str(each["path"]): str(each["hash"]) for each in package["resources"]}
+        hashes = {str(each["path"]): str(each["hash"]) for each in package["resources"]}
     except (TypeError, KeyError):
         raise _error(path, f"damaged: {_PACKAGE} lists no files", _AGAIN) from None
-    return found
+    return hashes
 
 
 def _verify(files: _Files, resources: Mapping[str, str], path: Path) -> None:
@@ -294,8 +294,8 @@ def _hash(data: bytes) -> str:
 
 def _recorded(hashes: Mapping[str, str]) -> str:
     """The digest of what was recorded, in hexadecimal, from those of an archive's files."""
-    listed = "".join(f"{name} {hashes[name]}\n" for name in (_WARC, _ABOUT))
-    return hashlib.sha256(listed.encode()).hexdigest()
+    digest_lines = "".join(f"{name} {hashes[name]}\n" for name in (_WARC, _ABOUT))
+    return hashlib.sha256(digest_lines.encode()).hexdigest()
 
 
 def _json(value: object) -> bytes:
@@ -355,20 +355,20 @@ def _is_page(exchange: RecordedExchange) -> bool:
     )
 
 
-def _index_line(written: RecordPosition) -> str:
-    answer = written.exchange.answer
+def _index_line(position: RecordPosition) -> str:
+    answer = position.exchange.answer
     mime = header(answer.headers, "content-type").partition(";")[0].strip() if answer else ""
-    url = target_uri(written.exchange.request.url)
+    url = target_uri(position.exchange.request.url)
     about = {
         "url": url,
-        "mime": "warc/revisit" if written.is_revisit else mime or "unk",
+        "mime": "warc/revisit" if position.is_revisit else mime or "unk",
         "status": str(answer.status if answer else 0),
-        "digest": written.digest,
-        "length": str(written.length),
-        "offset": str(written.offset),
+        "digest": position.digest,
+        "length": str(position.length),
+        "offset": str(position.offset),
         "filename": _WARC.rpartition("/")[2],
     }
-    moment = re.sub(r"[-T:Z]", "", warc_date(written.exchange.at_ms)).partition(".")[0]
+    moment = re.sub(r"[-T:Z]", "", warc_date(position.exchange.at_ms)).partition(".")[0]
     return f"{sort_key(url)} {moment} {json.dumps(about)}\n"
 
 

@@ -126,26 +126,30 @@ def write_warc(
         if exchange.answer is not None:
             first = "response"
             start, digest = out.tell(), _digest(exchange.answer.body)
-            named = {"WARC-Record-ID": ids["response"], "WARC-Payload-Digest": digest}
+            response_headers = {"WARC-Record-ID": ids["response"], "WARC-Payload-Digest": digest}
             kind, block = "response", _answer_head(exchange.answer)
             if (first_stored := stored.get(digest)) is not None:
-                kind, named = "revisit", {**named, **first_stored}
+                kind, response_headers = "revisit", {**response_headers, **first_stored}
             else:
                 block += exchange.answer.body
                 if len(exchange.answer.body) >= _MIN_SHARED_BYTES:
                     stored[digest] = _revisiting(ids["response"], target, at_ms)
-            writer.write_record(_record(kind, target, at_ms, "application/http; msgtype=response", block, named))
+            writer.write_record(
+                _record(kind, target, at_ms, "application/http; msgtype=response", block, response_headers)
+            )
             yield RecordPosition(exchange, start, out.tell() - start, digest, kind == "revisit")
-        named = {"WARC-Record-ID": ids["request"], "WARC-Payload-Digest": _digest(exchange.request.body)}
+        response_headers = {"WARC-Record-ID": ids["request"], "WARC-Payload-Digest": _digest(exchange.request.body)}
         if first == "response":
-            named["WARC-Concurrent-To"] = ids["response"]
+            response_headers["WARC-Concurrent-To"] = ids["response"]
         block = _request_head(exchange.request) + exchange.request.body
-        writer.write_record(_record("request", target, at_ms, "application/http; msgtype=request", block, named))
-        named = {"WARC-Record-ID": ids["metadata"], "WARC-Refers-To": ids[first]}
+        writer.write_record(
+            _record("request", target, at_ms, "application/http; msgtype=request", block, response_headers)
+        )
+        response_headers = {"WARC-Record-ID": ids["metadata"], "WARC-Refers-To": ids[first]}
         if first == "response":
-            named["WARC-Concurrent-To"] = ids["request"]
+            response_headers["WARC-Concurrent-To"] = ids["request"]
         details = _DETAILS_FIELD + _details(exchange).model_dump_json(exclude_defaults=True).encode() + b"\r\n"
-        writer.write_record(_record("metadata", target, at_ms, DETAILS_TYPE, details, named))
+        writer.write_record(_record("metadata", target, at_ms, DETAILS_TYPE, details, response_headers))
 
 
 def _revisiting(record_id: str, target: str, at_ms: int) -> dict[str, str]:
@@ -186,9 +190,9 @@ def read_warc(data: bytes) -> Iterator[RecordedExchange]:
 
 def target_uri(url: str) -> str:
     """The address in a WARC record: that of a socket's handshake is an HTTP address."""
-    for scheme, written in _SCHEMES:
+    for scheme, form in _SCHEMES:
         if url.startswith(scheme):
-            return written + url.removeprefix(scheme)
+            return form + url.removeprefix(scheme)
     return url
 
 
@@ -212,21 +216,21 @@ def _record_id(exchange: RecordedExchange, kind: str) -> str:
 
 
 def _record(
-    kind: str, target: str, at_ms: int, content_type: str, block: bytes, named: dict[str, str]
+    kind: str, target: str, at_ms: int, content_type: str, block: bytes, extra_headers: dict[str, str]
 ) -> ArcWarcRecord:
-    record_id = named.pop(
+    record_id = extra_headers.pop(
         "WARC-Record-ID", f"<urn:uuid:{uuid.uuid5(_NAMESPACE, kind + hashlib.sha256(block).hexdigest())}>"
     )
     headers = [("WARC-Type", kind), ("WARC-Record-ID", record_id), ("WARC-Date", warc_date(at_ms))]
     headers += [("WARC-Target-URI", target)] if target else []
-    headers += [*named.items(), ("WARC-Block-Digest", _digest(block))]
-    if "WARC-Payload-Digest" not in named:
+    headers += [*extra_headers.items(), ("WARC-Block-Digest", _digest(block))]
+    if "WARC-Payload-Digest" not in extra_headers:
         # Otherwise warcio adds one of its own.
         headers.append(("WARC-Payload-Digest", _digest(block)))
-    made = StatusAndHeaders("", headers, protocol="WARC/1.1")
+    record_headers = StatusAndHeaders("", headers, protocol="WARC/1.1")
     # Of a revisit, warcio would write the block only if it had parsed it itself.
     written_as = "response" if kind == "revisit" else kind
-    return ArcWarcRecord("warc", written_as, made, io.BytesIO(block), None, content_type, len(block))
+    return ArcWarcRecord("warc", written_as, record_headers, io.BytesIO(block), None, content_type, len(block))
 
 
 def warc_date(at_ms: int) -> str:
@@ -275,7 +279,7 @@ def _details(exchange: RecordedExchange) -> Details:
         chunks=tuple((chunk.at_ms, chunk.tick, chunk.end) for chunk in exchange.chunks),
         messages=tuple(
             RecordedMessage(
-                sent=message.sent,
+                sent=message.is_from_page,
                 is_text=message.is_text,
                 data=base64.b64encode(message.data).decode(),
                 at_ms=message.at_ms,
@@ -284,7 +288,8 @@ def _details(exchange: RecordedExchange) -> Details:
             )
             for message in exchange.messages
         ),
-        closed=closed and RecordedClose(sent=closed.sent, code=closed.code, reason=closed.reason, at_ms=closed.at_ms),
+        closed=closed
+        and RecordedClose(sent=closed.is_from_page, code=closed.code, reason=closed.reason, at_ms=closed.at_ms),
     )
 
 
@@ -320,14 +325,16 @@ def _exchange(details: bytes, request: bytes, answer: bytes | None) -> RecordedE
     )
 
 
-def _answer(block: bytes, known: Details) -> RecordedResponse:
+def _answer(block: bytes, details: Details) -> RecordedResponse:
     first, headers, body = split_head(block)
     line = _STATUS_LINE.fullmatch(first)
     if line is None:
-        raise DamagedWarc(f"the answer of {known.url[:200]} cannot be read")
-    kept = tuple((name.removeprefix(_ORIGINAL) if _is_framing(name) else name, value) for name, value in headers)
+        raise DamagedWarc(f"the answer of {details.url[:200]} cannot be read")
+    original_headers = tuple(
+        (name.removeprefix(_ORIGINAL) if _is_framing(name) else name, value) for name, value in headers
+    )
     reason = (line[3] or b"").decode("latin-1")
-    return RecordedResponse(int(line[2]), reason, kept, body, known.http_version, known.is_redacted)
+    return RecordedResponse(int(line[2]), reason, original_headers, body, details.http_version, details.is_redacted)
 
 
 def _is_framing(name: str) -> bool:
@@ -349,24 +356,24 @@ def _raw_records(data: bytes) -> Iterator[_Raw]:
 def _raw_record(loader: ArcWarcRecordLoader, stream: io.BytesIO) -> _Raw:
     try:
         record = loader.parse_record_stream(stream, known_format="warc", no_record_parse=True)
-        named = {name.lower(): value for name, value in record.rec_headers.headers}
-        length = int(named["content-length"])
+        headers = {name.lower(): value for name, value in record.rec_headers.headers}
+        length = int(headers["content-length"])
         # A negative length would read everything.
         block = record.raw_stream.read(length) if length > 0 else b""
     except (ArchiveLoadFailed, StatusAndHeadersParserException, EOFError, KeyError, ValueError, TypeError) as error:
         raise DamagedWarc("a record that cannot be read") from error
     if len(block) != length or stream.read(4) != b"\r\n\r\n":
         raise DamagedWarc("a record that is not complete")
-    expected = named.get("warc-block-digest", "")
+    expected = headers.get("warc-block-digest", "")
     if expected.startswith("sha256:") and expected != _digest(block):
         raise DamagedWarc("a record that differs from its digest")
     return _Raw(
-        named.get("warc-type", ""),
-        named.get("warc-record-id", ""),
-        named.get("warc-refers-to" if named.get("warc-type") == "metadata" else "warc-concurrent-to", ""),
-        named.get("warc-target-uri", ""),
+        headers.get("warc-type", ""),
+        headers.get("warc-record-id", ""),
+        headers.get("warc-refers-to" if headers.get("warc-type") == "metadata" else "warc-concurrent-to", ""),
+        headers.get("warc-target-uri", ""),
         block,
-        named.get("warc-payload-digest", ""),
+        headers.get("warc-payload-digest", ""),
     )
 
 

@@ -15,9 +15,9 @@ class Ledger:
         self._stream = path.open("ab", buffering=0)
         # The last line of a meter that was killed may be torn.
         if self._stream.tell():
-            with path.open("rb") as written:
-                written.seek(-1, os.SEEK_END)
-                if written.read(1) != b"\n":
+            with path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
                     self._stream.write(b"\n")
 
     def write(self, record: CallStart | CallEnd) -> None:

@@ -24,11 +24,11 @@ async def serve(settings: MeterSettings, sock: socket.socket) -> str | None:
     ledger = Ledger(Path(settings.ledger))
     problems: list[str] = []
 
-    def lost(error: OSError) -> None:
+    def on_lost(error: OSError) -> None:
         problems.append(f"cannot write {settings.ledger}: {error.strerror or error}")
         server.should_exit = True
 
-    meter = Meter(settings, ledger.write, lost)
+    meter = Meter(settings, ledger.write, on_lost)
     server = uvicorn.Server(
         uvicorn.Config(
             meter,

@@ -68,11 +68,11 @@ class Meter:
     """The ASGI application. `lost` is called when the ledger cannot be written: nothing may pass uncounted then."""
 
     def __init__(
-        self, settings: MeterSettings, write: Callable[[CallStart | CallEnd], None], lost: Callable[[OSError], None]
+        self, settings: MeterSettings, write: Callable[[CallStart | CallEnd], None], on_lost: Callable[[OSError], None]
     ) -> None:
         self._upstreams = settings.upstreams
         self._settings = settings
-        self._write, self._lost = write, lost
+        self._write, self._on_lost = write, on_lost
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=256),
@@ -124,7 +124,7 @@ class Meter:
         wire: WireFormat,
     ) -> None:
         name, began = secrets.token_hex(8), time.monotonic()
-        begun = CallStart(
+        start = CallStart(
             call=name,
             at=round(time.time(), 6),
             role=upstream.role,
@@ -133,20 +133,20 @@ class Meter:
             one_slot=self._settings.one_slot,
         )
         try:
-            self._write(begun)
+            self._write(start)
         except OSError as error:
-            self._lost(error)
+            self._on_lost(error)
             await _refusal("the ledger cannot be written")(scope, receive, send)
             return
         passed = _ResponseState()
         try:
             await self._pass(request, receive, send, passed, wire)
         finally:
-            ended = self._ended(name, time.monotonic() - began, upstream, request, passed)
+            end = self._end_of_call(name, time.monotonic() - began, upstream, request, passed)
             try:
-                self._write(ended)
+                self._write(end)
             except OSError as error:
-                self._lost(error)
+                self._on_lost(error)
 
     async def _pass(
         self,
@@ -214,7 +214,7 @@ class Meter:
         query = scope["query_string"].decode("latin-1")
         return upstream, f"/{rest}" + (f"?{query}" if query else "")
 
-    def _ended(
+    def _end_of_call(
         self, name: str, seconds: float, upstream: ProviderRoute, request: httpx2.Request, passed: _ResponseState
     ) -> CallEnd:
         tokens, unknown, model = _read(passed)
@@ -222,9 +222,9 @@ class Meter:
         if is_refused:
             tokens, unknown = None, None
         price: Pricing | None = None
-        for found in dict.fromkeys(filter(None, (model, requested_model(request.url.path, request.content)))):
-            model = model or found
-            price = price or find_price(f"{upstream.provider}:{found}", self._settings.prices)
+        for model_name in dict.fromkeys(filter(None, (model, requested_model(request.url.path, request.content)))):
+            model = model or model_name
+            price = price or find_price(f"{upstream.provider}:{model_name}", self._settings.prices)
         return CallEnd(
             call=name,
             seconds=round(max(0.0, seconds), 6),
@@ -253,7 +253,7 @@ def _cost(price: Pricing, tokens: Tokens) -> float:
     usage = TokenUsage(
         calls=1, input=tokens.input, output=tokens.output, cached=tokens.cached, reasoning=tokens.reasoning
     )
-    return price.cost_usd(usage, written=tokens.written)
+    return price.cost_usd(usage, cache_writes=tokens.written)
 
 
 def requested_model(path: str, body: bytes) -> str | None:
@@ -281,8 +281,8 @@ def _forwarded(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 def _attempt(scope: Mapping[str, Any]) -> str | None:
-    found = next((value for name, value in scope["headers"] if name == ATTEMPT_HEADER), None)
-    return found.decode("latin-1")[:200] if found else None
+    attempt_header = next((value for name, value in scope["headers"] if name == ATTEMPT_HEADER), None)
+    return attempt_header.decode("latin-1")[:200] if attempt_header else None
 
 
 def _refusal(why: str) -> JSONResponse:

@@ -38,20 +38,20 @@ def metered(
     """
     require_network(environ)
     port = _free_port()
-    known = [found for found in map(provider, provider_names()) if found.name in WIRES]
+    known = [each for each in map(provider, provider_names()) if each.name in WIRES]
     upstreams: list[ProviderRoute] = []
     changed: list[Member] = []
     for member in members:
         if member.cmd is None or member.name not in roles:
             changed.append(member)
             continue
-        given, secret = {**environ, **member.env}, secrets.token_urlsafe(16)
+        member_environ, secret = {**environ, **member.env}, secrets.token_urlsafe(16)
         env = {}
-        for found in known:
-            url = given.get(found.url_variable) or WIRES[found.name].default_url
-            env[found.url_variable] = f"http://{_LOOPBACK}:{port}/{secret}/{len(upstreams)}"
-            upstreams.append(ProviderRoute(role=member.name, secret=secret, provider=found.name, url=url))
-        env |= {name: ",".join(filter(None, (given.get(name), _LOOPBACK))) for name in _NO_PROXY}
+        for each in known:
+            url = member_environ.get(each.url_variable) or WIRES[each.name].default_url
+            env[each.url_variable] = f"http://{_LOOPBACK}:{port}/{secret}/{len(upstreams)}"
+            upstreams.append(ProviderRoute(role=member.name, secret=secret, provider=each.name, url=url))
+        env |= {name: ",".join(filter(None, (member_environ.get(name), _LOOPBACK))) for name in _NO_PROXY}
         changed.append(member.model_copy(update={"env": {**member.env, **env}}))
     settings = MeterSettings(ledger=str(ledger.resolve()), upstreams=tuple(upstreams), one_slot=one_slot, prices=prices)
     command = shlex.join([sys.executable, "-m", "judge.plugins.metering.program", str(port)])

@@ -53,7 +53,7 @@ class WireFormat(ABC):
 
     @property
     def tokens(self) -> Tokens | None:
-        """The tokens of the call; `None` if they were not reported. Raises `ValidationError` if they are no counts."""
+        """The tokens of the call; `None` if they were not reported. Raises `ValidationError` if they are not counts."""
         return self._tokens(self._counts) if self._is_final else None
 
     @abstractmethod
@@ -62,7 +62,7 @@ class WireFormat(ABC):
     @abstractmethod
     def _tokens(self, counts: Mapping[str, Any]) -> Tokens | None: ...
 
-    def _named(self, name: object) -> None:
+    def _note_model(self, name: object) -> None:
         if isinstance(name, str) and name:
             self.model = name[:300]
 
@@ -81,7 +81,7 @@ class OpenAI(WireFormat):
         # An event of the Responses API contains the response.
         inner = value.get("response")
         body = inner if isinstance(inner, dict) else value
-        self._named(body.get("model"))
+        self._note_model(body.get("model"))
         usage = body.get("usage")
         if isinstance(usage, dict) and usage:
             # Some servers report the counts so far with every piece.
@@ -89,19 +89,19 @@ class OpenAI(WireFormat):
         self.is_ended = value.get("type") in _LAST_EVENTS or value.get("choices") == []
 
     def _tokens(self, counts: Mapping[str, Any]) -> Tokens | None:
-        given = counts.get("prompt_tokens", counts.get("input_tokens"))
-        made = counts.get("completion_tokens", counts.get("output_tokens"))
-        if made is None and given is not None and counts.get("total_tokens") == given:
+        tokens_in = counts.get("prompt_tokens", counts.get("input_tokens"))
+        tokens_out = counts.get("completion_tokens", counts.get("output_tokens"))
+        if tokens_out is None and tokens_in is not None and counts.get("total_tokens") == tokens_in:
             # Embeddings have no output.
-            made = 0
-        if given is None or made is None:
+            tokens_out = 0
+        if tokens_in is None or tokens_out is None:
             return None
         details = _part(counts, "prompt_tokens_details", "input_tokens_details")
         more = _part(counts, "completion_tokens_details", "output_tokens_details")
         return Tokens.model_validate(
             {
-                "input": given,
-                "output": made,
+                "input": tokens_in,
+                "output": tokens_out,
                 "cached": details.get("cached_tokens") or 0,
                 "reasoning": more.get("reasoning_tokens") or 0,
             }
@@ -118,7 +118,7 @@ class Anthropic(WireFormat):
     def _take(self, value: Mapping[str, Any]) -> None:
         kind, inner = value.get("type"), value.get("message")
         body = inner if kind == "message_start" and isinstance(inner, dict) else value
-        self._named(body.get("model"))
+        self._note_model(body.get("model"))
         usage = body.get("usage")
         if isinstance(usage, dict):
             self._counts |= {name: count for name, count in usage.items() if count is not None}
@@ -128,9 +128,16 @@ class Anthropic(WireFormat):
     def _tokens(self, counts: Mapping[str, Any]) -> Tokens | None:
         if "input_tokens" not in counts or "output_tokens" not in counts:
             return None
-        cached, written = (counts.get(name, 0) for name in ("cache_read_input_tokens", "cache_creation_input_tokens"))
+        cached, cache_writes = (
+            counts.get(name, 0) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")
+        )
         fresh = Tokens.model_validate(
-            {"input": counts["input_tokens"], "output": counts["output_tokens"], "cached": cached, "written": written}
+            {
+                "input": counts["input_tokens"],
+                "output": counts["output_tokens"],
+                "cached": cached,
+                "written": cache_writes,
+            }
         )
         # The API counts tokens read from and written to its cache separately.
         return fresh.model_copy(update={"input": fresh.input + fresh.cached + fresh.written})
@@ -146,7 +153,7 @@ class Google(WireFormat):
     marks = (b'"usageMetadata"', b'"modelVersion"')
 
     def _take(self, value: Mapping[str, Any]) -> None:
-        self._named(value.get("modelVersion"))
+        self._note_model(value.get("modelVersion"))
         usage = value.get("usageMetadata")
         if isinstance(usage, dict) and "promptTokenCount" in usage:
             self._counts, self._is_final = usage, True
@@ -156,14 +163,14 @@ class Google(WireFormat):
         )
 
     def _tokens(self, counts: Mapping[str, Any]) -> Tokens | None:
-        given, made = counts["promptTokenCount"], counts.get("candidatesTokenCount")
-        if made is None and "totalTokenCount" not in counts:
+        tokens_in, tokens_out = counts["promptTokenCount"], counts.get("candidatesTokenCount")
+        if tokens_out is None and "totalTokenCount" not in counts:
             return None
         # Neither the results of tools nor thoughts are part of the other counts. A blocked answer has no candidates.
         parts = Tokens.model_validate(
             {
-                "input": given,
-                "output": made or 0,
+                "input": tokens_in,
+                "output": tokens_out or 0,
                 "cached": counts.get("cachedContentTokenCount") or 0,
                 "reasoning": counts.get("thoughtsTokenCount") or 0,
             }
@@ -173,7 +180,7 @@ class Google(WireFormat):
 
 
 def _part(counts: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((found for name in names if isinstance(found := counts.get(name), dict)), {})
+    return next((table for name in names if isinstance(table := counts.get(name), dict)), {})
 
 
 WIRES: Mapping[str, type[WireFormat]] = MappingProxyType({"openai": OpenAI, "anthropic": Anthropic, "gemini": Google})

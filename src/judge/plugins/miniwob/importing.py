@@ -20,7 +20,7 @@ from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from shared.a2a.serving import listen
 from shared.errors import ConfigError, WabeError
-from shared.fields import shown
+from shared.fields import printable
 from shared.models import Page
 from shared.settings import Settings
 
@@ -38,7 +38,7 @@ class LoadedTasks(NamedTuple):
 
 
 async def with_utterances(
-    chosen: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact"
+    selection: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact"
 ) -> LoadedTasks:
     """The tasks, each with its page's utterance. Opens every page in the judge's own browser.
 
@@ -59,9 +59,9 @@ async def with_utterances(
         ):
             tasks = []
             unreachable: dict[str, float] = {}
-            for one in chosen:
-                said, best = await begun(browser, one, port)
-                tasks.append(one.task(said, success))
+            for one in selection:
+                utterance, best = await start_task(browser, one, port)
+                tasks.append(one.task(utterance, success))
                 unreachable |= {} if best is None or best >= 1 else {one.task_id: best}
             return LoadedTasks(tuple(tasks), unreachable)
 
@@ -77,7 +77,7 @@ def unreachable_notes(unreachable: Mapping[str, float], success: SuccessRule) ->
     ]
 
 
-async def begun(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, float | None]:
+async def start_task(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, float | None]:
     """The task as stated by its page, and the best raw reward if the page's rewards are gradual.
 
     Raises `WabeError` for a page that does not begin.
@@ -86,24 +86,24 @@ async def begun(browser: Browser, one: MiniwobTask, port: int) -> tuple[str, flo
     page = Page(url=url, title="", snapshot="")
     await browser.open(url)
     for _ in range(_TRIES):
-        (said,) = await browser.probe(page, [UTTERANCE])
-        if isinstance(said.value, str) and said.value.strip():
+        (utterance,) = await browser.probe(page, [UTTERANCE])
+        if isinstance(utterance.value, str) and utterance.value.strip():
             best, _ = await browser.probe(page, [BEST_REWARD.get(one.name, "null"), _AFRESH])
             if best.error is not None:
                 raise WabeError(f"{url}: the best reward is unknown: {best.error}")
             is_number = isinstance(best.value, int | float) and not isinstance(best.value, bool)
-            return said.value, float(best.value) if is_number and best.value is not None else None
+            return utterance.value, float(best.value) if is_number and best.value is not None else None
         await asyncio.sleep(_PAUSE_S)
-    raise WabeError(f"{url} does not begin: {said.error or 'it says nothing'}")
+    raise WabeError(f"{url} does not begin: {utterance.error or 'it says nothing'}")
 
 
-def import_tasks(asked: ImportRequest) -> ImportedTasks:
+def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import miniwob` selects. Raises `ConfigError`."""
-    if asked.success not in (None, "exact", "positive"):
-        raise ConfigError(f"--success: unknown rule {shown(asked.success)}", remedy="use exact or positive")
-    rule = cast("SuccessRule", asked.success or "exact")
-    pages = chosen_tasks(asked.names, asked.seeds or "0")[: asked.limit]
-    tasks, unreachable = asyncio.run(with_utterances(pages, asked.settings, rule))
+    if request.success not in (None, "exact", "positive"):
+        raise ConfigError(f"--success: unknown rule {printable(request.success)}", remedy="use exact or positive")
+    rule = cast("SuccessRule", request.success or "exact")
+    pages = chosen_tasks(request.names, request.seeds or "0")[: request.limit]
+    tasks, unreachable = asyncio.run(with_utterances(pages, request.settings, rule))
     return ImportedTasks(tasks, settings_for(pages), site_entry(), unreachable_notes(unreachable, rule))
 
 

@@ -15,7 +15,7 @@ from judge.records.tasks import Task
 from judge.results.rewards import SuccessRule
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, shown
+from shared.fields import did_you_mean, printable
 
 ALL = "all"
 PORT = 9182
@@ -29,8 +29,8 @@ _REGISTERED = re.compile(r'id="miniwob/([a-z0-9-]+)-v\d+"')
 
 def package_folder() -> Path:
     """The folder of the package `miniwob`. Raises `ConfigError` when it is not installed."""
-    found = importlib.util.find_spec("miniwob")
-    folders = found.submodule_search_locations if found else None
+    spec = importlib.util.find_spec("miniwob")
+    folders = spec.submodule_search_locations if spec else None
     if not folders or not (Path(folders[0]) / "html" / "miniwob").is_dir():
         raise ConfigError("the package 'miniwob' is not installed", remedy="pip install 'wabe[miniwob]'")
     return Path(folders[0])
@@ -84,21 +84,21 @@ def chosen_tasks(tasks: Sequence[str], seeds: str) -> tuple[MiniwobTask, ...]:
     if names == [ALL]:
         names = registered_names(package)
     if unknown := [name for name in names if name not in known]:
-        raise ConfigError(f"--tasks: unknown task {shown(unknown[0])}", remedy=did_you_mean(unknown[0], known))
+        raise ConfigError(f"--tasks: unknown task {printable(unknown[0])}", remedy=did_you_mean(unknown[0], known))
     numbers = _numbers(seeds)
     return tuple(MiniwobTask(name, seed) for name in dict.fromkeys(names) for seed in numbers)
 
 
 def _numbers(seeds: str) -> range:
-    found = re.fullmatch(r"(\d{1,6})(?::(\d{1,7}))?", seeds, re.ASCII)
-    first = int(found[1]) if found else 0
-    end = int(found[2]) if found and found[2] else first + 1
-    if found is None or not first < end <= MAX_SEED:
-        raise ConfigError(f"--seeds {shown(seeds)} is not a range", remedy="write 3, or 0:5 for the seeds 0 to 4")
+    match = re.fullmatch(r"(\d{1,6})(?::(\d{1,7}))?", seeds, re.ASCII)
+    first = int(match[1]) if match else 0
+    end = int(match[2]) if match and match[2] else first + 1
+    if match is None or not first < end <= MAX_SEED:
+        raise ConfigError(f"--seeds {printable(seeds)} is not a range", remedy="write 3, or 0:5 for the seeds 0 to 4")
     return range(first, end)
 
 
-def settings_for(chosen: Sequence[MiniwobTask]) -> dict[str, Any]:
+def settings_for(tasks: Sequence[MiniwobTask]) -> dict[str, Any]:
     """The `[config]` of a scenario of these tasks.
 
     Both ways to act, because some pages (a canvas, a game board) have no element to refer to. Real time for all tasks
@@ -111,5 +111,5 @@ def settings_for(chosen: Sequence[MiniwobTask]) -> dict[str, Any]:
         # The pages are made for a window of this size.
         "viewport_width": 600,
         "viewport_height": 700,
-        **({"settle": "real-time"} if any(one.name in TIMED for one in chosen) else {}),
+        **({"settle": "real-time"} if any(one.name in TIMED for one in tasks) else {}),
     }

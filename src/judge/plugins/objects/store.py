@@ -20,7 +20,7 @@ class FsspecStore:
         except ImportError:
             raise ConfigError("WABE_STORE needs fsspec", remedy="pip install 'wabe[objects]'") from None
         self._url = url
-        with self._asked():
+        with self._store_errors():
             self._files, root = url_to_fs(url)
             self._root = str(root).rstrip("/")
 
@@ -28,34 +28,34 @@ class FsspecStore:
         """Download the store's files of a run or shard to `folder`, replacing what was there."""
         fresh = folder.with_name(f"{folder.name}.fetched")
         shutil.rmtree(fresh, ignore_errors=True)
-        found = self._files_of(run_id)
-        taken: dict[str, str] = {}
-        for name, path in found.items():
+        names = self._files_of(run_id)
+        digests: dict[str, str] = {}
+        for name, path in names.items():
             target = fresh / name
             # An absolute name would replace the folder.
             if ".." in target.parts or not target.is_relative_to(fresh) or "\0" in name:
                 raise ConfigError(f"WABE_STORE: {excerpt(name, 200)} leads out of its folder", remedy="remove it")
-            if (before := taken.setdefault(name.casefold(), name)) != name:
+            if (before := digests.setdefault(name.casefold(), name)) != name:
                 what = f"{excerpt(name, 200)} differs from {excerpt(before, 200)} only in case"
                 raise ConfigError(f"WABE_STORE: {what}", remedy="remove one of the two")
             target.parent.mkdir(parents=True, exist_ok=True)
-            with self._asked():
+            with self._store_errors():
                 self._files.get_file(path, str(target))
-        if found:
+        if names:
             # All or nothing, so that an interrupted fetch starts again.
             shutil.rmtree(folder, ignore_errors=True)
             fresh.rename(folder)
 
     def shards(self, run_id: str) -> list[str]:
         """The names of the run's shards in the store, in order."""
-        found = {name.partition("/")[0] for name in self._files_of(f"{run_id}/shards")}
-        return sorted(name for name in found if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
+        shard_names = {name.partition("/")[0] for name in self._files_of(f"{run_id}/shards")}
+        return sorted(name for name in shard_names if RUN_ID.fullmatch(f"{run_id}/shards/{name}"))
 
     def put(self, source: Path, name: str) -> None:
         """Upload a file or folder, replacing any of the same name; `result.json` goes last."""
         target = f"{self._root}/runs/{name}"
         files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
-        with self._asked():
+        with self._store_errors():
             if source.is_dir() and self._files.exists(target):
                 self._files.rm(target, recursive=True)
             # An attempt with a result counts as complete, so its other files must be there first.
@@ -67,7 +67,7 @@ class FsspecStore:
     def read(self, name: str) -> bytes | None:
         """The content of a file, or `None` if it does not exist."""
         path = f"{self._root}/runs/{name}"
-        with self._asked():
+        with self._store_errors():
             # fsspec caches listings, but other shards upload meanwhile.
             self._files.invalidate_cache()
             return bytes(self._files.cat_file(path)) if self._files.exists(path) else None
@@ -75,12 +75,12 @@ class FsspecStore:
     def _files_of(self, folder: str) -> dict[str, str]:
         """The paths of the files in a folder below `runs`, by their names in it."""
         root = f"{self._root}/runs/{folder}"
-        with self._asked():
+        with self._store_errors():
             self._files.invalidate_cache()
             return {str(path).rpartition(f"runs/{folder}/")[2]: str(path) for path in self._files.find(root)}
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         # Each store's package raises its own kinds of errors; fsspec's message names a missing package.

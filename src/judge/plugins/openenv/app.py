@@ -237,10 +237,10 @@ class _HttpPages:
             for method, path, summary, _ in found
         }
         info = {"title": self._about.name, "version": _API_VERSION}
-        listed = {"openapi": "3.1.0", "info": info, "paths": paths}
+        document = {"openapi": "3.1.0", "info": info, "paths": paths}
 
         async def openapi(_: Request) -> Any:
-            return listed
+            return document
 
         found.append(("GET", "/openapi.json", "This list.", openapi))
         return [

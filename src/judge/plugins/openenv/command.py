@@ -127,9 +127,9 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _sites(order: WorkerOrder, settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The scenario's sites, started once for all processes. Gives what these then have in their environment."""
-    chosen = order.host
+    site_host = order.host
     options = RunOptions(
-        scenario=order.scenario, player="idle", task=chosen.task, level=chosen.level, limit=chosen.limit
+        scenario=order.scenario, player="idle", task=site_host.task, level=site_host.level, limit=site_host.limit
     )
     start, choice = choose(options, settings.model_copy(update={"trust_config": True, "agents_run": ()}))
     members = [member for member in choice.members if not member.is_agent]

@@ -67,9 +67,9 @@ async def play_session(host: EnvironmentHost, reader: asyncio.StreamReader, writ
             gone = asyncio.create_task(reader.read(1))
             await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
             is_gone = gone.done()
-            left = answering if is_gone else gone
-            left.cancel()
-            await asyncio.wait({left})
+            remaining_task = answering if is_gone else gone
+            remaining_task.cancel()
+            await asyncio.wait({remaining_task})
             if is_gone:
                 break
             await send(writer, answering.result())
@@ -124,8 +124,8 @@ def main() -> int:
     configure_logging(verbose=order.verbose, secrets=settings.secrets, form=order.log_format)
     # What this process's predecessor left, if it was killed: first its browsers, which write more.
     sweep()
-    for left in order.scratch.iterdir():
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in order.scratch.iterdir():
+        shutil.rmtree(leftover, ignore_errors=True)
     raise_descriptor_limit()
     try:
         return run_interruptible(serve(order, settings), says=False)

@@ -82,7 +82,7 @@ class _EvaluatorSource:
         reason_marker, reason_end = self._literals(statements, _REASON)
         (score_marker,) = self._literals(statements, _SCORE_TEXT)
         (first,), (other,) = (self._literals(statements, form) for form in (_KEY_POINTS_FIRST, _KEY_POINTS_ELSE))
-        found = {
+        literals = {
             "variant": _EVALS[name],
             "source_sha256": checksum,
             "key_points": self._stage("key_points", self._function("identify_key_points")),
@@ -95,7 +95,7 @@ class _EvaluatorSource:
             "reason_marker": reason_marker,
             "reason_end": reason_end,
         }
-        return validated(TypeAdapter(PublishedEvaluator), found, self._path)
+        return validated(TypeAdapter(PublishedEvaluator), literals, self._path)
 
     def _fail(self, problem: str, node: ast.AST | None = None) -> NoReturn:
         line = f" line {node.lineno}" if node is not None and hasattr(node, "lineno") else ""
@@ -108,9 +108,9 @@ class _EvaluatorSource:
 
     def _literals(self, statements: list[str], form: str) -> tuple[str, ...]:
         """The literals in the only statement of that form."""
-        found = {match.groups() for text in statements if (match := re.fullmatch(form, text))}
+        literal_groups = {match.groups() for text in statements if (match := re.fullmatch(form, text))}
         try:
-            (groups,) = found
+            (groups,) = literal_groups
             texts = tuple(ast.literal_eval(group) for group in groups)
         except (ValueError, SyntaxError):
             texts = (None,)
@@ -132,37 +132,37 @@ class _EvaluatorSource:
     def _system(self, function: ast.AST) -> str:
         """The text of the only message with the role `system`."""
         texts = _texts(function)
-        found = {
+        system_texts = {
             texts.get(content.id) if isinstance(content, ast.Name) else _text(content)
             for entries in _dicts(ast.walk(function))
             if _text(entries.get("role")) == "system" and (content := entries.get("content")) is not None
         }
-        if len(found) != 1 or None in found:
+        if len(system_texts) != 1 or None in system_texts:
             self._fail("not one system text", function)
-        return str(found.pop())
+        return str(system_texts.pop())
 
     def _template(self, name: str, function: ast.AST) -> str:
         """The only text with exactly that stage's fields."""
-        found = {
+        template_texts = {
             node.value
             for _, node in _assigned(ast.walk(function))
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _fields(node.value) == FIELDS[name]
         }
-        if len(found) != 1:
+        if len(template_texts) != 1:
             self._fail(f"not one format string with {sorted(FIELDS[name])}", function)
-        return str(found.pop())
+        return str(template_texts.pop())
 
     def _label(self, nodes: list[ast.AST], function: ast.AST) -> dict[str, str | None] | None:
         """How images are labelled in these nodes; `None` if there are none."""
-        found = set()
+        labels = set()
         for entries in _dicts(nodes):
             url = entries.get("url")
             if isinstance(url, ast.JoinedStr):
                 match = re.fullmatch(r"data:(image/\w+);base64,", _text(url.values[0]) or "")
-                found.add((match[1] if match else None, _text(entries.get("detail"))))
-        if len(found) > 1:
+                labels.add((match[1] if match else None, _text(entries.get("detail"))))
+        if len(labels) > 1:
             self._fail("images with different labels", function)
-        return next(({"media_type": media_type, "detail": detail} for media_type, detail in found), None)
+        return next(({"media_type": media_type, "detail": detail} for media_type, detail in labels), None)
 
     def _lead(self, function: ast.AST) -> str | None:
         """The fixed text of a message; only the message with the task's own images has one."""

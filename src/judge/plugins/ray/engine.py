@@ -62,9 +62,9 @@ class Whole:
         self.names = [Shard(index=index, of=shards).name for index in range(shards)]
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
-        self._kept: dict[int, int] = {}
+        self._settled_by_shard: dict[int, int] = {}
         # The last lines of each shard that are not events: its error message, if it fails.
-        self.said: list[list[str]] = [[] for _ in range(shards)]
+        self.last_lines: list[list[str]] = [[] for _ in range(shards)]
 
     def line(self, shard: int, text: str) -> None:
         """Handle a line that a shard printed."""
@@ -76,7 +76,7 @@ class Whole:
                 self._emit(RequestWarning(text=f"Shard {self.names[shard]} is started again: it resumes."))
             self._started.add(shard)
         elif text.strip() and fields is None:
-            self.said[shard] = [*self.said[shard], text][-_SHOWN_LINES:]
+            self.last_lines[shard] = [*self.last_lines[shard], text][-_SHOWN_LINES:]
 
     def _take(self, shard: int, event: Event) -> None:
         if shard not in self._watching or isinstance(event, RunStarted):
@@ -84,14 +84,19 @@ class Whole:
             self._watching[shard] = self._watch(f"{self._run_id}/shards/{self.names[shard]}")
         self._watching[shard](event)
         match event:
-            case RunStarted() if shard in self._kept:
+            case RunStarted() if shard in self._settled_by_shard:
                 # It was restarted and kept this result, which was already shown.
                 return
             case RunStarted():
-                self._kept[shard] = event.kept
-                if event.kept or len(self._kept) == 1:
-                    kept = sum(self._kept.values())
-                    whole = {"run_id": self._run_id, "total": self._total, "attacked": self._attacked, "kept": kept}
+                self._settled_by_shard[shard] = event.kept
+                if event.kept or len(self._settled_by_shard) == 1:
+                    settled_count = sum(self._settled_by_shard.values())
+                    whole = {
+                        "run_id": self._run_id,
+                        "total": self._total,
+                        "attacked": self._attacked,
+                        "kept": settled_count,
+                    }
                     self._emit(event.model_copy(update=whole))
             case RunDone():
                 return
@@ -114,8 +119,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     store = plan.store
     assert store is not None
     config = _config(plan)
-    played = planned(plan.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
-    progress = Progress(console, options.display, task_ids=[task.task_id for task in played])
+    tasks = planned(plan.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    progress = Progress(console, options.display, task_ids=[task.task_id for task in tasks])
     hub = LiveHub(max_runs=shards)
     try:
         # Created here, because otherwise `held` would remove it as a folder in which no run began.
@@ -123,8 +128,8 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         with store.held("runner"), progress:
             async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
                 console.out(f"Run {store.run_id} in {counted(shards, 'shard')}, live page {page}", highlight=False)
-                attacked = sum(task.attack is not None for task in played)
-                whole = Whole(store.run_id, shards, len(played), progress, hub.watch, attacked=attacked)
+                attacked = sum(task.attack is not None for task in tasks)
+                whole = Whole(store.run_id, shards, len(tasks), progress, hub.watch, attacked=attacked)
                 progress.phase("Starting Ray")
                 failed = await _play(_job(plan, settings, shards), whole, settings, store.logs / "ray.log")
                 progress.stopping()
@@ -137,9 +142,11 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         submission = merge_shards(store)
         require_as_planned(plan)
     except ConfigError as error:
-        said = "".join(f"\n--- shard {whole.names[shard]} ---\n{text}" for shard, text in failed.items())
+        failures_text = "".join(f"\n--- shard {whole.names[shard]} ---\n{text}" for shard, text in failed.items())
         command = resume_command(options, store)
-        raise WabeError(f"the shards cannot be merged: {error.message}\nResume with: {command}{said}") from None
+        raise WabeError(
+            f"the shards cannot be merged: {error.message}\nResume with: {command}{failures_text}"
+        ) from None
     results = tuple(submission["results"])
     outcome = RunOutcome(results=results, state="completed", message="", run_id=store.run_id)
     code = conclude(outcome, plan, console, progress)
@@ -256,7 +263,7 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
     Raises `ConfigError` as soon as one refuses its settings, because all others would too; `WabeError` if Ray fails.
     """
     failed: dict[int, str] = {}
-    ended = 0
+    exit_code = 0
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as stream:
         process = await asyncio.create_subprocess_exec(
@@ -284,14 +291,14 @@ async def _play(job: dict[str, Any], whole: Whole, settings: Settings, log: Path
             if "line" in entry:
                 whole.line(shard, entry["line"])
                 continue
-            ended += 1
+            exit_code += 1
             if entry["code"] != 0:
-                failed[shard] = "\n".join(filter(None, [*whole.said[shard], entry.get("error")]))
+                failed[shard] = "\n".join(filter(None, [*whole.last_lines[shard], entry.get("error")]))
             if entry["code"] == EXIT_USAGE:
                 raise ConfigError(f"shard {whole.names[shard]}: {failed[shard].removeprefix(ERROR)}")
     finally:
         await asyncio.shield(_stop(process))
-    if ended < job["shards"]:
+    if exit_code < job["shards"]:
         raise WabeError(f"Ray ended with {process.returncode}\n--- end of {log} ---\n{log_tail(log)}")
     return failed
 

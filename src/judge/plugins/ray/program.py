@@ -93,7 +93,7 @@ def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     machines = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, memory = (max(machine.get(name, 0.0) for machine in machines) for name in ("CPU", "memory"))
-    chosen: dict[str, Any] = {
+    ray_options: dict[str, Any] = {
         "num_cpus": min(_CPUS_PER_SLOT * slots, cpus),
         "memory": min(_BYTES_PER_SLOT * slots, int(memory)),
         "max_retries": _MAX_RETRIES,
@@ -102,8 +102,8 @@ def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
     }
     if is_here:
         node = ray.get_runtime_context().get_node_id()
-        chosen["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
-    return chosen
+        ray_options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray_options
 
 
 def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:

@@ -165,7 +165,7 @@ class RedisState:
         return f"{self._prefix}:{name}"
 
     @contextlib.asynccontextmanager
-    async def asked(self) -> AsyncIterator[None]:
+    async def command_errors(self) -> AsyncIterator[None]:
         """Wraps every command. Raises `SharedStateFault` if the server does not answer, or refuses."""
         try:
             async with self._places:
@@ -193,7 +193,7 @@ class RedisState:
 
     async def check(self) -> None:
         """Raises `SharedStateFault` unless the server answers."""
-        async with self.asked():
+        async with self.command_errors():
             await self.client.set(self.key("checked"), "1", px=60_000)
 
     async def aclose(self) -> None:
@@ -220,11 +220,11 @@ class SharedLimiter:
         """Wait until `amount` may be used. Raises `SharedStateFault`."""
         clock = asyncio.get_running_loop().time
         while True:
-            asked = clock()
-            async with self._state.asked():
+            started_at = clock()
+            async with self._state.command_errors():
                 wait_s = float(await self._next_slot(keys=[self._key], args=[round(amount / self._per_second * 1e6)]))
             await asyncio.sleep(wait_s)
-            if clock() <= asked + wait_s + _GRACE_S:
+            if clock() <= started_at + wait_s + _GRACE_S:
                 return
 
 
@@ -259,12 +259,12 @@ class SharedBudget(Budget):
         self._calls, self._tokens, self._nano_usd = self._before
 
     @contextlib.asynccontextmanager
-    async def held(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
+    async def reserve(self, tokens: int, cost_usd: float) -> AsyncIterator[None]:
         """As `Budget.held`, beside the calls of all shards. Raises `SharedStateFault` too."""
         name, call = secrets.token_hex(8), ""
         # Otherwise they would count twice: at their cost, and as lost.
         for over in tuple(self._unreleased):
-            await self._ask(ended=over)
+            await self._ask(end=over)
             self._unreleased.discard(over)
         try:
             while True:
@@ -272,14 +272,14 @@ class SharedBudget(Budget):
                 calls = max(self._calls, 1)
                 cost = max(round(cost_usd * _NANO_USD), self._nano_usd // calls)
                 call = f"{name} {max(tokens, self._tokens // calls)} {cost}"
-                if await self._ask(wanted=call) == "held":
+                if await self._ask(claim=call) == "held":
                     break
                 self.check()
                 await asyncio.sleep(_POLL_S)
             yield
         finally:
             try:
-                await asyncio.shield(self._ask(ended=call))
+                await asyncio.shield(self._ask(end=call))
             except SharedStateFault as error:
                 # The reply is paid for and must not be lost; the next call reports this one's cost, or fails.
                 log.warning("%s", error.message)
@@ -288,15 +288,15 @@ class SharedBudget(Budget):
     def _spent(self) -> tuple[int, float]:
         return self._tokens, self._nano_usd / _NANO_USD
 
-    async def _ask(self, *, wanted: str = "", ended: str = "") -> str:
+    async def _ask(self, *, claim: str = "", end: str = "") -> str:
         mine = (now - before for now, before in zip(_amounts(self.spending), self._before, strict=True))
-        arguments: list[str | int] = [self._process, self._shard, int(self._is_first), ended, wanted]
+        arguments: list[str | int] = [self._process, self._shard, int(self._is_first), end, claim]
         arguments += [
             -1 if self._max_tokens is None else self._max_tokens,
             -1 if self._max_cost_usd is None else round(self._max_cost_usd * _NANO_USD),
         ]
         arguments += [self._lease_ms, _KEPT_MS, *mine, *self._before]
-        async with self._state.asked():
+        async with self._state.command_errors():
             keys = [self._state.key("spent"), self._state.key("under way")]
             state, *totals = await self._script(keys=keys, args=arguments)
         if state == "lost":
@@ -327,19 +327,19 @@ class RedisReplies:
         Errors are not stored: after one, the next waiting caller asks. Raises `SharedStateFault`.
         """
         lock = self._state.client.lock(self._state.key(f"asking:{name}"), timeout=_LEASE_S)
-        while (kept := await self._read(name)) is None:
-            async with self._state.asked():
+        while (completion := await self._read(name)) is None:
+            async with self._state.command_errors():
                 is_claimed = await lock.acquire(blocking=False)
             if is_claimed:
                 return await self._once(name, ask, lock)
             await asyncio.sleep(_POLL_S)
-        return kept
+        return completion
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Completion]], lock: "Lock") -> Completion:
         try:
             # Another shard may have stored the reply just before we got the lock.
-            if (kept := await self._read(name)) is not None:
-                return kept
+            if (reply := await self._read(name)) is not None:
+                return reply
             async with self._renewed(lock):
                 completion = await ask()
                 await self._write(name, completion)
@@ -347,26 +347,26 @@ class RedisReplies:
         finally:
             # If the server does not answer, the lock expires.
             with contextlib.suppress(SharedStateFault):
-                async with self._state.asked():
+                async with self._state.command_errors():
                     # Shielded, so that others need not wait for the lock to expire if the caller is cancelled.
                     await asyncio.shield(lock.release())
 
-    async def payer(self, name: str, wanted: str) -> str:
-        """The shard that counts the cost of a shared reply: the first one that claimed it with `wanted`."""
+    async def payer(self, name: str, payer: str) -> str:
+        """The shard that counts the cost of a shared reply: the first one that claimed it with `payer`."""
         key = self._payer(name)
         try:
-            async with self._state.asked():
-                await self._state.client.set(key, wanted, px=_KEPT_MS, nx=True)
-                return str(await self._state.client.get(key) or wanted)
+            async with self._state.command_errors():
+                await self._state.client.set(key, payer, px=_KEPT_MS, nx=True)
+                return str(await self._state.client.get(key) or payer)
         except SharedStateFault as error:
             # Counted twice rather than not at all.
             log.warning("%s", error.message)
-            return wanted
+            return payer
 
     async def discard(self, name: str) -> None:
         """Forget the reply to a request."""
         with contextlib.suppress(SharedStateFault):
-            async with self._state.asked():
+            async with self._state.command_errors():
                 await self._state.client.delete(self._reply(name), self._payer(name))
 
     def _payer(self, name: str) -> str:
@@ -376,7 +376,7 @@ class RedisReplies:
         return self._state.key(f"reply:{name}")
 
     async def _read(self, name: str) -> Completion | None:
-        async with self._state.asked():
+        async with self._state.command_errors():
             data: Any = await self._state.client.get(self._reply(name))
         # A damaged reply counts as absent and is replaced.
         with contextlib.suppress(ValidationError):
@@ -389,7 +389,7 @@ class RedisReplies:
             log.warning("a reply of %d bytes is not shared", len(data))
             return
         try:
-            async with self._state.asked():
+            async with self._state.command_errors():
                 await self._state.client.set(self._reply(name), data, px=_KEPT_MS)
         except SharedStateFault as error:
             log.warning("a reply is not shared: %s", error.message)
@@ -401,7 +401,7 @@ class RedisReplies:
                 await asyncio.sleep(_LEASE_S / 4)
                 # The next attempt comes before the lease expires.
                 with contextlib.suppress(SharedStateFault):
-                    async with self._state.asked():
+                    async with self._state.command_errors():
                         await lock.reacquire()
 
         renewing = asyncio.create_task(renew())

@@ -88,8 +88,8 @@ def observation_of(reference: Reference, max_snapshot_chars: int) -> Observation
 
 def choice_of(reply: str, reference: Reference) -> Choice:
     """The choice in a reply."""
-    understood = understand(reply, TOOLS, parse_snapshot(reference.snapshot))
-    if understood.checked is None:
-        return Choice(complaint=understood.complaint)
-    found = operation_of(understood.checked)
-    return Choice(element=found[0], operation=found[1]) if found else Choice(complaint="names no element")
+    reply_read = understand(reply, TOOLS, parse_snapshot(reference.snapshot))
+    if reply_read.checked is None:
+        return Choice(complaint=reply_read.complaint)
+    operation = operation_of(reply_read.checked)
+    return Choice(element=operation[0], operation=operation[1]) if operation else Choice(complaint="names no element")

@@ -72,8 +72,8 @@ def score(
     runs = output_folder(output_dir, settings)
     headers = {}
     if scenario is not None:
-        read = load_scenario(scenario_file(scenario, settings.bundled_scenarios))
-        headers = headers_at(read, participant, settings.environ)
+        loaded = load_scenario(scenario_file(scenario, settings.bundled_scenarios))
+        headers = headers_at(loaded, participant, settings.environ)
         if note := clear_text_note(participant, headers):
             typer.echo(note, err=True)
     scores: list[StepScore] = []

@@ -68,8 +68,8 @@ def operation_alike(reference: Reference, choice: Choice) -> float:
 
 def operation_and_value(reference: Reference, choice: Choice) -> float:
     """Whether the operation and its value are right."""
-    expected, chosen = reference.operation, choice.operation
-    is_value = expected.op == "CLICK" or (chosen is not None and chosen.value == expected.value)
+    expected, actual = reference.operation, choice.operation
+    is_value = expected.op == "CLICK" or (actual is not None and actual.value == expected.value)
     return float(operation_alike(reference, choice) == 1.0 and is_value)
 
 
@@ -78,11 +78,11 @@ def f1_of_step(reference: Reference, choice: Choice) -> float:
     return operation_f1(reference.operation, choice.operation) if reference.accepted else 0.0
 
 
-def operation_f1(expected: Operation, chosen: Operation | None) -> float:
+def operation_f1(expected: Operation, actual: Operation | None) -> float:
     """F1 over the sets of tokens."""
-    wanted, found = _tokens(expected), _tokens(chosen)
-    shared = len(wanted & found)
-    return 2 * shared / (len(wanted) + len(found)) if shared else 0.0
+    expected_tokens, actual_tokens = _tokens(expected), _tokens(actual)
+    shared = len(expected_tokens & actual_tokens)
+    return 2 * shared / (len(expected_tokens) + len(actual_tokens)) if shared else 0.0
 
 
 def _tokens(operation: Operation | None) -> set[str]:
@@ -115,5 +115,5 @@ def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    listed = list(values)
-    return fmean(listed) if listed else None
+    numbers = list(values)
+    return fmean(numbers) if numbers else None

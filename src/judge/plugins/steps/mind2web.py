@@ -86,8 +86,10 @@ class _DatasetRow(BaseModel):
     @field_validator("operation", mode="before")
     @classmethod
     def _parsed_operation(cls, value: object) -> object:
-        found = _parsed(value)
-        return {key: found.get(key) or "" for key in ("op", "value")} if isinstance(found, Mapping) else found
+        operation = _parsed(value)
+        return (
+            {key: operation.get(key) or "" for key in ("op", "value")} if isinstance(operation, Mapping) else operation
+        )
 
     @field_validator("pos_candidates", "neg_candidates", mode="before")
     @classmethod
@@ -227,15 +229,15 @@ class _PageParser(HTMLParser):
             "[checked]": attributes.get("input_checked", attributes.get("checked", "false")),
             "[selected]": attributes.get("option_selected", attributes.get("selected", "false")),
         }
-        made = _Element(
+        element = _Element(
             role=_role(tag, attributes),
             name=one_line(label, _MAX_NAME_CHARS),
             ref=_ref(attributes.get("backend_node_id")),
             states=tuple(state for state, value in states.items() if value != "false"),
         )
-        self._open[-1][1].children.append(made)
+        self._open[-1][1].children.append(element)
         if tag not in _VOID and len(self._open) < _MAX_DEPTH:
-            self._open.append((tag, made))
+            self._open.append((tag, element))
 
     def handle_endtag(self, tag: str) -> None:
         places = [place for place, (opened, _) in enumerate(self._open) if opened == tag and place]
@@ -256,8 +258,8 @@ def snapshot_of(html: str, boxes: Mapping[str, str] | None = None) -> str:
 
 
 def _role(tag: str, attributes: Mapping[str, str]) -> str:
-    if (given := attributes.get("role", "").strip().lower()) in ROLES:
-        return given
+    if (role := attributes.get("role", "").strip().lower()) in ROLES:
+        return role
     return _INPUTS.get(attributes.get("type", "").lower(), "textbox") if tag == "input" else _ROLES.get(tag, "generic")
 
 

@@ -97,8 +97,8 @@ def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | No
     task = trajectory.task
     for step in trajectory.steps:
         snapshot = _snapshot(trajectory, step)
-        chosen = _chosen(step, snapshot)
-        if chosen is not None:
+        choice = _choice_of(step, snapshot)
+        if choice is not None:
             reference = Reference(
                 task_id=task.task_id,
                 task=task.task,
@@ -108,8 +108,8 @@ def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | No
                 url=step.url,
                 title=step.title,
                 snapshot=snapshot,
-                accepted=(chosen[0],),
-                operation=chosen[1],
+                accepted=(choice[0],),
+                operation=choice[1],
             )
             yield reference, trajectory.folder / step.screenshot if step.screenshot else None
         if step.outcome and step.outcome.line:
@@ -124,7 +124,7 @@ def _snapshot(trajectory: Trajectory, step: Step) -> str:
         return read_file(path).decode("utf-8", "replace")
 
 
-def _chosen(step: Step, snapshot: str) -> tuple[str, Operation] | None:
+def _choice_of(step: Step, snapshot: str) -> tuple[str, Operation] | None:
     """The element and operation of an executed action that names an element of the snapshot."""
     if step.action is None or step.outcome is None or not step.outcome.ok:
         return None
@@ -150,8 +150,8 @@ def make_references(tasks: Iterable[TaskStore], folder: Path) -> Iterator[tuple[
                 if image is not None:
                     name = f"images/{reference.task_id}_{reference.index:03d}{image.suffix}"
                     write_atomic(folder / name, read_file(image, max_bytes=MAX_IMAGE_BYTES))
-                made = reference.model_copy(update={"screenshot": name})
-                lines.append(json.dumps(made.model_dump(mode="json")))
+                with_screenshot = reference.model_copy(update={"screenshot": name})
+                lines.append(json.dumps(with_screenshot.model_dump(mode="json")))
                 count += 1
         except (TrajectoryError, ValueError) as error:
             why = str(error)

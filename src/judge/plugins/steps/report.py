@@ -108,7 +108,7 @@ def _view(answered: ScoredStep, image: bytes | None, name: str | None) -> StepCo
     reference, choice = answered.reference, answered.choice
     snapshot = parse_snapshot(reference.snapshot)
 
-    def written(ref: str) -> str:
+    def ref_text(ref: str) -> str:
         node = snapshot.by_ref(ref)
         return f'{node.role} "{snapshot.name_of(node)}"'[:200] if node else ref
 
@@ -116,8 +116,8 @@ def _view(answered: ScoredStep, image: bytes | None, name: str | None) -> StepCo
         node = snapshot.by_ref(ref)
         return snapshot.boxes[node.position] if node else None
 
-    expected = " or ".join(map(written, reference.accepted)) or "no element"
-    chosen = written(choice.element) if choice.element else ""
+    expected = " or ".join(map(ref_text, reference.accepted)) or "no element"
+    choice_text = ref_text(choice.element) if choice.element else ""
     return StepComparison(
         task_id=reference.task_id,
         task=reference.task,
@@ -126,8 +126,8 @@ def _view(answered: ScoredStep, image: bytes | None, name: str | None) -> StepCo
         image=name,
         size=image_size(image) if image is not None else None,
         expected=f"{expected} -> {_words(reference.operation)}",
-        chosen=choice.complaint or f"{chosen} -> {_words(choice.operation)}",
-        expected_boxes=tuple(found for found in map(box, reference.accepted) if found),
+        chosen=choice.complaint or f"{choice_text} -> {_words(choice.operation)}",
+        expected_boxes=tuple(accepted_box for accepted_box in map(box, reference.accepted) if accepted_box),
         chosen_box=box(choice.element) if choice.element else None,
         score=answered.score,
     )

@@ -17,7 +17,7 @@ from judge.records.tasks import Task
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from judge.scenario.toml import select
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, shown
+from shared.fields import did_you_mean, printable
 from shared.settings import Settings
 from shared.text import counted
 
@@ -36,16 +36,16 @@ async def webarena_tasks(
     addresses = read_addresses(path)
     package = await WebArenaPackage.open(Settings.from_environ().webarena_python, addresses.without_credentials())
     try:
-        found = await package.tasks(subset)
+        package_tasks = await package.tasks(subset)
     finally:
         await package.aclose()
-    if found.tasks is None:
-        raise ConfigError(f"unknown --subset {shown(subset)}", remedy=did_you_mean(subset, found.subsets))
-    rows = _chosen(found.tasks, ids)
+    if package_tasks.tasks is None:
+        raise ConfigError(f"unknown --subset {printable(subset)}", remedy=did_you_mean(subset, package_tasks.subsets))
+    rows = _select(package_tasks.tasks, ids)
     if not ids:
         # Without named tasks, import those whose sites have an address. For named ones, a missing address is an error.
         rows = [row for row in rows if set(row.sites) <= set(addresses.environments)]
-        if left_out := len(found.tasks) - len(rows):
+        if left_out := len(package_tasks.tasks) - len(rows):
             typer.echo(f"note: {counted(left_out, 'task')} left out: --config has no address for every site", err=True)
     if not rows:
         raise ConfigError("no task is left", remedy="add the addresses of more sites to --config")
@@ -56,11 +56,13 @@ async def webarena_tasks(
     return tasks
 
 
-def _chosen(rows: Iterable[PackageTask], ids: Sequence[str]) -> list[PackageTask]:
+def _select(rows: Iterable[PackageTask], ids: Sequence[str]) -> list[PackageTask]:
     by_number = {str(row.task_id): row for row in rows}
     names = [name.strip() for text in ids for name in text.split(",") if name.strip()]
     if unknown := [name for name in names if name not in by_number]:
-        raise ConfigError(f"--tasks: no task {shown(unknown[0])}", remedy="give numbers of its tasks, such as 7,44,118")
+        raise ConfigError(
+            f"--tasks: no task {printable(unknown[0])}", remedy="give numbers of its tasks, such as 7,44,118"
+        )
     return [by_number[name] for name in dict.fromkeys(names)] if names else list(by_number.values())
 
 
@@ -91,11 +93,11 @@ async def log_in_to_sites(addresses: SiteAddresses, output: Path) -> None:
         typer.echo(f"{path}: logged in to {', '.join(sites)}")
 
 
-def import_tasks(asked: ImportRequest) -> ImportedTasks:
+def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import webarena-verified` selects. Raises `ConfigError`."""
-    found = asyncio.run(webarena_tasks(asked.config, asked.subset, asked.names, asked.output))
-    chosen = select(found, level=asked.level, limit=asked.limit)
-    return ImportedTasks(chosen, _SETTINGS, notes=known_problems(task.task_id for task in chosen))
+    imported_tasks = asyncio.run(webarena_tasks(request.config, request.subset, request.names, request.output))
+    selection = select(imported_tasks, level=request.level, limit=request.limit)
+    return ImportedTasks(selection, _SETTINGS, notes=known_problems(task.task_id for task in selection))
 
 
 def log_in_with(config: Path, output: Path) -> None:

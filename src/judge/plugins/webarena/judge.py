@@ -69,19 +69,19 @@ class WebArenaJudge(Judge):
             return self._unscored("not a task that was imported from WebArena-Verified")
         try:
             har, dropped = read_trace(trajectory)
-            made = await self._package.evaluate(
+            evaluation = await self._package.evaluate(
                 number, instruction=trajectory.task.task, answer=trajectory.final_answer, har=har
             )
         except (EvaluatorError, TrajectoryError) as error:
             return self._unscored(error.message)
-        if made.result is None:
-            return self._verdict("failure", made.refusal or "", None)
-        if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in made.result.evaluators_results):
+        if evaluation.result is None:
+            return self._verdict("failure", evaluation.refusal or "", None)
+        if dropped and any(each.evaluator_name != ANSWER_EVALUATOR for each in evaluation.result.evaluators_results):
             # Otherwise a participant could hide a request, or become unscored, by sending more than are recorded.
-            return self._verdict("failure", f"{counted(dropped, 'later request')} went unrecorded", made.result)
-        if made.result.status == "success" and made.refusal is None:
-            return self._verdict("success", "all evaluators passed", made.result)
-        return self._verdict("failure", made.refusal or _reason(made.result), made.result)
+            return self._verdict("failure", f"{counted(dropped, 'later request')} went unrecorded", evaluation.result)
+        if evaluation.result.status == "success" and evaluation.refusal is None:
+            return self._verdict("success", "all evaluators passed", evaluation.result)
+        return self._verdict("failure", evaluation.refusal or _reason(evaluation.result), evaluation.result)
 
     async def aclose(self) -> None:
         """End the package's process."""
@@ -109,11 +109,11 @@ def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
     if trajectory.network is None:
         why = trajectory.network_missing
         raise TrajectoryError(f"no network trace was recorded{f': {why}' if why else ''}")
-    found = read_har(trajectory.network)
-    if not found.entries:
+    trace = read_har(trajectory.network)
+    if not trace.entries:
         raise TrajectoryError("the network trace holds no request")
     har: dict[str, Any] = read_json(trajectory.network)
-    return har, found.dropped
+    return har, trace.dropped
 
 
 def _reason(result: PackageResult) -> str:

@@ -37,10 +37,10 @@ def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> Fold
         accepted = packaged_tasks(settings.webarena_python, folder)
     except EvaluatorError as error:
         return FolderCheck((), 0, 0, fault=str(error))
-    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    refused = [name for name in found if not name.isdecimal() or int(name) not in accepted]
-    problems = [f"{name}: refused by webarena-verified create-submission-pkg" for name in refused]
-    return FolderCheck(problems, len(found) - len(refused), len(found))
+    folder_names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    refused_names = [name for name in folder_names if not name.isdecimal() or int(name) not in accepted]
+    problems = [f"{name}: refused by webarena-verified create-submission-pkg" for name in refused_names]
+    return FolderCheck(problems, len(folder_names) - len(refused_names), len(folder_names))
 
 
 WRITER = FormatWriter(write=write, check=check)

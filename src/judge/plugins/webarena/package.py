@@ -164,8 +164,8 @@ def evaluator_trace(har: Mapping[str, Any]) -> dict[str, Any]:
 def _holds_pattern(entry: Mapping[str, Any]) -> bool:
     """Whether the request may contain text that the package would treat as a regular expression."""
     request = entry["request"]
-    sent = (request.get("postData") or {}).get("text") or ""
-    return re.search(r"\^.*\$", unquote(request["url"]) + unquote(sent), re.DOTALL) is not None
+    body_text = (request.get("postData") or {}).get("text") or ""
+    return re.search(r"\^.*\$", unquote(request["url"]) + unquote(body_text), re.DOTALL) is not None
 
 
 def _marked(entry: dict[str, Any]) -> dict[str, Any]:
@@ -175,8 +175,8 @@ def _marked(entry: dict[str, Any]) -> dict[str, Any]:
     if not entry.get("_frame"):
         return entry
     request = entry["request"]
-    kept = [header for header in request.get("headers", ()) if header["name"].lower() != "sec-fetch-user"]
-    return {**entry, "request": {**request, "headers": [*kept, {"name": "Sec-Fetch-User", "value": "?0"}]}}
+    headers = [header for header in request.get("headers", ()) if header["name"].lower() != "sec-fetch-user"]
+    return {**entry, "request": {**request, "headers": [*headers, {"name": "Sec-Fetch-User", "value": "?0"}]}}
 
 
 class _PackageTasks(Foreign):
@@ -249,10 +249,10 @@ class WebArenaPackage:
         """
         trace = evaluator_trace(har)
         try:
-            made = await self._evaluate(task_id, instruction, answer, trace)
-            problem = made.error
+            evaluation = await self._evaluate(task_id, instruction, answer, trace)
+            problem = evaluation.error
             if problem is None:
-                return made
+                return evaluation
         except EvaluatorError as error:
             problem = error.message
         without = {

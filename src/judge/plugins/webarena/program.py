@@ -62,11 +62,11 @@ def tasks(package: WebArenaVerified, subset: str | None) -> dict[str, Any]:
     names = [path.stem.removeprefix("webarena-verified-") for path in subsets.subsets_dir.glob("*.json")]
     if subset is not None and subset not in names:
         return {"tasks": None, "subsets": sorted(names)}
-    wanted = None
+    task_ids = None
     if subset is not None:
         path = subsets.subsets_dir / f"webarena-verified-{subset}.json"
-        wanted = set(json.loads(path.read_text())["task_ids"])
-    rows = [_row(task) for task in package.get_tasks() if wanted is None or task.task_id in wanted]
+        task_ids = set(json.loads(path.read_text())["task_ids"])
+    rows = [_row(task) for task in package.get_tasks() if task_ids is None or task.task_id in task_ids]
     return {"tasks": rows, "subsets": sorted(names)}
 
 
@@ -107,27 +107,27 @@ def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: 
     if missing:
         # The package would guess the address.
         raise ValueError(f"the configuration has no address of {', '.join(missing)}")
-    made = package.evaluate_task(task_id=task_id, agent_response=answer, network_trace=Path(har)).model_dump(
+    evaluation = package.evaluate_task(task_id=task_id, agent_response=answer, network_trace=Path(har)).model_dump(
         mode="json"
     )
-    refusal = _refusal(task, answer, made) if made["status"] == "success" else None
-    for each in made["evaluators_results"]:
+    refusal = _refusal(task, answer, evaluation) if evaluation["status"] == "success" else None
+    for each in evaluation["evaluators_results"]:
         for key in ("actual", "actual_normalized", "expected"):
             # As text, because a participant's answer may contain values that other JSON readers refuse.
             value = each[key] if isinstance(each[key], str) else json.dumps(each[key], default=str)
             each[key] = value[:_MAX_TEXT_CHARS]
-    return {"result": made, "refusal": refusal}
+    return {"result": evaluation, "refusal": refusal}
 
 
-def _refusal(task: WebArenaVerifiedTask, answer: str | None, made: Mapping[str, Any]) -> str | None:
+def _refusal(task: WebArenaVerifiedTask, answer: str | None, result: Mapping[str, Any]) -> str | None:
     """Why a success does not count. The package matches in both directions, so an answer may be a pattern itself."""
-    for each, config in zip(made["evaluators_results"], task.eval, strict=True):
+    for each, config in zip(result["evaluators_results"], task.eval, strict=True):
         if each["evaluator_name"] == "AgentResponseEvaluator":
-            given = each["actual_normalized"]
+            normalised = each["actual_normalized"]
             schema = config.results_schema
-            data = given.get("retrieved_data") if isinstance(given, Mapping) else None
+            data = normalised.get("retrieved_data") if isinstance(normalised, Mapping) else None
             raw = _raw_data(answer)
-            if any(is_regexp(text.strip()) for text in _texts([given, raw])):
+            if any(is_regexp(text.strip()) for text in _texts([normalised, raw])):
                 return "the answer holds a regular expression instead of a value"
             if data is not None and _holds_guesses(raw, schema):
                 return "the answer holds a list of alternatives where one value is asked for"

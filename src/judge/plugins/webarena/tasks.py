@@ -114,8 +114,8 @@ def read_addresses(path: Path | None) -> SiteAddresses:
 
 def task_number(task_id: str) -> int | None:
     """The benchmark's number of an imported task, such as 118 for `webarena-118`; `None` for any other task."""
-    found = re.fullmatch(rf"{_PREFIX}(\d{{1,6}})", task_id)
-    return int(found[1]) if found else None
+    match = re.fullmatch(rf"{_PREFIX}(\d{{1,6}})", task_id)
+    return int(match[1]) if match else None
 
 
 def known_problems(task_ids: Iterable[str]) -> list[str]:
@@ -157,8 +157,8 @@ def imported(
     rows = list(rows)
     missing = sorted({site for row in rows for site in row.sites} - set(addresses.environments))
     if missing:
-        named = ", ".join(f"__{site.upper()}__" for site in missing)
-        raise ConfigError(f"--config: no address of {named}", remedy="add it, or choose other --tasks")
+        placeholders = ", ".join(f"__{site.upper()}__" for site in missing)
+        raise ConfigError(f"--config: no address of {placeholders}", remedy="add it, or choose other --tasks")
     return tuple(_imported(row, addresses, answer_schema, states) for row in rows)
 
 

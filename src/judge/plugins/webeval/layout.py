@@ -101,15 +101,15 @@ class Export(Record):
 
 def answer_files(folder: Path) -> list[Path]:
     """The answer files in a folder; a folder that has any is a trajectory of this layout."""
-    found = sorted(folder.glob(f"*{_ANSWER}"))
+    paths = sorted(folder.glob(f"*{_ANSWER}"))
     # Datasets have files with such names as well.
-    return found if any(path.name.endswith(f"_final{_ANSWER}") for path in found) or (folder / _LOG).exists() else []
+    return paths if any(path.name.endswith(f"_final{_ANSWER}") for path in paths) or (folder / _LOG).exists() else []
 
 
 def task_id_of(folder: Path) -> str:
     """The task's id from the answer file's name, unchanged."""
-    found = answer_files(folder)
-    return found[0].name.removesuffix(_ANSWER).removesuffix("_final") if found else folder.name
+    answers = answer_files(folder)
+    return answers[0].name.removesuffix(_ANSWER).removesuffix("_final") if answers else folder.name
 
 
 def load(folder: Path) -> Trajectory:
@@ -125,18 +125,18 @@ def load(folder: Path) -> Trajectory:
     names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
     events = _events(folder)
-    said = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
-    started, ended = _times(folder)
+    final_answer = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
+    started, ended_at = _times(folder)
     stop_reason = _stop_reason(answer)
     attempt = Attempt(
         task=task,
         steps=_steps(events, names),
         stop_reason=stop_reason,
         max_steps=max(1, len(events)),
-        final_answer=said,
+        final_answer=final_answer,
         error=None if stop_reason == "finished" else _last_error(folder),
         started_at=started,
-        ended_at=max(started, ended),
+        ended_at=max(started, ended_at),
         self_recorded=True,
         participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
     )
@@ -158,23 +158,23 @@ def _verdict(folder: Path, path: Path) -> Verdict:
         value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
     except TrajectoryError as error:
         return Verdict(outcome="unscored", reason=str(error), judge=info)
-    score, said = (value.get(key) for key in ("score", "gpt_response_text"))
-    text = clip(said if isinstance(said, str) else json.dumps(said), _MAX_TEXT_CHARS)
-    if path.name.startswith("mmrubric_") and score in (0, 1) and isinstance(said, str):
-        return _rubric_verdict(said, score == 1, info)
+    score, response = (value.get(key) for key in ("score", "gpt_response_text"))
+    text = clip(response if isinstance(response, str) else json.dumps(response), _MAX_TEXT_CHARS)
+    if path.name.startswith("mmrubric_") and score in (0, 1) and isinstance(response, str):
+        return _rubric_verdict(response, score == 1, info)
     if score in (0, 1):
         return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
     # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
     return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
 
 
-def _rubric_verdict(said: str, is_success: bool, info: JudgeInfo) -> Verdict:
+def _rubric_verdict(response: str, is_success: bool, info: JudgeInfo) -> Verdict:
     """The verdict of the tool's rubric verifier, with its items as criteria and their points."""
     outcome: VerdictOutcome = "success" if is_success else "failure"
     try:
-        payload = as_mapping(parse_json(said))
+        payload = as_mapping(parse_json(response))
     except ValueError:
-        return Verdict(outcome=outcome, reason=clip(said, _MAX_TEXT_CHARS), judge=info)
+        return Verdict(outcome=outcome, reason=clip(response, _MAX_TEXT_CHARS), judge=info)
     criteria, marks = [], []
     for number, item in enumerate(as_mappings(payload.get("rubric_items"))[:_MAX_ITEMS], 1):
         most, earned = _points(item.get("max_points")), _points(item.get("earned_points"))
@@ -187,14 +187,14 @@ def _rubric_verdict(said: str, is_success: bool, info: JudgeInfo) -> Verdict:
     most, earned = (_points(payload.get(f"rubric_total_{which}_points")) for which in ("max", "earned"))
     share = {"share": earned / most} if most > 0 and earned <= most else {}
     taxonomy = as_mapping(payload.get("error_taxonomy"))
-    kept = ("first_point_of_failure", "task_verification_with_trajectory", "task_verification")
-    found = {key: taxonomy[key] for key in kept if isinstance(taxonomy.get(key), dict)}
+    result_keys = ("first_point_of_failure", "task_verification_with_trajectory", "task_verification")
+    entries = {key: taxonomy[key] for key in result_keys if isinstance(taxonomy.get(key), dict)}
     return Verdict(
         outcome=outcome,
         reason=clip(str(payload.get("outcome_reasoning") or ""), _MAX_TEXT_CHARS),
         judge=info,
         key_points=tuple(str(each["requirement"]) for each in criteria),
-        evidence={_RUBRIC: {"criteria": criteria, "marks": marks, **share, **found}},
+        evidence={_RUBRIC: {"criteria": criteria, "marks": marks, **share, **entries}},
     )
 
 
@@ -225,20 +225,22 @@ def _last_error(folder: Path) -> str | None:
         lines = read_file(path).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError, TrajectoryError):
         return None
-    found = next((line for line in reversed(lines) if _ERROR in line), None)
-    return found and one_line(found.partition(_ERROR)[2].partition(" - ")[2] or found, 2000)
+    error_line = next((line for line in reversed(lines) if _ERROR in line), None)
+    return error_line and one_line(error_line.partition(_ERROR)[2].partition(" - ")[2] or error_line, 2000)
 
 
 def _events(folder: Path) -> list[_Event]:
-    found = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
-    if any(event.get("action") is not None for event in found):
+    log_entries = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+    if any(event.get("action") is not None for event in log_entries):
         # Events of other sources only comment on the agent's actions.
-        acting = [event for event in found if event.get("action") is not None or "tool" in event]
+        acting = [event for event in log_entries if event.get("action") is not None or "tool" in event]
         of_surfer = [event for event in acting if event.get("source") == _SOURCE]
         events = [_structured(event) for event in of_surfer or acting]
     else:
-        spoken = [_spoken(str(event.get("message") or "")) for event in found]
-        events = [event for event in spoken if event is not None] or [_structured(e) for e in found if "tool" in e]
+        message_events = [_event_in_message(str(event.get("message") or "")) for event in log_entries]
+        events = [event for event in message_events if event is not None] or [
+            _structured(e) for e in log_entries if "tool" in e
+        ]
     if len(events) > MAX_FOREIGN_STEPS:
         raise TrajectoryError(f"{len(events)} actions, more than {MAX_FOREIGN_STEPS}", location=str(folder / _LOG))
     return events
@@ -266,25 +268,25 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
 
 def _structured(event: Mapping[str, Any]) -> _Event:
     """An event with `action` and `arguments`, or one that our export wrote for an action that was not executed."""
-    given, message = event.get("arguments"), str(event.get("message") or "")
-    arguments = dict(given) if isinstance(given, dict) else {}
+    call_arguments, message = event.get("arguments"), str(event.get("message") or "")
+    arguments = dict(call_arguments) if isinstance(call_arguments, dict) else {}
     if (action := event.get("action")) is not None:
         # If a function call wraps the action, `arguments` names the actual one.
         arguments.setdefault("action", str(action))
-    made = _event(arguments, message if split_line(message) else None)
+    event_made = _event(arguments, message if split_line(message) else None)
     url, tool, screenshot = (
         value if isinstance(value := event.get(key), str) else None for key in ("url", "tool", "screenshot")
     )
     changes: dict[str, Any] = {"url": url or "", "screenshot": screenshot}
-    if tool is not None and made.step.action is not None:
+    if tool is not None and event_made.step.action is not None:
         # An unreadable reply named no tool.
-        changes["action"] = made.step.action.model_copy(update={"tool": tool}) if tool else None
+        changes["action"] = event_made.step.action.model_copy(update={"tool": tool}) if tool else None
     if action is None:
         changes["outcome"] = Outcome(ok=False, message=message)
-    return made._replace(step=made.step.model_copy(update=changes))
+    return event_made._replace(step=event_made.step.model_copy(update=changes))
 
 
-def _spoken(message: str) -> _Event | None:
+def _event_in_message(message: str) -> _Event | None:
     """An action in the messages-only dialect; `None` for any other message."""
     thought, mark, rest = message.partition("\nAction #")
     thought, text = thought.partition("Thought #")[2], rest.partition("with arguments")[2]
@@ -322,7 +324,7 @@ def _param(key: str) -> str:
 def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """A known action as one of our action lines."""
 
-    def said(*keys: str) -> str:
+    def first_text(*keys: str) -> str:
         return plain(next((arguments[key] for key in keys if key in arguments), ""))
 
     match arguments.get("coordinate"):
@@ -336,17 +338,17 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
         case "mouse_move" | "hover":
             return f"<page> -> HOVER{point}"
         case "type" | "input_text":
-            return f"<page> -> TYPE{point}: {said('text', 'text_value')}"
+            return f"<page> -> TYPE{point}: {first_text('text', 'text_value')}"
         case "key" | "keypress":
-            return f"<page> -> PRESS: {said('keys')}"
+            return f"<page> -> PRESS: {first_text('keys')}"
         case "scroll":
-            return f"<page> -> SCROLL: {said('pixels')}"
+            return f"<page> -> SCROLL: {first_text('pixels')}"
         case "visit_url":
-            return f"<navigation> -> GOTO: {said('url')}"
+            return f"<navigation> -> GOTO: {first_text('url')}"
         case "history_back":
             return "<navigation> -> BACK"
         case "wait" | "sleep":
-            return f"<page> -> WAIT: {said('time', 'duration')} s"
+            return f"<page> -> WAIT: {first_text('time', 'duration')} s"
         case "terminate" | "stop" | "stop_execution" | "stop_and_answer_question":
             return "<page> -> FINISH"
     return None
@@ -354,12 +356,12 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
     """Each event's step, with the screenshot that it names or the one at its index; then the other screenshots."""
-    named = {event.step.screenshot for event in events} & set(names)
-    free = [] if named else names
-    rest = [name for name in names if name not in named] if named else names[len(events) :]
+    image_names = {event.step.screenshot for event in events} & set(names)
+    free = [] if image_names else names
+    rest = [name for name in names if name not in image_names] if image_names else names[len(events) :]
     steps = []
     for place, (step, _) in enumerate(events):
-        screenshot = step.screenshot if step.screenshot in named else free[place] if place < len(free) else None
+        screenshot = step.screenshot if step.screenshot in image_names else free[place] if place < len(free) else None
         steps.append(step.model_copy(update={"index": place, "screenshot": screenshot}))
     steps += [Step(index=place, url="", title="", screenshot=name) for place, name in enumerate(rest, len(steps))]
     return tuple(steps)
@@ -387,7 +389,9 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
         "duration": attempt.ended_at - attempt.started_at,
     }
     texts = {
-        _LOG: "".join(f"{json.dumps(event)}\n" for event in _written(attempt, names, keeps_names=recorded is not None)),
+        _LOG: "".join(
+            f"{json.dumps(event)}\n" for event in _log_events(attempt, names, keeps_names=recorded is not None)
+        ),
         "times.json": json.dumps(times),
         _CORE_LOG: _core_log(attempt),
     }
@@ -396,7 +400,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
     else:
         answer = _answer(trajectory, attempt, names)
         texts[f"{trajectory.task.task_id}_final{_ANSWER}"] = json.dumps(answer, indent=2)
-    texts |= _scores(verdicts, counted, kept=texts.keys())
+    texts |= _scores(verdicts, counted, names=texts.keys())
     return Export(
         texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
     )
@@ -430,18 +434,18 @@ def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
     return texts
 
 
-def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, kept: Collection[str]) -> dict[str, str]:
-    """The score files. `kept` are files that are there already, among them the scores of a folder in this layout."""
+def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, names: Collection[str]) -> dict[str, str]:
+    """The score files. `names` are files that are there already, among them the scores of a folder in this layout."""
     texts: dict[str, str] = {}
-    kept_ids = {_verdict_id(name) for name in kept if name.startswith("scores/")}
+    kept_ids = {_verdict_id(name) for name in names if name.startswith("scores/")}
     others = {judge_id: verdict for judge_id, verdict in verdicts.items() if judge_id not in kept_ids}
     is_kept = any(_decides_alike(verdicts[judge_id], counted) for judge_id in kept_ids & verdicts.keys())
     rubric = next((each for each in (counted, *others.values()) if each is not None and _has_marks(each)), None)
-    if rubric is not None and f"scores/{_RUBRIC_FILE}.json" not in kept:
+    if rubric is not None and f"scores/{_RUBRIC_FILE}.json" not in names:
         texts[f"scores/{_RUBRIC_FILE}.json"] = _rubric_score(rubric)
         others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, rubric)}
     is_kept = is_kept or (rubric is not None and rubric is counted)
-    if counted is not None and not is_kept and not any(f"scores/{name}" in kept for name in _ANALYSED):
+    if counted is not None and not is_kept and not any(f"scores/{name}" in names for name in _ANALYSED):
         is_webjudge = counted.judge is not None and counted.judge.method == "webjudge"
         texts[f"scores/{_WEBJUDGE if is_webjudge else _GPT_EVAL}"] = _score(counted)
         # Once is enough: read again, a score under two names would be two verdicts.
@@ -528,7 +532,7 @@ def _executed(step: Step) -> str | None:
     return step.outcome.line if step.outcome and step.outcome.ok else None
 
 
-def _written(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
+def _log_events(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
     """The log's events; `keeps_names`: the actions have webeval's own names already."""
     for step, now in _moments(attempt):
         action, outcome = step.action, step.outcome
@@ -580,11 +584,11 @@ def write(source: Source) -> ExportedTask:
     """A task of a run as a folder of this layout. Raises `TrajectoryError`."""
     trajectory = source.trajectory
     task = trajectory.task.model_copy(update={"task_id": source.name})
-    made = export(trajectory.as_task(task), source.verdicts(), source.counted)
+    document = export(trajectory.as_task(task), source.verdicts(), source.counted)
     folder = trajectory.folder.resolve().name
     # A folder of another tool keeps its name, unless it had to be changed to be unique.
     keeps_name = trajectory.is_foreign and usable_id(folder) == source.name
-    return ExportedTask(made.texts, made.screenshots, name=folder if keeps_name else "")
+    return ExportedTask(document.texts, document.screenshots, name=folder if keeps_name else "")
 
 
 # webeval stores the tasks' texts separately.

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from shared.errors import ConfigError
-from shared.fields import Line, Table, at_most, did_you_mean, shown
+from shared.fields import Line, Table, at_most, did_you_mean, printable
 from shared.files import parse_toml, read_errors, read_file, read_text
 from shared.validation import validated
 
@@ -79,20 +79,20 @@ def apps_folder(cache: Path | None) -> Path:
 
 def load_apps(scenarios: Path) -> dict[str, App]:
     """Every application that is declared, by name. Raises `ConfigError` for a description that cannot be used."""
-    found = {}
+    apps = {}
     for path in sorted((scenarios / "apps").glob(f"*/{_DESCRIPTION}")):
         with read_errors(path, "restore the file"):
             text = read_text(path)
             tables = parse_toml(text)
         described = validated(_DESCRIPTION_OF, tables, path, toml=text)
-        found[path.parent.name] = App(path.parent.name, path.parent, described)
-    return found
+        apps[path.parent.name] = App(path.parent.name, path.parent, described)
+    return apps
 
 
 def the_app(name: str, apps: Mapping[str, App]) -> App:
     """The application of this name. Raises `ConfigError` if there is none."""
     if name not in apps:
-        raise ConfigError(f"unknown application {shown(name)}", remedy=did_you_mean(name, apps))
+        raise ConfigError(f"unknown application {printable(name)}", remedy=did_you_mean(name, apps))
     return apps[name]
 
 

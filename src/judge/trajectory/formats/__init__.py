@@ -116,8 +116,8 @@ def reader_of(folder: Path) -> tuple[str, FormatReader] | None:
 
 def writers() -> dict[str, FormatWriter]:
     """The layouts of trajectories that are written, by name."""
-    found = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
-    return {name: writer for name, writer in found if writer is not None}
+    named_writers = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
+    return {name: writer for name, writer in named_writers if writer is not None}
 
 
 def tasks_writers() -> dict[str, TasksWriter]:

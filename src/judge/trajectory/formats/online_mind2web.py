@@ -132,13 +132,15 @@ def submission(trajectory: Trajectory, reference_length: int | None = None) -> T
         raise TrajectoryError("no step to submit", location=str(folder), remedy="run the task again")
     last = steps[-1]
     answer = None if trajectory.final_answer is None else without_surrogates(trajectory.final_answer)
-    shown = _NO_ANSWER if answer is None else " ".join(answer.split())
+    answer_text = _NO_ANSWER if answer is None else " ".join(answer.split())
     rows: list[tuple[Step, str | None, str, str | None, str | None]] = [
         (step, _url(step), action_v2(step.outcome.line), "SUCCESS", _thought(step))
         for step in steps
         if step.outcome and step.outcome.line and not _is_ending(step)
     ]
-    rows.append((last, last.url, f"{_COMPLETE} {shown}".rstrip(), None, _thought(last) if _is_ending(last) else None))
+    rows.append(
+        (last, last.url, f"{_COMPLETE} {answer_text}".rstrip(), None, _thought(last) if _is_ending(last) else None)
+    )
     history, screenshots = [], []
     for index, (step, url, action, status, thought) in enumerate(rows):
         recorded = _screenshot(steps, step, str(folder))
@@ -174,7 +176,7 @@ def action_v2(line: str) -> str:
         raise TrajectoryError(f"{line[:100]!r}: the schema has no verb for {verb}")
     action, _, rest = value.partition(" ")
     opened = f" at {_host(rest)}" if action == "new" and rest else f" {rest}" if rest else ""
-    written = template.format(
+    action_text = template.format(
         subject=subject,
         target=_target(subject),
         verb=verb.lower(),
@@ -184,7 +186,7 @@ def action_v2(line: str) -> str:
         host=_host(value),
         tab=action + opened,
     )
-    return f"{written} | SUCCESS"
+    return f"{action_text} | SUCCESS"
 
 
 def _target(subject: str) -> str:
@@ -219,17 +221,17 @@ def _screenshot(steps: tuple[Step, ...], step: Step, where: str) -> str:
     While a dialog is open no screenshot can be taken, so that of the previous step is used, which shows the same page.
     """
     earlier = steps[: steps.index(step)]
-    taken = step.screenshot
-    while taken is None and step.dialog is not None and earlier:
+    image = step.screenshot
+    while image is None and step.dialog is not None and earlier:
         step, earlier = earlier[-1], earlier[:-1]
-        taken = step.screenshot
-    if taken is None:
+        image = step.screenshot
+    if image is None:
         raise TrajectoryError(f"step {step.index} has no screenshot", location=where, remedy="run the task again")
-    suffix = PurePosixPath(taken).suffix
+    suffix = PurePosixPath(image).suffix
     if suffix.lower() not in IMAGE_SUFFIXES:
         problem = f"step {step.index}: {suffix[:20]!r} is not an image format of the schema"
         raise TrajectoryError(problem, location=where)
-    return taken
+    return image
 
 
 def _plain(text: str) -> str:
@@ -325,9 +327,9 @@ def _check_whole(steps: list[_StepDocument], files: Collection[str]) -> Iterator
 
 def write(source: Source) -> ExportedTask:
     """The submission of a task. Raises `TrajectoryError`."""
-    made = submission(source.trajectory, source.reference_length)
-    images = [(recorded, f"trajectory/{name}") for recorded, name in made.screenshots]
-    return ExportedTask({"result.json": json_text(made.document)}, images)
+    document = submission(source.trajectory, source.reference_length)
+    images = [(recorded, f"trajectory/{name}") for recorded, name in document.screenshots]
+    return ExportedTask({"result.json": json_text(document.document)}, images)
 
 
 def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = None) -> dict[str, list[RuleViolation]]:
@@ -336,18 +338,18 @@ def validate_folder(folder: Path, reference_lengths: Mapping[str, int] | None = 
     Raises `ConfigError` when there is no submission in it.
     """
     is_task, is_folder = (folder / "result.json").is_file(), folder.is_dir()
-    found = [folder] if is_task else sorted(path for path in folder.iterdir() if path.is_dir()) if is_folder else []
-    if not found:
+    folders = [folder] if is_task else sorted(path for path in folder.iterdir() if path.is_dir()) if is_folder else []
+    if not folders:
         raise ConfigError(f"{folder}: no <task_id>/result.json in it", remedy="give the folder of a submission")
-    return {path.name: _validate(path, reference_lengths or {}) for path in found}
+    return {path.name: _validate(path, reference_lengths or {}) for path in folders}
 
 
 def check(folder: Path, reference_lengths: Mapping[str, int], _settings: Settings) -> FolderCheck:
     """Check a folder of submissions, as a `FormatWriter` does."""
-    found = validate_folder(folder, reference_lengths)
-    listed = [f"{name}: {problem}" for name, problems in found.items() for problem in problems]
-    bad = sum(any(not problem.note for problem in problems) for problems in found.values())
-    return FolderCheck(listed, len(found) - bad, len(found))
+    problems_by_name = validate_folder(folder, reference_lengths)
+    messages = [f"{name}: {problem}" for name, problems in problems_by_name.items() for problem in problems]
+    bad = sum(any(not problem.note for problem in problems) for problems in problems_by_name.values())
+    return FolderCheck(messages, len(problems_by_name) - bad, len(problems_by_name))
 
 
 def _validate(folder: Path, reference_lengths: Mapping[str, int]) -> list[RuleViolation]:

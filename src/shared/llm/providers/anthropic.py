@@ -62,10 +62,10 @@ class MessageResponse(BaseModel):
     def usage(self) -> TokenUsage:
         """The call's tokens. The API counts tokens read from and written to its cache separately."""
         cached = self.reported.cache_read_input_tokens or 0
-        written = self.reported.cache_creation_input_tokens or 0
+        cache_writes = self.reported.cache_creation_input_tokens or 0
         return TokenUsage(
             calls=1,
-            input=self.reported.input_tokens + cached + written,
+            input=self.reported.input_tokens + cached + cache_writes,
             output=self.reported.output_tokens,
             cached=cached,
         )
@@ -120,7 +120,7 @@ class AnthropicModel(HTTPModel):
         if error.status_code == 400 and _FILTERED in error.message:
             # The answer that was blocked may be billed.
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}", usage=UNREPORTED)
-        return self._refused(error.status_code, error.message)
+        return self._error_for(error.status_code, error.message)
 
 
 def image_block(data: bytes, media_type: str) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class GeminiModel(HTTPModel):
     def _refusal(self, error: "errors.APIError") -> ModelError:
         # A wrong key is answered with HTTP 400.
         is_key = "API key" in (error.message or "")
-        return self._refused(int(error.code or 0), f"{error.status or ''} {error.message or ''}", is_key=is_key)
+        return self._error_for(int(error.code or 0), f"{error.status or ''} {error.message or ''}", is_key=is_key)
 
 
 def _part(part: str | ImagePart) -> "types.Part":

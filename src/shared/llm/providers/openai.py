@@ -110,19 +110,19 @@ class OpenAIModel(HTTPModel):
             other_names={limit: other},
         )
 
-    async def post(self, path: str, body: dict[str, Any], read: Callable[[object], T]) -> T:
-        """What `read` makes of the answer to a request, inside `bounded`."""
-        return await self._send(lambda: self._posted(path, body, read))
+    async def post(self, path: str, body: dict[str, Any], parse: Callable[[object], T]) -> T:
+        """What `parse` makes of the answer to a request, inside `bounded`."""
+        return await self._send(lambda: self._posted(path, body, parse))
 
-    async def _posted(self, path: str, body: dict[str, Any], read: Callable[[object], T]) -> T:
+    async def _posted(self, path: str, body: dict[str, Any], parse: Callable[[object], T]) -> T:
         # The SDK's transport and errors without its typed request and response: converting to those takes longer than
         # the rest of the call, and the answer is validated here anyway.
-        return read(await self._client.post(path, body={"model": self._model, **body}, cast_to=object))
+        return parse(await self._client.post(path, body={"model": self._model, **body}, cast_to=object))
 
     def _refusal(self, error: "openai.APIStatusError") -> ModelError:
         if error.code in _BLOCKED_CODES or _is_moderated(error.body):
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}")
-        return self._refused(error.status_code, error.message)
+        return self._error_for(error.status_code, error.message)
 
     def _completion(self, response: object) -> Completion:
         try:

@@ -25,19 +25,19 @@ def a_download(content: bytes = CSV, **changes: Any) -> tuple[Download, bytes]:
 
 
 def attempt(folder: Path, check: dict[str, Any], *downloads: tuple[Download, bytes]) -> Trajectory:
-    made = recorded_attempt(folder, [{"kind": "download", **check}], [RecordedStep(), RecordedStep()])
-    kept = []
+    recorded = recorded_attempt(folder, [{"kind": "download", **check}], [RecordedStep(), RecordedStep()])
+    remaining = []
     (folder / "downloads").mkdir(exist_ok=True)
     for number, (download, content) in enumerate(downloads, 1):
         name = f"downloads/{number:03d}.bin"
         (folder / name).write_bytes(content)
-        kept.append(download.model_copy(update={"file": name} if download.state == "complete" else {}))
-    first, *others = made.attempt.steps
-    steps = (first.model_copy(update={"downloaded": tuple(kept)}), *others)
-    return made.model_copy(update={"attempt": made.attempt.model_copy(update={"steps": steps})})
+        remaining.append(download.model_copy(update={"file": name} if download.state == "complete" else {}))
+    first, *others = recorded.attempt.steps
+    steps = (first.model_copy(update={"downloaded": tuple(remaining)}), *others)
+    return recorded.model_copy(update={"attempt": recorded.attempt.model_copy(update={"steps": steps})})
 
 
-def found(folder: Path, check: dict[str, Any], *downloads: tuple[Download, bytes]) -> Assertion:
+def assertion_on(folder: Path, check: dict[str, Any], *downloads: tuple[Download, bytes]) -> Assertion:
     (one,) = evaluate(attempt(folder, check, *downloads))
     return one
 
@@ -79,7 +79,7 @@ FAILS: list[tuple[dict[str, Any], tuple[Download, bytes], str]] = [
 
 @pytest.mark.parametrize(("check", "download"), PASSES)
 def test_a_download_as_expected_passes(tmp_path: Path, check: dict[str, Any], download: tuple[Download, bytes]) -> None:
-    one = found(tmp_path, check, download)
+    one = assertion_on(tmp_path, check, download)
     assert one.passed, one.found
 
 
@@ -87,44 +87,44 @@ def test_a_download_as_expected_passes(tmp_path: Path, check: dict[str, Any], do
 def test_any_other_fails_with_the_reason(
     tmp_path: Path, check: dict[str, Any], download: tuple[Download, bytes], why: str
 ) -> None:
-    one = found(tmp_path, check, download)
+    one = assertion_on(tmp_path, check, download)
     assert (one.passed, why in one.found) == (False, True), one.found
 
 
 def test_the_last_one_counts_unless_any_does(tmp_path: Path) -> None:
     both = a_download(), a_download(b"old", step=2)
     check = {"name": "orders-*.csv", "text": {"contains": "L-7"}}
-    assert found(tmp_path / "a", check, *both).passed is False
-    one = found(tmp_path / "b", check | {"at": "any"}, *both)
+    assert assertion_on(tmp_path / "a", check, *both).passed is False
+    one = assertion_on(tmp_path / "b", check | {"at": "any"}, *both)
     assert (one.passed, one.step) == (True, 0)
-    assert found(tmp_path / "c", {"name": "*.csv"}).found == "nothing was downloaded"
+    assert assertion_on(tmp_path / "c", {"name": "*.csv"}).found == "nothing was downloaded"
 
 
 def test_downloads_beyond_those_recorded_could_be_the_last(tmp_path: Path) -> None:
     more = Download(state="left_out"), b""
     check = {"name": "*.csv"}
-    assert "more downloads than are recorded" in found(tmp_path / "a", check, a_download(), more).found
-    assert found(tmp_path / "b", check, more, a_download()).passed
-    assert found(tmp_path / "c", check | {"not": True}, more).passed is False
+    assert "more downloads than are recorded" in assertion_on(tmp_path / "a", check, a_download(), more).found
+    assert assertion_on(tmp_path / "b", check, more, a_download()).passed
+    assert assertion_on(tmp_path / "c", check | {"not": True}, more).passed is False
 
 
 def test_a_kept_file_that_is_gone_leaves_the_check_undecided(tmp_path: Path) -> None:
-    made = attempt(tmp_path, {"text": {"contains": "L-7"}}, a_download())
+    recorded = attempt(tmp_path, {"text": {"contains": "L-7"}}, a_download())
     (tmp_path / "downloads" / "001.bin").write_bytes(b"L-7, forged")
-    (changed,) = evaluate(made)
+    (changed,) = evaluate(recorded)
     (tmp_path / "downloads" / "001.bin").unlink()
-    (gone,) = evaluate(made)
+    (gone,) = evaluate(recorded)
     assert (changed.passed, gone.passed) == (None, None)
     assert "not the file that was recorded" in changed.found
 
 
 def test_text_without_end_in_a_pdf_is_refused(tmp_path: Path) -> None:
     lines = ["x" * 1_000] * (MAX_OUTPUT_BYTES // 150_000)
-    one = found(tmp_path, {"text": {"contains": "x"}}, a_download(a_pdf(lines, pages=MAX_PAGES)))
+    one = assertion_on(tmp_path, {"text": {"contains": "x"}}, a_download(a_pdf(lines, pages=MAX_PAGES)))
     assert "bytes of text" in one.found
 
 
 @pytest.mark.parametrize("check", [check for check, _ in PASSES])
 def test_a_check_is_recorded_as_it_was_written(check: dict[str, Any]) -> None:
-    made = DownloadCheck.model_validate({"kind": "download", **check})
-    assert DownloadCheck.model_validate(made.model_dump(mode="json", exclude_defaults=True)) == made
+    result = DownloadCheck.model_validate({"kind": "download", **check})
+    assert DownloadCheck.model_validate(result.model_dump(mode="json", exclude_defaults=True)) == result

@@ -70,7 +70,7 @@ def test_an_answer_is_compared_like_the_response_of_a_request(
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "message"),
     [
         (FetchResponse(error="connect ECONNREFUSED"), "no answer: connect ECONNREFUSED"),
         (answered(CART, status=500), "no answer: status 500"),
@@ -86,11 +86,11 @@ def test_an_answer_is_compared_like_the_response_of_a_request(
 )
 @pytest.mark.parametrize("inverted", [False, True])
 def test_an_error_fails_the_check_inverted_or_not(
-    tmp_path: Path, answer: FetchResponse, found: str, inverted: bool
+    tmp_path: Path, answer: FetchResponse, message: str, inverted: bool
 ) -> None:
     assertion = decided(tmp_path, {**CHECK, "response": {"total": 1}, "not": inverted}, answer)
     assert assertion.passed is False
-    assert found in assertion.found
+    assert message in assertion.found
 
 
 @pytest.mark.parametrize(("total", "passed"), [(1, True), (518, False)])
@@ -113,9 +113,9 @@ def test_another_header_is_another_answer(tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_credential_is_stored_only_if_it_is_compared() -> None:
-    kept = stored_answer({**CHECK, "response": {"token": "abc"}}, answered(CART))
+    compared_token = stored_answer({**CHECK, "response": {"token": "abc"}}, answered(CART))
     left_out = stored_answer(CHECK, answered(CART))
-    assert '"abc"' in (kept.body or "")
+    assert '"abc"' in (compared_token.body or "")
     assert '"abc"' not in (left_out.body or "")
     assert REDACTED in (left_out.body or "")
 
@@ -127,14 +127,14 @@ def test_listed_secrets_are_stored_nowhere() -> None:
 
 
 class Site:
-    """Answers as told, one after the other; the last answer for ever. `asked` are the addresses and names."""
+    """Answers as told, one after the other; the last answer for ever. `requests` are the addresses and names."""
 
     def __init__(self, *answers: FetchResponse) -> None:
         self._answers = list(answers)
-        self.asked: list[tuple[str, str | None]] = []
+        self.requests: list[tuple[str, str | None]] = []
 
     async def fetch(self, url: str, key: str | None) -> FetchResponse:
-        self.asked.append((url, key))
+        self.requests.append((url, key))
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
@@ -151,35 +151,35 @@ def ask(task: Task, site: Site, landed: str = f"{SHOP}/") -> tuple[Fetched, ...]
 
 def test_the_site_is_asked_again_until_the_check_passes() -> None:
     site = Site(answered('{"total": 0}'), FetchResponse(error="connect ECONNREFUSED"), answered(CART))
-    (found,) = ask(task_with(CHECK), site)
-    assert len(site.asked) == 3
-    assert '"total": 518' in (found.body or "")
+    (fetch,) = ask(task_with(CHECK), site)
+    assert len(site.requests) == 3
+    assert '"total": 518' in (fetch.body or "")
 
 
 def test_the_site_is_asked_for_two_seconds_at_most() -> None:
     site = Site(answered('{"total": 0}'))
-    (found,) = ask(task_with(CHECK), site)
-    assert 5 < len(site.asked) < 15
-    assert found.body == '{"total": 0}'
+    (fetch,) = ask(task_with(CHECK), site)
+    assert 5 < len(site.requests) < 15
+    assert fetch.body == '{"total": 0}'
 
 
 def test_one_answer_serves_all_checks_of_an_address() -> None:
     other = {**CHECK, "response": {"items[0].qty": 1}, "not": True}
     site = Site(answered(CART))
     assert len(ask(task_with(CHECK, {"any_of": [other]}), site)) == 1
-    assert site.asked == [(f"{SHOP}/api/cart", None)]
+    assert site.requests == [(f"{SHOP}/api/cart", None)]
 
 
 def test_in_an_inverted_choice_a_check_is_asked_until_it_does_not_pass() -> None:
     site = Site(answered(CART), answered('{"total": 0}'))
-    (found,) = ask(task_with({"any_of": [CHECK], "not": True}), site)
-    assert found.body == '{"total": 0}'
+    (fetch,) = ask(task_with({"any_of": [CHECK], "not": True}), site)
+    assert fetch.body == '{"total": 0}'
 
 
 def test_the_name_in_the_local_storage_is_handed_on() -> None:
     site = Site(answered(CART))
     ask(task_with({**CHECK, "bearer": "localStorage:auth token"}), site)
-    assert site.asked == [(f"{SHOP}/api/cart", "auth token")]
+    assert site.requests == [(f"{SHOP}/api/cart", "auth token")]
 
 
 class Redirecting(Site):
@@ -214,24 +214,24 @@ def redirect(to: str) -> FetchResponse:
 )
 def test_a_redirect_is_followed_on_the_tasks_site_only(to: str, allowed: tuple[str, ...], followed: bool) -> None:
     site = Redirecting(to)
-    (found,) = ask(task_with(CHECK, allowed_sites=allowed), site, landed="https://www.shop.test/")
-    assert ((to.partition("#")[0], None) in site.asked) is followed
-    assert (found.error is None) is followed
+    (fetch,) = ask(task_with(CHECK, allowed_sites=allowed), site, landed="https://www.shop.test/")
+    assert ((to.partition("#")[0], None) in site.requests) is followed
+    assert (fetch.error is None) is followed
 
 
 def test_redirects_end() -> None:
     site = Site(redirect(f"{SHOP}/api/cart"))
-    (found,) = ask(task_with(CHECK), site)
-    assert found.error == "more than 5 redirects"
+    (fetch,) = ask(task_with(CHECK), site)
+    assert fetch.error == "more than 5 redirects"
 
 
 def test_an_address_off_the_tasks_site_is_not_asked() -> None:
     site = Site(answered(CART))
-    (found,) = ask(task_with({**CHECK, "url": "http://evil.test/cart"}), site)
-    assert (site.asked, found.error) == ([], '"http://evil.test/cart" is not on the task\'s site')
+    (fetch,) = ask(task_with({**CHECK, "url": "http://evil.test/cart"}), site)
+    assert (site.requests, fetch.error) == ([], '"http://evil.test/cart" is not on the task\'s site')
 
 
 def test_what_was_never_asked_is_an_error() -> None:
     task = task_with(CHECK)
-    (found,) = Fetches(task, redacted(task)).answers
-    assert found.error == "the attempt ended before the judge could ask"
+    (fetch,) = Fetches(task, redacted(task)).answers
+    assert fetch.error == "the attempt ended before the judge could ask"

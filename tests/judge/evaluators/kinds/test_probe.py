@@ -39,7 +39,7 @@ async def test_a_task_without_probes_reads_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "why"),
+    ("observed", "why"),
     [
         (page("http://evil.test/"), "a page of another site"),
         (page("http://shop.test:81/"), "a page of another site"),
@@ -49,11 +49,11 @@ async def test_a_task_without_probes_reads_nothing() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-async def test_nothing_is_read_elsewhere_or_under_a_dialog(seen: Page, why: str) -> None:
+async def test_nothing_is_read_elsewhere_or_under_a_dialog(observed: Page, why: str) -> None:
     one = probes({"expression": "a", "expected": 1, "ends": True})
-    values = await one.read(Reader(), seen, SITE)
+    values = await one.read(Reader(), observed, SITE)
     assert values == (ProbeValue(error=why),)
-    assert not one.has_ended(seen, values, SITE)
+    assert not one.has_ended(observed, values, SITE)
 
 
 @pytest.mark.parametrize(

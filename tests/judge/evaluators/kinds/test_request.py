@@ -46,10 +46,10 @@ def test_what_must_not_be_sent_counts_whoever_sent_it(tmp_path: Path) -> None:
 
 
 def test_requests_of_an_allowed_site_count(tmp_path: Path) -> None:
-    paid = [RecordedStep(requests=(RecordedRequest(path="https://pay.test/pay", sender="https://pay.test"),))]
+    payment = [RecordedStep(requests=(RecordedRequest(path="https://pay.test/pay", sender="https://pay.test"),))]
     check = CHECK | {"url": "https://pay.test/pay"}
-    assert evaluate_check(tmp_path, check, paid, allowed_sites=["pay.test"]).passed is True
-    assert evaluate_check(tmp_path, check, paid).passed is False
+    assert evaluate_check(tmp_path, check, payment, allowed_sites=["pay.test"]).passed is True
+    assert evaluate_check(tmp_path, check, payment).passed is False
 
 
 def test_the_step_is_the_one_whose_action_caused_the_request(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_value_that_differs_is_named_with_the_request(tmp_path: Path) -> None:
 
 def test_of_a_long_form_the_compared_fields_are_shown_and_secrets_are_not(tmp_path: Path) -> None:
     post = "csrf_token=abcdefgh&" + "&".join(f"other_{n}=x" for n in range(99)) + "&qty=3&size=big+one"
-    sent = order(post=post, mime_type="application/x-www-form-urlencoded")
-    assertion = evaluate_check(tmp_path, CHECK | {"post_data": {"qty": 2, "size": "big one"}}, sent)
+    requests = order(post=post, mime_type="application/x-www-form-urlencoded")
+    assertion = evaluate_check(tmp_path, CHECK | {"post_data": {"qty": 2, "size": "big one"}}, requests)
     assert assertion.found.startswith('post_data qty is "3" in POST /order qty=3&size=big one&other_0=x&')
     assert "csrf_token" not in assertion.found
 
@@ -80,12 +80,12 @@ def test_of_a_long_form_the_compared_fields_are_shown_and_secrets_are_not(tmp_pa
 def test_the_closest_requests_are_named_by_method_and_address_and_writes_before_reads(
     tmp_path: Path, check: dict[str, Any], closest: list[str]
 ) -> None:
-    sent = [("GET", "/orders"), ("POST", "/order/7"), ("POST", "/api/cart"), *[("GET", "/poll")] * 9]
+    requests = [("GET", "/orders"), ("POST", "/order/7"), ("POST", "/api/cart"), *[("GET", "/poll")] * 9]
     if check["url"] == "/api/card":
-        sent = sent[1:]
-    step = RecordedStep(requests=tuple(RecordedRequest(method=method, path=path) for method, path in sent))
-    found = evaluate_check(tmp_path, check, [step]).found
-    assert found.startswith(f"no such request; instead {'; '.join(closest)}")
+        requests = requests[1:]
+    step = RecordedStep(requests=tuple(RecordedRequest(method=method, path=path) for method, path in requests))
+    message = evaluate_check(tmp_path, check, [step]).found
+    assert message.startswith(f"no such request; instead {'; '.join(closest)}")
 
 
 @pytest.mark.parametrize(("check", "passes"), [({}, True), ({"status": 200}, False)])
@@ -152,7 +152,7 @@ def left_out(path: str, *, is_own: bool = True) -> LeftOut:
 
 
 @pytest.mark.parametrize(
-    ("lost", "keys", "passed"),
+    ("counts", "keys", "passed"),
     [
         # The last request to an address is always recorded: what was left out came before.
         (left_out("/order"), {}, True),
@@ -173,11 +173,11 @@ def left_out(path: str, *, is_own: bool = True) -> LeftOut:
     ids=str,
 )
 def test_a_check_fails_if_the_request_that_decides_may_have_been_left_out(
-    tmp_path: Path, lost: LeftOut, keys: dict[str, Any], passed: bool
+    tmp_path: Path, counts: LeftOut, keys: dict[str, Any], passed: bool
 ) -> None:
     trajectory = recorded_attempt(tmp_path, [CHECK | keys], order())
     entries = [RecordedRequest(path=path, post='{"qty": 2}').har_entry(1) for path in ("/cart", "/order")]
-    write_har(tmp_path, entries, Redaction(salt=b"").entry, left_out=[lost], versions={})
+    write_har(tmp_path, entries, Redaction(salt=b"").entry, left_out=[counts], versions={})
     (assertion,) = evaluate(trajectory)
     assert assertion.passed is passed
 
@@ -194,32 +194,32 @@ def test_every_name_that_a_check_compares_is_kept() -> None:
 
 
 CV, OLD = TaskFile.of("cv.pdf", b"new"), TaskFile.of("cv-old.pdf", b"old")
-SENT = ("cv", "cv.pdf", b"new")
+SENT_FILE = ("cv", "cv.pdf", b"new")
 
 
 @pytest.mark.parametrize(
-    ("files", "sent", "why"),
+    ("files", "sent_files", "why"),
     [
-        ([{"field": "cv", "name": "cv.pdf", "file": "cv.pdf"}], (SENT,), None),
-        ([{"file": "cv.pdf"}], (("other", "x", b"1"), SENT), None),
-        ([{"field": "c*", "name": "*.pdf"}], (SENT,), None),
+        ([{"field": "cv", "name": "cv.pdf", "file": "cv.pdf"}], (SENT_FILE,), None),
+        ([{"file": "cv.pdf"}], (("other", "x", b"1"), SENT_FILE), None),
+        ([{"field": "c*", "name": "*.pdf"}], (SENT_FILE,), None),
         # Each is another one, whichever is looked for first.
-        ([{"field": "cv"}, {"file": "cv.pdf"}], (SENT, ("cv", "b.pdf", b"1")), None),
-        ([{"file": "cv.pdf"}, {"file": "cv.pdf"}], (SENT,), "no file with file cv.pdf"),
+        ([{"field": "cv"}, {"file": "cv.pdf"}], (SENT_FILE, ("cv", "b.pdf", b"1")), None),
+        ([{"file": "cv.pdf"}, {"file": "cv.pdf"}], (SENT_FILE,), "no file with file cv.pdf"),
         ([{"file": "cv.pdf"}], (("cv", "cv.pdf", b"old"),), "instead field cv, name cv.pdf, the task's cv-old.pdf"),
         ([{"file": "cv.pdf"}], (("cv", "cv.pdf", b"new "),), "4 bytes that are none of the task's files"),
-        ([{"field": "photo", "file": "cv.pdf"}], (SENT,), "no file with field photo, file cv.pdf"),
-        ([{"name": "other.pdf", "file": "cv.pdf"}], (SENT,), "no file with name other.pdf"),
+        ([{"field": "photo", "file": "cv.pdf"}], (SENT_FILE,), "no file with field photo, file cv.pdf"),
+        ([{"name": "other.pdf", "file": "cv.pdf"}], (SENT_FILE,), "no file with name other.pdf"),
         ([{"file": "cv.pdf"}], (), "no file with file cv.pdf in POST /order"),
     ],
 )
 def test_files_that_were_sent_are_compared_by_field_name_and_content(
-    tmp_path: Path, files: list[dict[str, str]], sent: tuple[tuple[str, str, bytes], ...], why: str | None
+    tmp_path: Path, files: list[dict[str, str]], sent_files: tuple[tuple[str, str, bytes], ...], why: str | None
 ) -> None:
     check = CHECK | {"files": files}
     declared = [each.model_dump() for each in (CV, OLD)]
-    made = recorded_attempt(tmp_path, [check], order(files=sent), seen_by="guard", files=declared)
-    (one,) = evaluate(made)
+    recorded = recorded_attempt(tmp_path, [check], order(files=sent_files), seen_by="guard", files=declared)
+    (one,) = evaluate(recorded)
     assert (one.passed, (why or "") in one.found) == (why is None, True), one.found
     # What else a page puts into a file cannot be guessed from its digest.
     digests = [

@@ -19,26 +19,26 @@ CHECK: dict[str, Any] = {
     "message": {"type": "saved", "item.id": 5},
 }
 NONE_LEFT_OUT = MessagesLeftOut()
-Said = tuple[Literal["send", "receive"], str | None]
+SocketText = tuple[Literal["send", "receive"], str | None]
 
 
-def a_socket(*said: str | Said | None, **changes: Any) -> RecordedRequest:
+def a_socket(*texts: str | SocketText | None, **changes: Any) -> RecordedRequest:
     """A socket of the shop on which these messages were received, or sent."""
-    messages = tuple(each if isinstance(each, tuple) else ("receive", each) for each in said)
+    messages = tuple(each if isinstance(each, tuple) else ("receive", each) for each in texts)
     known = {"method": "GET", "path": SHOP.replace("http", "ws") + "/ws", "messages": messages}
     return RecordedRequest(**known | changes)
 
 
 def decided(
-    folder: Path, check: dict[str, Any], *sockets: RecordedRequest, lost: MessagesLeftOut | None = NONE_LEFT_OUT
+    folder: Path, check: dict[str, Any], *sockets: RecordedRequest, left_out: MessagesLeftOut | None = NONE_LEFT_OUT
 ) -> Assertion:
     steps = [RecordedStep(requests=sockets), RecordedStep(path="/done")]
-    (assertion,) = evaluate(recorded_attempt(folder, [check], steps, messages_left_out=lost))
+    (assertion,) = evaluate(recorded_attempt(folder, [check], steps, messages_left_out=left_out))
     return assertion
 
 
 @pytest.mark.parametrize(
-    ("message", "said", "passed"),
+    ("message", "text", "passed"),
     [
         ({"type": "saved"}, SAVED, True),
         ({"type": "saved", "item": {"id": 5}}, SAVED, True),
@@ -55,8 +55,8 @@ def decided(
         ("^saved$", "not saved", False),
     ],
 )
-def test_a_message_matches_by_json_path_or_pattern(tmp_path: Path, message: Any, said: str, passed: bool) -> None:
-    assert decided(tmp_path, {**CHECK, "message": message}, a_socket("ping", said, "pong")).passed is passed
+def test_a_message_matches_by_json_path_or_pattern(tmp_path: Path, message: Any, text: str, passed: bool) -> None:
+    assert decided(tmp_path, {**CHECK, "message": message}, a_socket("ping", text, "pong")).passed is passed
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_on_limits_messages_to_those_of_actions_on_a_page(tmp_path: Path, on: st
 
 
 @pytest.mark.parametrize(
-    ("socket", "lost", "passed"),
+    ("socket", "left_out", "passed"),
     [
         (a_socket("ping"), MessagesLeftOut(), True),
         (a_socket(SAVED), MessagesLeftOut(), False),
@@ -109,14 +109,14 @@ def test_on_limits_messages_to_those_of_actions_on_a_page(tmp_path: Path, on: st
         (a_socket("ping"), MessagesLeftOut(other=1), False),
     ],
 )
-def test_what_must_not_be_said_must_be_known_not_to_be(
-    tmp_path: Path, socket: RecordedRequest, lost: MessagesLeftOut, passed: bool
+def test_what_must_not_be_sent_must_be_known_not_to_be(
+    tmp_path: Path, socket: RecordedRequest, left_out: MessagesLeftOut, passed: bool
 ) -> None:
-    assert decided(tmp_path, {**CHECK, "not": True}, socket, lost=lost).passed is passed
+    assert decided(tmp_path, {**CHECK, "not": True}, socket, left_out=left_out).passed is passed
 
 
 @pytest.mark.parametrize(
-    ("sockets", "lost", "found"),
+    ("sockets", "left_out", "message"),
     [
         ((), MessagesLeftOut(), "no such socket was opened by the task's site"),
         ((a_socket(("send", SAVED)),), MessagesLeftOut(), "no message was received"),
@@ -126,21 +126,21 @@ def test_what_must_not_be_said_must_be_known_not_to_be(
     ],
 )
 def test_the_finding_says_what_there_was_instead(
-    tmp_path: Path, sockets: tuple[RecordedRequest, ...], lost: MessagesLeftOut, found: str
+    tmp_path: Path, sockets: tuple[RecordedRequest, ...], left_out: MessagesLeftOut, message: str
 ) -> None:
-    assertion = decided(tmp_path, CHECK, *sockets, lost=lost)
+    assertion = decided(tmp_path, CHECK, *sockets, left_out=left_out)
     assert assertion.passed is False
-    assert assertion.found.startswith(found)
+    assert assertion.found.startswith(message)
 
 
 def test_a_recording_without_messages_is_undecided(tmp_path: Path) -> None:
-    assertion = decided(tmp_path, CHECK, a_socket("a"), lost=None)
+    assertion = decided(tmp_path, CHECK, a_socket("a"), left_out=None)
     assert assertion.passed is None
     assert assertion.found.startswith("messages of web sockets were not recorded")
 
 
 @pytest.mark.parametrize(
-    ("said", "stored"),
+    ("text", "stored"),
     [
         ('{"password": "hunter22"}', '{"password": "[redacted]"}'),
         ('42["login",{"password":"hunter22"}]', '42["login", {"password": "[redacted]"}]'),
@@ -148,8 +148,8 @@ def test_a_recording_without_messages_is_undecided(tmp_path: Path) -> None:
         ("plain words", "plain words"),
     ],
 )
-def test_messages_are_redacted_like_bodies(tmp_path: Path, said: str, stored: str | None) -> None:
-    trajectory = recorded_attempt(tmp_path, [CHECK], [RecordedStep(requests=(a_socket(said),))])
+def test_messages_are_redacted_like_bodies(tmp_path: Path, text: str, stored: str | None) -> None:
+    trajectory = recorded_attempt(tmp_path, [CHECK], [RecordedStep(requests=(a_socket(text),))])
     assert ("hunter22" in (trajectory.folder / "network.har").read_text()) is False
     seen = {**CHECK, "message": "."}
     (assertion,) = evaluate(trajectory.as_task(_task_with(trajectory.task, seen)))

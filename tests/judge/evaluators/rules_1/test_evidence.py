@@ -69,7 +69,7 @@ TYPED: list[tuple[str, list[RecordedStep]]] = [
 ]
 
 
-@pytest.mark.parametrize("seen", [pytest.param(seen, id=name) for name, seen in TYPED])
-def test_typed_text_in_an_older_recording_is_no_text_of_the_page(tmp_path: Path, seen: list[RecordedStep]) -> None:
-    (assertion,) = evaluate(recorded_attempt(tmp_path, [PLACED], seen, rules_version=FIRST_RULES))
+@pytest.mark.parametrize("steps", [pytest.param(seen, id=name) for name, seen in TYPED])
+def test_typed_text_in_an_older_recording_is_not_text_of_the_page(tmp_path: Path, steps: list[RecordedStep]) -> None:
+    (assertion,) = evaluate(recorded_attempt(tmp_path, [PLACED], steps, rules_version=FIRST_RULES))
     assert assertion.passed is False

@@ -14,8 +14,8 @@ EVIL = "http://evil.test"
 
 
 def passed(folder: Path, check: dict[str, Any], **changes: Any) -> bool | None:
-    seen = [RecordedStep(requests=(RecordedRequest(path="/order", **changes),))]
-    (assertion,) = evaluate(without_provenance(recorded_attempt(folder, [check], seen)))
+    steps = [RecordedStep(requests=(RecordedRequest(path="/order", **changes),))]
+    (assertion,) = evaluate(without_provenance(recorded_attempt(folder, [check], steps)))
     return assertion.passed
 
 
@@ -53,8 +53,8 @@ def test_a_body_too_large_to_be_recorded_is_another_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("keys", "decided"), [({}, False), ({"not": True}, False), ({"at": "any"}, True)], ids=str)
 def test_requests_that_went_unrecorded_fail_the_check(tmp_path: Path, keys: dict[str, Any], decided: bool) -> None:
-    seen = [RecordedStep(requests=(RecordedRequest(path="/order"),))]
-    trajectory = without_provenance(recorded_attempt(tmp_path, [CHECK | keys], seen))
+    steps = [RecordedStep(requests=(RecordedRequest(path="/order"),))]
+    trajectory = without_provenance(recorded_attempt(tmp_path, [CHECK | keys], steps))
     path = tmp_path / "network.har"
     har = json.loads(path.read_text())
     path.write_text(json.dumps({"log": har["log"] | {"_dropped": 7}}))

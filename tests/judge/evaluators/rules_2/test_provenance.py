@@ -42,7 +42,7 @@ PAGE = f"""- generic [ref=e1]:
     - textbox "Draft":
       - paragraph: unfinished
   - text: Footer"""
-SEEN = RecordedStep(snapshot=PAGE)
+PAGE_STEP = RecordedStep(snapshot=PAGE)
 OWN = [
     {"kind": "element", "element": 'heading "Shop"'},
     {"kind": "text", "contains": "Back at the shop"},
@@ -81,28 +81,28 @@ TYPED = [
 ]
 
 
-def decided(folder: Path, check: dict[str, Any], seen: list[RecordedStep], **task: Any) -> Assertion:
-    return evaluate_check(folder, check, seen, rules_version=SECOND_RULES, **task)
+def decided(folder: Path, check: dict[str, Any], steps: list[RecordedStep], **task: Any) -> Assertion:
+    return evaluate_check(folder, check, steps, rules_version=SECOND_RULES, **task)
 
 
 @pytest.mark.parametrize("check", OWN, ids=str)
 def test_what_the_site_itself_wrote_counts(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert decided(tmp_path, check, [SEEN]).passed is True
+    assert decided(tmp_path, check, [PAGE_STEP]).passed is True
 
 
 @pytest.mark.parametrize("check", [*OTHERS, *TYPED], ids=str)
 def test_what_others_wrote_does_not_count(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert decided(tmp_path, check, [SEEN]).passed is False
+    assert decided(tmp_path, check, [PAGE_STEP]).passed is False
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
 def test_with_editable_what_is_inside_an_editor_counts(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert decided(tmp_path, {**check, "editable": True}, [SEEN]).passed is True
+    assert decided(tmp_path, {**check, "editable": True}, [PAGE_STEP]).passed is True
 
 
 @pytest.mark.parametrize("check", OTHERS, ids=str)
 def test_with_editable_a_document_of_another_origin_still_does_not_count(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert decided(tmp_path, {**check, "editable": True}, [SEEN]).passed is False
+    assert decided(tmp_path, {**check, "editable": True}, [PAGE_STEP]).passed is False
 
 
 def test_an_element_of_the_site_counts_with_its_text_beside_what_was_typed(tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_an_element_of_the_site_counts_with_its_text_beside_what_was_typed(tmp_p
 
 
 def test_an_allowed_sites_document_counts(tmp_path: Path) -> None:
-    assert decided(tmp_path, OTHERS[0], [SEEN], allowed_sites=[OTHER]).passed is True
+    assert decided(tmp_path, OTHERS[0], [PAGE_STEP], allowed_sites=[OTHER]).passed is True
 
 
 @pytest.mark.parametrize("check", TYPED, ids=str)
 def test_what_must_not_be_there_must_not_be_in_an_editor_either(tmp_path: Path, check: dict[str, Any]) -> None:
-    assert decided(tmp_path, {**check, "not": True}, [SEEN]).passed is False
+    assert decided(tmp_path, {**check, "not": True}, [PAGE_STEP]).passed is False
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ def test_what_is_inside_an_editor_does_not_undo_what_must_not_be_there(tmp_path:
 
 
 def test_a_page_whose_origin_is_unknown_is_not_evidence(tmp_path: Path) -> None:
-    seen = RecordedStep(path="about:blank", snapshot=PAGE)
-    assert decided(tmp_path, {"kind": "text", "contains": "Shop"}, [seen]).passed is False
+    step = RecordedStep(path="about:blank", snapshot=PAGE)
+    assert decided(tmp_path, {"kind": "text", "contains": "Shop"}, [step]).passed is False
 
 
 @pytest.mark.parametrize(
-    ("check", "found"),
+    ("check", "message"),
     [
         (OTHERS[0], f"it is in a frame of {OTHER}, which is not the task's site: allowed_sites"),
         (OTHERS[1], "it is in a document of no known origin, which is not the task's site"),
@@ -155,13 +155,13 @@ def test_a_page_whose_origin_is_unknown_is_not_evidence(tmp_path: Path) -> None:
     ],
 )
 def test_a_match_that_does_not_count_is_named_with_the_remedy(
-    tmp_path: Path, check: dict[str, Any], found: str
+    tmp_path: Path, check: dict[str, Any], message: str
 ) -> None:
-    assert decided(tmp_path, check, [SEEN]).found.startswith(found)
+    assert decided(tmp_path, check, [PAGE_STEP]).found.startswith(message)
 
 
 def test_an_older_recording_is_decided_by_the_rules_of_its_version(tmp_path: Path) -> None:
-    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [SEEN], rules_version=FIRST_RULES)
+    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [PAGE_STEP], rules_version=FIRST_RULES)
     assert [each.passed for each in evaluate(attempt)] == [True, True]
 
 
@@ -169,7 +169,7 @@ CLICKED = {"kind": "action", "line": "<Send button> -> CLICK"}
 
 
 def clicked(*refs: str) -> list[RecordedStep]:
-    return [RecordedStep(snapshot=PAGE, line="<Send button> -> CLICK", refs=refs), SEEN]
+    return [RecordedStep(snapshot=PAGE, line="<Send button> -> CLICK", refs=refs), PAGE_STEP]
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_an_action_counts_by_the_elements_that_it_was_executed_on(
 
 
 def test_an_action_that_does_not_count_is_named_with_the_remedy(tmp_path: Path) -> None:
-    found = decided(tmp_path, CLICKED, clicked("f5e1")).found
-    assert found == "no <Send button> -> CLICK that counts: an element was inside an editor: editable = true"
+    message = decided(tmp_path, CLICKED, clicked("f5e1")).found
+    assert message == "no <Send button> -> CLICK that counts: an element was inside an editor: editable = true"
 
 
 def test_an_action_that_must_not_happen_counts_on_any_element(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def files_of(document: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("line", "written"),
+    ("line", "expected"),
     [
         ("<STANDINGS link> -> CLICK", 'CLICK role=link[name="STANDINGS"] -> click the STANDINGS link | SUCCESS'),
         ("<button> -> DOUBLE CLICK", "CLICK role=button -> double click the button | SUCCESS"),
@@ -68,8 +68,8 @@ def files_of(document: dict[str, Any]) -> set[str]:
         ("<dialog> -> DIALOG: dismiss", "PRESS_KEY page -> answer the dialog: dismiss | SUCCESS"),
     ],
 )
-def test_an_action_line_is_written_in_the_grammar_of_the_schema(line: str, written: str) -> None:
-    assert action_v2(line) == written
+def test_an_action_line_is_written_in_the_grammar_of_the_schema(line: str, expected: str) -> None:
+    assert action_v2(line) == expected
 
 
 CHECKED = [
@@ -129,15 +129,15 @@ def test_each_action_keeps_the_screenshot_it_was_decided_on() -> None:
 
 
 def test_an_open_dialog_is_shown_by_the_page_behind_it() -> None:
-    asked = step(1, "<dialog> -> DIALOG: accept", tool="browser_handle_dialog", dialog="Sure?")
-    asked = asked.model_copy(update={"screenshot": None})
-    made = submission(trajectory(step(0, "<button> -> CLICK"), asked, FINISH))
-    assert [source for source, _ in made.screenshots] == [
+    request = step(1, "<dialog> -> DIALOG: accept", tool="browser_handle_dialog", dialog="Sure?")
+    request = request.model_copy(update={"screenshot": None})
+    document = submission(trajectory(step(0, "<button> -> CLICK"), request, FINISH))
+    assert [source for source, _ in document.screenshots] == [
         "trajectory/step_000.jpg",
         "trajectory/step_000.jpg",
         "trajectory/step_002.jpg",
     ]
-    assert check_document(made.document, files_of(made.document)) == []
+    assert check_document(document.document, files_of(document.document)) == []
 
 
 def test_the_last_step_holds_the_answer() -> None:
@@ -204,8 +204,8 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
 
 
 def first(document: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = document["action_history"][0]
-    return found
+    results: dict[str, Any] = document["action_history"][0]
+    return results
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def first(document: dict[str, Any]) -> dict[str, Any]:
 )
 def test_each_broken_rule_is_named(rule: str, change: Callable[[dict[str, Any]], object]) -> None:
     document = changed(change)
-    found = check_document(document, files_of(VALID), reference_length=3)
-    assert rule in {problem.rule for problem in found if not problem.note}
+    result = check_document(document, files_of(VALID), reference_length=3)
+    assert rule in {problem.rule for problem in result if not problem.note}
 
 
 def test_a_valid_document_has_no_problem() -> None:
@@ -270,8 +270,8 @@ def test_a_valid_document_has_no_problem() -> None:
     ],
 )
 def test_what_is_only_advised_is_a_note(change: Callable[[dict[str, Any]], object]) -> None:
-    found = check_document(changed(change), files_of(VALID), folder_name="t1")
-    assert [problem.note for problem in found] == [True]
+    result = check_document(changed(change), files_of(VALID), folder_name="t1")
+    assert [problem.note for problem in result] == [True]
 
 
 JSON = st.recursive(

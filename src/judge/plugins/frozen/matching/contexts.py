@@ -50,20 +50,20 @@ def differences(one: Context, other: Context) -> frozenset[Label]:
 
 def counted(numbers: Iterable[int]) -> tuple[Write, ...]:
     """The writes with these numbers, in this order."""
-    seen: Counter[int] = Counter()
-    found = []
+    counts: Counter[int] = Counter()
+    contexts = []
     for number in numbers:
-        seen[number] += 1
-        found.append(Write(number, seen[number]))
-    return tuple(found)
+        counts[number] += 1
+        contexts.append(Write(number, counts[number]))
+    return tuple(contexts)
 
 
 def chosen_login(request: WireRequest) -> tuple[str, str] | None:
     """The origin and the placeholder of a login in `Authorization` that a person chose; `None` without one."""
-    said = header(request.headers, AUTHORIZATION)
-    if not PLACEHOLDER.fullmatch(said) or _DIGEST.fullmatch(said):
+    authorization = header(request.headers, AUTHORIZATION)
+    if not PLACEHOLDER.fullmatch(authorization) or _DIGEST.fullmatch(authorization):
         return None
-    return urlsplit(request.url).netloc, said
+    return urlsplit(request.url).netloc, authorization
 
 
 def cookies_of(
@@ -74,15 +74,15 @@ def cookies_of(
     `sessions` are names of cookies that differ in each play, `credentials` names of headers. `class_of` returns
     what a token that the site issued stands for.
     """
-    found = {}
+    cookies = {}
     for pair in header(headers, "cookie").split(";"):
         name, equals, value = pair.strip().partition("=")
         if equals and name not in sessions:
-            found[name] = content_of(value)
+            cookies[name] = content_of(value)
     for name in credentials:
         if value := header(headers, name):
-            found[name] = class_of(token_in(value)) or value
-    return frozenset(found.items())
+            cookies[name] = class_of(token_in(value)) or value
+    return frozenset(cookies.items())
 
 
 def token_in(value: str) -> str:
@@ -108,10 +108,10 @@ def _data_in(value: str) -> object:
     """The value parsed as JSON in base64; `None` if it is not."""
     try:
         text = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).decode()
-        found: object = json.loads(text)
+        parsed: object = json.loads(text)
     except (ValueError, binascii.Error, RecursionError):
         return None
-    return found if isinstance(found, dict | list) else None
+    return parsed if isinstance(parsed, dict | list) else None
 
 
 def path_of(url: str) -> str:

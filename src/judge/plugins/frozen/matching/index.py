@@ -49,8 +49,8 @@ from judge.plugins.frozen.matching.places import (
 from judge.plugins.frozen.matching.plays import (
     CLOCK_TOLERANCE_MS,
     Plays,
+    RequestKey,
     RequestPair,
-    Sent,
     changing_cookies,
     cookies_in,
     gaps_by,
@@ -106,14 +106,14 @@ class Index:
         self._logins = frozenset(filter(None, (chosen_login(exchange.request) for exchange in self._exchanges)))
         self._varying = _varying(self._exchanges)
         self.received = ReceivedValues(self._exchanges)
-        self._asked: dict[str, IndexedRequest] = {}
+        self._requests_by_id: dict[str, IndexedRequest] = {}
         self._classes: dict[str, str | None] = {}
         self._before = _writes_before(self._exchanges)
-        self._plays = Plays(recording, self.received, self._sent)
+        self._plays = Plays(recording, self.received, self._request_of)
         self._spots_of = self._plays.spots
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
         self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
-        self._known: set[str] = set()
+        self._known_keys: set[str] = set()
         self._paths: defaultdict[int, set[ValuePath]] = defaultdict(set)
         self._class_keys: dict[str, str] = {}
         # By the id of the exchange and the tick of each message that two plays sent: where they differ.
@@ -155,7 +155,7 @@ class Index:
 
     # What a request is.
 
-    def asked(
+    def indexed_request(
         self, request: WireRequest, plain: WireRequest | None = None, entered: Collection[str] = ()
     ) -> IndexedRequest:
         """The keys and places of a request; `plain` is the same one with its secrets."""
@@ -165,21 +165,21 @@ class Index:
         return IndexedRequest(keys_of(request, varying), tree, tree_of(plain, varying) if plain else tree, entered)
 
     def _asked_by(self, exchange: RecordedExchange) -> IndexedRequest:
-        if exchange.record_id not in self._asked:
-            self._asked[exchange.record_id] = self.asked(exchange.request)
-        return self._asked[exchange.record_id]
+        if exchange.record_id not in self._requests_by_id:
+            self._requests_by_id[exchange.record_id] = self.indexed_request(exchange.request)
+        return self._requests_by_id[exchange.record_id]
 
-    def _sent(self, exchange: RecordedExchange) -> Sent:
-        asked = self._asked_by(exchange)
-        return asked.keys.any_accept, asked.tree, self._before[exchange.record_id]
+    def _request_of(self, exchange: RecordedExchange) -> RequestKey:
+        request = self._asked_by(exchange)
+        return request.keys.any_accept, request.tree, self._before[exchange.record_id]
 
     def class_of(self, exchange: RecordedExchange) -> str:
         """Equal for recorded requests that differ only where two plays do, in ways that are understood."""
         known = self._class_keys.get(exchange.record_id)
         if known is None:
-            asked = self._asked_by(exchange)
+            request = self._asked_by(exchange)
             accept = partial(self._was_accepted, exchange, exchange.began)
-            known = self._class_key(asked.tree, accept) or asked.keys.any_accept
+            known = self._class_key(request.tree, accept) or request.keys.any_accept
             self._class_keys[exchange.record_id] = known
         return known
 
@@ -212,20 +212,20 @@ class Index:
         later = min((each.began for each in self._by_walk[exchange.walk] if each.request.step > own), default=math.inf)
         greetings = sum(
             message.tick < later if message.step is None else message.step <= own
-            for message in takewhile(lambda each: each.sent, exchange.messages)
+            for message in takewhile(lambda each: each.is_from_page, exchange.messages)
         )
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
-            if message.sent and place >= greetings and not is_idle(message.data)
+            if message.is_from_page and place >= greetings and not is_idle(message.data)
             if place not in self.heartbeats(exchange)
         )
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
-            found = fitted(tree, spots, accept)
-            if found is not None and found.key in self._known:
-                return found.key
+            fit = fitted(tree, spots, accept)
+            if fit is not None and fit.key in self._known_keys:
+                return fit.key
         return None
 
     # What may stand at a place.
@@ -234,9 +234,9 @@ class Index:
         if not pair.spots or not pair.is_sure:
             return
         for exchange, tree, tick in zip((pair.one, pair.other), trees, ticks, strict=True):
-            found = fitted(tree, pair.spots, partial(self._was_accepted, exchange, tick))
-            if found is not None:
-                self._known.add(found.key)
+            fit = fitted(tree, pair.spots, partial(self._was_accepted, exchange, tick))
+            if fit is not None:
+                self._known_keys.add(fit.key)
                 if pair.spots not in self._spots[tree.shape]:
                     self._spots[tree.shape].append(pair.spots)
                 known = next(each for each in self._spots[tree.shape] if each == pair.spots)
@@ -251,7 +251,7 @@ class Index:
 
     def _messages_sent_twice(self, pair: RequestPair) -> Iterator[SentTwice]:
         ours, theirs = (
-            [(each.tick, message_tree(exchange.path, each.data)) for each in exchange.messages if each.sent]
+            [(each.tick, message_tree(exchange.path, each.data)) for each in exchange.messages if each.is_from_page]
             for exchange in (pair.one, pair.other)
         )
         for tick, tree in ours:
@@ -274,8 +274,8 @@ class Index:
             )
             if is_only_order and self._path(pair.one, pair.spots) in self._paths[id(spots)]:
                 for exchange, tree, tick in zip((pair.one, pair.other), trees, ticks, strict=True):
-                    if found := fitted(tree, spots, partial(self._was_accepted, exchange, tick)):
-                        self._known.add(found.key)
+                    if fit := fitted(tree, spots, partial(self._was_accepted, exchange, tick)):
+                        self._known_keys.add(fit.key)
 
     def _path(self, exchange: RecordedExchange, spots: Spots) -> ValuePath:
         """The path of a request without the segments that differ between two plays."""
@@ -343,46 +343,48 @@ class Index:
         tokens = PLACEHOLDER.findall(text)
         if not tokens or any(len(each) < len("redacted-") + 16 for each in tokens):
             return None
-        classes = [found for each in tokens if (found := self.token_class(each)) and repr(before) in found]
+        classes = [
+            token_class for each in tokens if (token_class := self.token_class(each)) and repr(before) in token_class
+        ]
         return classes[0] if classes else None
 
     # Which recorded requests one matches.
 
-    def fits(self, asked: IndexedRequest, accept: str) -> Iterator[Fit]:
+    def fits(self, request: IndexedRequest, accept: str) -> Iterator[Fit]:
         """The recorded requests that this one matches with certainty, most specific first.
 
         Of what was recorded for another `Accept` header, only answers of a type that this one accepts.
         """
-        if full := self._full.get(asked.keys.full):
+        if full := self._full.get(request.keys.full):
             yield Fit(full, is_exact=True)
             same = self._accepted(self._by_class.get(self.class_of(full.observations[0].exchange)), accept)
             if same is not None and same.observations != full.observations:
                 yield Fit(same, is_exact=True)
-        seen = full.observations if full else ()
-        other = self._accepted(self._any_accept.get(asked.keys.any_accept), accept)
-        if other is not None and other.observations != seen:
-            seen = other.observations
+        observations = full.observations if full else ()
+        other = self._accepted(self._any_accept.get(request.keys.any_accept), accept)
+        if other is not None and other.observations != observations:
+            observations = other.observations
             yield Fit(other, is_exact=False)
-        for spots in self._spots.get(asked.tree.shape, ()):
-            found = fitted(asked.tree, spots, partial(self._is_acceptable, asked.entered))
-            group = found and self._accepted(self._by_class.get(found.key), accept)
-            if found is not None and group is not None and group.observations != seen:
-                yield Fit(group, False, spots, asked.plain)
+        for spots in self._spots.get(request.tree.shape, ()):
+            fit = fitted(request.tree, spots, partial(self._is_acceptable, request.entered))
+            group = fit and self._accepted(self._by_class.get(fit.key), accept)
+            if fit is not None and group is not None and group.observations != observations:
+                yield Fit(group, False, spots, request.plain)
 
-    def near(self, asked: IndexedRequest) -> list[Fit]:
+    def near(self, request: IndexedRequest) -> list[Fit]:
         """The recorded requests that this one may match, nearest first: they differ where nothing certain is known."""
         options = []
-        for each in self._shapes.get(asked.tree.shape, ())[:_MAX_NEAR]:
+        for each in self._shapes.get(request.tree.shape, ())[:_MAX_NEAR]:
             recorded = self._asked_by(each.exchange)
-            found = differences(asked.tree, recorded.tree)
+            place_differences = differences(request.tree, recorded.tree)
             known = self._spots_of.get(each.exchange.record_id)
-            if found is not None and all(
-                self._may_differ(each.exchange, difference, asked.entered)
+            if place_differences is not None and all(
+                self._may_differ(each.exchange, difference, request.entered)
                 if known is None
                 else _may_vary(known, difference)
-                for difference in found
+                for difference in place_differences
             ):
-                options.append((len(found), recorded.keys.full))
+                options.append((len(place_differences), recorded.keys.full))
         return [Fit(self._full[key], is_exact=False) for _, key in sorted(options)]
 
     def near_message(self, exchange: RecordedExchange, data: bytes, places: Iterable[int]) -> int | None:
@@ -396,17 +398,19 @@ class Index:
                 return place
         return None
 
-    def _may_differ(self, exchange: RecordedExchange, found: PlaceDifference, entered: Collection[str]) -> bool:
+    def _may_differ(self, exchange: RecordedExchange, difference: PlaceDifference, entered: Collection[str]) -> bool:
         """Whether a difference of a request (`one`) from a recorded one (`other`) may mean nothing."""
-        if found.is_order:
+        if difference.is_order:
             # Two plays may have had the same order by chance.
             return True
         # Played only once: nobody knows whether the page makes up the value.
-        if (stands := self.token_class(found.other)) is not None and stands == self.token_class(found.one):
+        if (stands := self.token_class(difference.other)) is not None and stands == self.token_class(difference.one):
             return True
-        is_ours = is_entered(exchange.request) or found.place[:1] == ("path",) or _is_entered(found.one, entered)
-        is_received = self.received.before(exchange.walk, found.other, exchange.began)
-        return not is_ours and not is_received and not self.received.anywhere(found.one)
+        is_ours = (
+            is_entered(exchange.request) or difference.place[:1] == ("path",) or _is_entered(difference.one, entered)
+        )
+        is_received = self.received.before(exchange.walk, difference.other, exchange.began)
+        return not is_ours and not is_received and not self.received.anywhere(difference.one)
 
     def made_up(self, fit: Fit, exchange: RecordedExchange) -> tuple[tuple[str, str], ...]:
         """Pairs of a value that the page made up in the recorded request with this answer, and the present one."""
@@ -442,14 +446,14 @@ class Index:
         """The part of a group that answers a request with this `Accept` header."""
         if group is None:
             return None
-        kept = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
-        if len(kept) == len(group.observations):
+        accepted = tuple(each for each in group.observations if _is_accepted(each.exchange, accept))
+        if len(accepted) == len(group.observations):
             return group
-        if not kept:
+        if not accepted:
             return None
         # The same one each time, because what is learnt of a group, and asked of it, is found by its identity.
-        part: tuple[int | str, ...] = (id(group), *(each.exchange.record_id for each in kept))
-        return self._parts.setdefault(part, replace(group, observations=kept))
+        part: tuple[int | str, ...] = (id(group), *(each.exchange.record_id for each in accepted))
+        return self._parts.setdefault(part, replace(group, observations=accepted))
 
     def knows_login(self, request: WireRequest) -> bool:
         """Whether the login in a request was recorded at its origin, if it has one, and the site issued its tokens."""
@@ -461,8 +465,8 @@ class Index:
 
     def without_login(self, request: WireRequest) -> WireRequest:
         """The request without headers that say who asks."""
-        kept = tuple((name, value) for name, value in request.headers if name.lower() not in self._credentials)
-        return replace(request, headers=kept)
+        other_headers = tuple((name, value) for name, value in request.headers if name.lower() not in self._credentials)
+        return replace(request, headers=other_headers)
 
     def has_login(self, exchange: RecordedExchange) -> bool:
         """Whether a recorded request says who asked."""
@@ -470,13 +474,13 @@ class Index:
 
     def _credential_headers(self) -> frozenset[str]:
         """`Authorization`, and other secret headers, if a site issued one of their values."""
-        found = {AUTHORIZATION}
+        header_names = {AUTHORIZATION}
         for exchange in self._exchanges:
             for name, value in exchange.request.headers:
-                is_new = is_secret_header(name) and name.lower() not in (*found, "cookie")
+                is_new = is_secret_header(name) and name.lower() not in (*header_names, "cookie")
                 if is_new and self.received.before(exchange.walk, token_in(value), exchange.began):
-                    found.add(name.lower())
-        return frozenset(found)
+                    header_names.add(name.lower())
+        return frozenset(header_names)
 
     def alike(self, exchange: RecordedExchange) -> ObservationGroup:
         """All recordings of the same request."""
@@ -522,25 +526,25 @@ class Index:
         It was made in the same state when the socket was recorded, or it never leads to a message.
         """
         *before, last = writes
-        told = self._told.get((exchange.path, last))
-        return told is False or any(
+        has_reply = self._site_replies.get((exchange.path, last))
+        return has_reply is False or any(
             number == last and exchange.began < began < exchange.ended and self.is_same_state(exchange, began, before)
             for began, _, number, _ in self._walk_writes.get(exchange.walk, ())
         )
 
     @cached_property
-    def _told(self) -> Mapping[tuple[str, int], bool]:
+    def _site_replies(self) -> Mapping[tuple[str, int], bool]:
         """By path of a socket and write: whether the site ever said something next."""
-        found: defaultdict[tuple[str, int], bool] = defaultdict(bool)
+        replies: defaultdict[tuple[str, int], bool] = defaultdict(bool)
         for each in self._exchanges:
             own = [began for began, _, _, _ in self._walk_writes.get(each.walk, ()) if each.is_socket]
-            heard = {message.tick: not message.sent for message in each.messages}
-            events = sorted([*own, *heard, each.ended])
+            is_from_site = {message.tick: not message.is_from_page for message in each.messages}
+            events = sorted([*own, *is_from_site, each.ended])
             for began, _, number, source in self._walk_writes.get(each.walk, ()) if each.is_socket else ():
                 if each.began < began < each.ended and source != each.number:
                     following = events[bisect_right(events, began)]
-                    found[each.path, number] |= heard.get(following, False)
-        return found
+                    replies[each.path, number] |= is_from_site.get(following, False)
+        return replies
 
     def writes_before(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
@@ -564,7 +568,7 @@ class Index:
             for exchange in walk:
                 whole = self._entity(exchange)
                 if whole is not None:
-                    before = (number for began, ended, number, _ in writes if ended < exchange.began)
+                    before = (number for began, end, number, _ in writes if end < exchange.began)
                     overlapping = (number for began, _, number, _ in writes if began < exchange.began)
                     gaps = self._gaps.get(self.class_of(exchange), frozenset())
                     time = self._time_of(exchange) if gaps else 0
@@ -600,22 +604,22 @@ class Index:
         """The exchange, with the complete answer in place of a `304`."""
         if exchange.answer is None or exchange.answer.status != 304:
             return exchange
-        wanted = header(exchange.request.headers, "if-none-match")
+        validator = header(exchange.request.headers, "if-none-match")
         since = header(exchange.request.headers, "if-modified-since")
         for other in reversed(self.recording.exchanges):
             whole = other.answer
             if whole is not None and whole.status == 200 and other.request.url == exchange.request.url:
                 etag, modified = header(whole.headers, "etag"), header(whole.headers, "last-modified")
-                if (etag and etag in wanted) or (not wanted and modified and modified == since):
+                if (etag and etag in validator) or (not validator and modified and modified == since):
                     return replace(exchange, answer=_with_fresh_headers(whole, exchange.answer))
         return None
 
 
 def _grouped(observed: Iterable[tuple[str, RecordedObservation]]) -> dict[str, ObservationGroup]:
-    found: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
+    groups: defaultdict[str, list[RecordedObservation]] = defaultdict(list)
     for key, observation in observed:
-        found[key].append(observation)
-    return {key: ObservationGroup(_whole_ones(each)) for key, each in found.items()}
+        groups[key].append(observation)
+    return {key: ObservationGroup(_whole_ones(each)) for key, each in groups.items()}
 
 
 def _may_vary(known: Spots, found: PlaceDifference) -> bool:
@@ -650,7 +654,7 @@ def _writes_before(exchanges: Sequence[RecordedExchange]) -> dict[str, int]:
     for exchange in exchanges:
         if is_recorded_write(exchange):
             ends[exchange.walk].append(exchange.ended)
-    return {each.record_id: sum(ended < each.began for ended in ends[each.walk]) for each in exchanges}
+    return {each.record_id: sum(end < each.began for end in ends[each.walk]) for each in exchanges}
 
 
 def _is_accepted(exchange: RecordedExchange, accept: str) -> bool:
@@ -667,8 +671,10 @@ def _whole_ones(observations: Sequence[RecordedObservation]) -> tuple[RecordedOb
     """
     whole = [each for each in observations if each.exchange.is_whole or each.exchange.failure]
     contexts = {each.context for each in whole}
-    kept = [each for each in observations if each in whole or (_is_picture(each) and each.context not in contexts)]
-    return tuple(kept if whole else observations)
+    whole_observations = [
+        each for each in observations if each in whole or (_is_picture(each) and each.context not in contexts)
+    ]
+    return tuple(whole_observations if whole else observations)
 
 
 def _is_picture(each: RecordedObservation) -> bool:
@@ -680,15 +686,17 @@ def _write_path(request: WireRequest) -> str:
 
 
 def _varying(exchanges: Iterable[RecordedExchange]) -> Mapping[str, frozenset[str]]:
-    found: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+    names_by_path: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for exchange in exchanges:
         if exchange.answer is not None and (vary := header(exchange.answer.headers, "vary")):
-            found[exchange.path] |= varying_headers(vary)
-    return found
+            names_by_path[exchange.path] |= varying_headers(vary)
+    return names_by_path
 
 
 def _with_fresh_headers(whole: RecordedResponse, fresh: RecordedResponse) -> RecordedResponse:
     """The complete answer with the headers that a `304` updated."""
     names = {name.lower() for name, _ in fresh.headers} - {"content-length", "transfer-encoding", "connection"}
-    kept = tuple((name, value) for name, value in whole.headers if name.lower() not in names)
-    return replace(whole, headers=(*kept, *((name, value) for name, value in fresh.headers if name.lower() in names)))
+    other_headers = tuple((name, value) for name, value in whole.headers if name.lower() not in names)
+    return replace(
+        whole, headers=(*other_headers, *((name, value) for name, value in fresh.headers if name.lower() in names))
+    )

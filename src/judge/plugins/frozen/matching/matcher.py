@@ -83,7 +83,7 @@ class Matcher:
     secrets: Secrets = field(default_factory=Secrets)
     walk: str = ""
     _writes: list[int] = field(default_factory=list)
-    _asked: defaultdict[object, int] = field(default_factory=lambda: defaultdict(int))
+    _times_requested: defaultdict[object, int] = field(default_factory=lambda: defaultdict(int))
     _entered: list[str] = field(default_factory=list)
     # Recorded values that the page made up, and those that it makes up now.
     _now: dict[str, str] = field(default_factory=dict)
@@ -96,27 +96,27 @@ class Matcher:
     def match(self, request: WireRequest) -> Match:
         """The answer to a request. Counts the request as made: a write changes later answers."""
         plain = self._as_recorded(request)
-        asked = self.secrets.request(plain)
-        kind = kind_of(asked)
-        context = self.index.context(asked, self._writes)
-        found = self._find(asked, context, plain)
-        if found is None:
-            match = Match(kind, "miss", miss=miss_class(asked, kind))
+        redacted_request = self.secrets.request(plain)
+        kind = kind_of(redacted_request)
+        context = self.index.context(redacted_request, self._writes)
+        answer_match = self._find(redacted_request, context, plain)
+        if answer_match is None:
+            match = Match(kind, "miss", miss=miss_class(redacted_request, kind))
         else:
-            self._note_made_up(plain, found)
-            match = self._matched(asked, kind, found)
+            self._note_made_up(plain, answer_match)
+            match = self._matched(redacted_request, kind, answer_match)
             if kind == "socket":
-                alike = self.index.alike(found.choice.observation.exchange)
+                alike = self.index.alike(answer_match.choice.observation.exchange)
                 fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
-        self._note(asked, match, is_divided=found is not None and found.choice.is_divided)
+        self._note(redacted_request, match, is_divided=answer_match is not None and answer_match.choice.is_divided)
         return match
 
     def entered(self, texts: Iterable[str]) -> None:
         """Note what the participant entered: a page did not make it up."""
         self._entered += texts
 
-    def sent(self, url: str, data: bytes, *, is_certain: bool) -> None:
+    def note_socket_message(self, url: str, data: bytes, *, is_certain: bool) -> None:
         """Note a message that the page sent over a socket."""
         self._writes.append(self.index.message_label(url, data, is_certain=is_certain))
 
@@ -135,9 +135,9 @@ class Matcher:
         url = self.as_recorded(request.url.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         return replace(request, url=url, body=self.as_recorded(request.body))
 
-    def _note_made_up(self, plain: WireRequest, found: _Match) -> None:
-        exchange = found.choice.observation.exchange
-        self._keep(self.index.made_up(found.fit, exchange))
+    def _note_made_up(self, plain: WireRequest, match: _Match) -> None:
+        exchange = match.choice.observation.exchange
+        self._keep(self.index.made_up(match.fit, exchange))
         self._keep(self.index.made_up_cookies(plain, exchange))
         for stands, value in self.index.issued(exchange):
             # The answers of several plays may be mixed, but a thing keeps its name.
@@ -161,17 +161,17 @@ class Matcher:
         """The writes so far."""
         return self._writes
 
-    def _matched(self, asked: WireRequest, kind: RequestKind, found: _Match) -> Match:
-        exchange = found.choice.observation.exchange
-        self._asked[found.choice.situation] += 1
-        if kind in ("document", "frame") and found.choice.how != "nearest" and not found.fit.group.is_timeless:
+    def _matched(self, request: WireRequest, kind: RequestKind, match: _Match) -> Match:
+        exchange = match.choice.observation.exchange
+        self._times_requested[match.choice.situation] += 1
+        if kind in ("document", "frame") and match.choice.how != "nearest" and not match.fit.group.is_timeless:
             # The pages of one walk belong together: their tokens and sessions.
             self.walk = exchange.walk
-        differs = () if found.fit.is_exact and not found.is_made else differing(asked, exchange.request)
-        answer, grade = found.answer, found.grade
+        differs = () if match.fit.is_exact and not match.is_made else differing(request, exchange.request)
+        answer, grade = match.answer, match.grade
         if grade == "uncertain" and kind in _UNSEEN:
-            grade = "exact" if found.fit.is_exact else "fuzzy"
-        if answer is not None and (unchanged := not_modified(asked, answer)):
+            grade = "exact" if match.fit.is_exact else "fuzzy"
+        if answer is not None and (unchanged := not_modified(request, answer)):
             answer, grade = unchanged, grade if grade == "uncertain" else "synthesised"
         return Match(kind, grade, exchange, self._answer(exchange, answer), differs)
 
@@ -182,50 +182,50 @@ class Matcher:
         body = answer.decoded
         if body is None or (changed := self.as_now(body)) == body:
             return answer
-        kept = without_headers(answer.headers, "content-encoding", "content-length", "etag")
-        return replace(answer, headers=(*kept, ("Content-Length", str(len(changed)))), body=changed)
+        other_headers = without_headers(answer.headers, "content-encoding", "content-length", "etag")
+        return replace(answer, headers=(*other_headers, ("Content-Length", str(len(changed)))), body=changed)
 
-    def _note(self, asked: WireRequest, match: Match, *, is_divided: bool) -> None:
+    def _note(self, request: WireRequest, match: Match, *, is_divided: bool) -> None:
         if match.kind in ("beacon", "report", "prefetch", "icon", "source_map", "socket"):
             return
-        is_link = match.answer is not None and is_writing_link(asked, match.answer)
-        if is_write(asked) or is_link:
+        is_link = match.answer is not None and is_writing_link(request, match.answer)
+        if is_write(request) or is_link:
             is_certain = match.grade not in ("uncertain", "miss")
-            number = self.index.label(asked, match.exchange if is_certain else None)
+            number = self.index.label(request, match.exchange if is_certain else None)
             self._writes.append(number)
             if is_divided and match.exchange is not None:
                 self._bound[number] = match.exchange.walk
 
-    def _find(self, asked: WireRequest, context: Context, plain: WireRequest) -> _Match | None:
-        if not self.index.knows_login(asked):
-            return self._without_login(asked)
-        best = self._recorded(asked, context, plain)
+    def _find(self, request: WireRequest, context: Context, plain: WireRequest) -> _Match | None:
+        if not self.index.knows_login(request):
+            return self._without_login(request)
+        best = self._recorded(request, context, plain)
         if best is not None and best.choice.how != "nearest":
             return best
-        made = self._made(asked, context)
-        if made is None or (best is not None and made.choice.how == "nearest"):
+        derived_match = self._derived(request, context)
+        if derived_match is None or (best is not None and derived_match.choice.how == "nearest"):
             return best
-        return made
+        return derived_match
 
-    def _without_login(self, asked: WireRequest) -> _Match | None:
+    def _without_login(self, request: WireRequest) -> _Match | None:
         """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
-        bare = self.index.without_login(asked)
+        bare = self.index.without_login(request)
         best = self._recorded(bare, self.index.context(bare, self._writes))
         if best is None or self.index.has_login(best.choice.observation.exchange):
             return None
         return replace(best, choice=best.choice._replace(how="nearest"))
 
-    def _recorded(self, asked: WireRequest, context: Context, plain: WireRequest | None = None) -> _Match | None:
+    def _recorded(self, request: WireRequest, context: Context, plain: WireRequest | None = None) -> _Match | None:
         """The best recorded answer: a certain one, or else the first approximate one."""
         nearest: _Match | None = None
-        accept = header(asked.headers, "accept")
-        known = self.index.asked(asked, plain, self._entered)
+        accept = header(request.headers, "accept")
+        known = self.index.indexed_request(request, plain, self._entered)
         for fit in self.index.fits(known, accept):
             choice = self._choose(fit.group, context)
-            found = _Match(fit, choice, choice.observation.exchange.answer)
+            recorded_match = _Match(fit, choice, choice.observation.exchange.answer)
             if choice.how != "nearest":
-                return found
-            nearest = nearest or found
+                return recorded_match
+            nearest = nearest or recorded_match
         if nearest is not None:
             return nearest
         for fit in self.index.near(known):
@@ -234,40 +234,42 @@ class Matcher:
         return None
 
     def _choose(self, group: ObservationGroup, context: Context) -> Selection:
-        return choose(group, context, self.index.learnt, walk=self.walk, asked=self._asked, bound=self._bound)
+        return choose(
+            group, context, self.index.learnt, walk=self.walk, times_requested=self._times_requested, bound=self._bound
+        )
 
-    def _made(self, asked: WireRequest, context: Context) -> _Match | None:
+    def _derived(self, request: WireRequest, context: Context) -> _Match | None:
         """An answer derived from a recorded one."""
-        if is_preflight(asked):
-            return self._preflight(asked)
-        if asked.method == "HEAD":
-            whole = self._recorded(replace(asked, method="GET"), context)
+        if is_preflight(request):
+            return self._preflight(request)
+        if request.method == "HEAD":
+            whole = self._recorded(replace(request, method="GET"), context)
             return whole and replace(whole, answer=whole.answer and head_of(whole.answer), is_made=True)
-        if not header(asked.headers, "range"):
+        if not header(request.headers, "range"):
             return None
-        whole = self._recorded(without_range(asked), context)
-        for each in (whole, *self._parts(asked, context)):
-            if each is not None and each.answer is not None and (part := part_of(asked, each.answer)):
+        whole = self._recorded(without_range(request), context)
+        for each in (whole, *self._parts(request, context)):
+            if each is not None and each.answer is not None and (part := part_of(request, each.answer)):
                 return replace(each, answer=part, is_made=True)
         return None
 
-    def _parts(self, asked: WireRequest, context: Context) -> Iterator[_Match]:
+    def _parts(self, request: WireRequest, context: Context) -> Iterator[_Match]:
         """Recorded parts of the requested range."""
-        for exchange in self.index.at(asked.url):
+        for exchange in self.index.at(request.url):
             if exchange.answer is not None and exchange.answer.status == 206:
                 ranged = header(exchange.request.headers, "range")
-                other = without_range(asked)
-                found = self._recorded(replace(other, headers=(*other.headers, ("Range", ranged))), context)
-                if found is not None:
-                    yield found
+                other = without_range(request)
+                part_match = self._recorded(replace(other, headers=(*other.headers, ("Range", ranged))), context)
+                if part_match is not None:
+                    yield part_match
 
-    def _preflight(self, asked: WireRequest) -> _Match | None:
-        for exchange in self.index.at(asked.url):
-            if exchange.request.method == after_preflight(asked) and exchange.answer is not None:
+    def _preflight(self, request: WireRequest) -> _Match | None:
+        for exchange in self.index.at(request.url):
+            if exchange.request.method == after_preflight(request) and exchange.answer is not None:
                 for fit in self.index.fits(
-                    self.index.asked(exchange.request), header(exchange.request.headers, "accept")
+                    self.index.indexed_request(exchange.request), header(exchange.request.headers, "accept")
                 ):
-                    if answer := preflight(asked, exchange.answer):
+                    if answer := preflight(request, exchange.answer):
                         choice = Selection(fit.group.observations[0], "certain")
                         return _Match(fit, choice, answer=answer, is_made=True)
         return None

@@ -22,16 +22,16 @@ def heartbeats(
     """The places of what a page says again and again, and always gets the same reply to."""
     counts, replies = Counter[str](), defaultdict[str, set[str]](set)
     for place, message in enumerate(messages):
-        if message.sent:
+        if message.is_from_page:
             counts[key(message)] += 1
             replies[key(message)].add("".join(key(reply) for reply in reply_to(messages, place)))
     often = {each for each, count in counts.items() if count >= _MIN_HEARTBEATS and len(replies[each]) == 1}
-    return frozenset(place for place, message in enumerate(messages) if message.sent and key(message) in often)
+    return frozenset(place for place, message in enumerate(messages) if message.is_from_page and key(message) in often)
 
 
 def reply_to(messages: Sequence[RecordedSocketMessage], place: int) -> Sequence[RecordedSocketMessage]:
     """The message of the site that follows one of the page, if any."""
-    return [each for each in messages[place + 1 : place + 2] if not each.sent]
+    return [each for each in messages[place + 1 : place + 2] if not each.is_from_page]
 
 
 def is_idle(data: bytes) -> bool:

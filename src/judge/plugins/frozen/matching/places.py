@@ -93,8 +93,8 @@ def tree_of(request: WireRequest, varying: Sequence[str] = ()) -> Tree:
     names = ("range", "last-event-id", *varying)
     root = {
         "path": [unquote(segment) for segment in parts.path.split("/")[1:]],
-        "query": _named(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=20_000)),
-        "body": _inner(_named(body) if kind == "form" else body),
+        "query": _values_by_name(parse_qsl(parts.query, keep_blank_values=True, max_num_fields=20_000)),
+        "body": _inner(_values_by_name(body) if kind == "form" else body),
         "header": page_headers(request) | {name: value for name in names if (value := header(request.headers, name))},
     }
     return Tree(f"{request.method} {parts.scheme}://{parts.netloc} {kind}", root)
@@ -107,11 +107,11 @@ def message_tree(path: str, data: bytes) -> Tree:
     return Tree(f"message {path} {head}", _inner(rest))
 
 
-def _named(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _values_by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    values_by_name: dict[str, Any] = {}
     for name, value in pairs:
-        found.setdefault(name, []).append(_inner(value))
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+        values_by_name.setdefault(name, []).append(_inner(value))
+    return {name: values[0] if len(values) == 1 else values for name, values in values_by_name.items()}
 
 
 def _inner(value: Any, depth: int = 0) -> Any:
@@ -170,19 +170,19 @@ def _differences(one: Any, other: Any, place: ValuePath) -> list[PlaceDifference
 
 
 def _in_any_order(one: list[Any], other: list[Any], place: ValuePath) -> list[PlaceDifference] | None:
-    found = [PlaceDifference(place, "", "", is_order=True)]
-    changed, left = _without_common(one, other), _without_common(other, one)
+    place_differences = [PlaceDifference(place, "", "", is_order=True)]
+    changed, remaining = _without_common(one, other), _without_common(other, one)
     if len(changed) > _MAX_REORDERED:
         return None
     for item in changed:
-        options = ((_differences(item, each, (*place, ANY)), at) for at, each in enumerate(left))
+        options = ((_differences(item, each, (*place, ANY)), at) for at, each in enumerate(remaining))
         possible = [(each, at) for each, at in options if each is not None]
         if not possible:
             return None
         best, at = min(possible, key=lambda option: len(option[0]))
-        found += best
-        left.pop(at)
-    return found
+        place_differences += best
+        remaining.pop(at)
+    return place_differences
 
 
 def _without_common(items: list[Any], others: list[Any]) -> list[Any]:
@@ -197,12 +197,12 @@ def _without_common(items: list[Any], others: list[Any]) -> list[Any]:
 
 
 def _joined(parts: Iterator[list[PlaceDifference] | None]) -> list[PlaceDifference] | None:
-    found: list[PlaceDifference] = []
+    place_differences: list[PlaceDifference] = []
     for part in parts:
         if part is None:
             return None
-        found += part
-    return found
+        place_differences += part
+    return place_differences
 
 
 def is_same_place(one: ValuePath, other: ValuePath) -> bool:

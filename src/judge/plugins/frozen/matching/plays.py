@@ -31,7 +31,7 @@ _MAX_ALIGNED_WORDS = 4_000
 _MAX_COMPARED_BYTES = 2_000_000
 _WORD = re.compile(r"[\w-]+|[^\w-]")
 # A request or message: its key, its tree, and how many writes preceded it.
-Sent = tuple[str, Tree, int]
+RequestKey = tuple[str, Tree, int]
 
 
 class RequestPair(NamedTuple):
@@ -55,7 +55,7 @@ class Plays:
     """The walks of a recording that were played twice. `sent_by` describes the request of an exchange."""
 
     def __init__(
-        self, recording: SiteRecording, received: ReceivedValues, sent_by: Callable[[RecordedExchange], Sent]
+        self, recording: SiteRecording, received: ReceivedValues, sent_by: Callable[[RecordedExchange], RequestKey]
     ) -> None:
         self._received = received
         self._starts = {walk.name: walk.start_ms for walk in recording.walks}
@@ -76,11 +76,11 @@ class Plays:
         self,
         ones: Sequence[RecordedExchange],
         others: Sequence[RecordedExchange],
-        sent_by: Callable[[RecordedExchange], Sent],
+        sent_by: Callable[[RecordedExchange], RequestKey],
     ) -> Iterator[RequestPair]:
-        left: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
+        remaining: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for each in others:
-            left[sent_by(each)[1].shape].append(each)
+            remaining[sent_by(each)[1].shape].append(each)
         alone = list(ones)
         # First what is equal; a request after another number of writes belongs to another state of the site.
         for is_equal, is_same_state in ((True, True), (False, True), (False, False)):
@@ -88,23 +88,23 @@ class Plays:
             for one in alone:
                 tree = sent_by(one)[1]
                 near = [
-                    (found, each)
-                    for each in left[tree.shape]
+                    (place_differences, each)
+                    for each in remaining[tree.shape]
                     if not is_same_state or sent_by(one)[2] == sent_by(each)[2]
                     if not is_equal or sent_by(one)[0] == sent_by(each)[0]
-                    if (found := differences(tree, sent_by(each)[1])) is not None
+                    if (place_differences := differences(tree, sent_by(each)[1])) is not None
                 ]
                 if near:
-                    found, other = min(near, key=lambda option: len(option[0]))
-                    left[tree.shape].remove(other)
-                    yield RequestPair(one, other, self.spots_of(found, one, other), is_same_state)
+                    place_differences, other = min(near, key=lambda option: len(option[0]))
+                    remaining[tree.shape].remove(other)
+                    yield RequestPair(one, other, self.spots_of(place_differences, one, other), is_same_state)
                 else:
                     still.append(one)
             alone = still
 
     def spots_of(
         self,
-        found: Iterable[PlaceDifference],
+        place_differences: Iterable[PlaceDifference],
         one: RecordedExchange,
         other: RecordedExchange,
         ticks: tuple[int, int] | None = None,
@@ -114,7 +114,7 @@ class Plays:
         `ticks`: when each was sent, if not at the start of its exchange.
         """
         spots: dict[ValuePath, Spot] = {}
-        for each in found:
+        for each in place_differences:
             spot = self._spot(each, one, other, ticks or (one.began, other.began))
             known = spots.get(each.place)
             spots[each.place] = spot if known is None else _both(known, spot)
@@ -159,11 +159,11 @@ def _both(one: Spot, other: Spot) -> Spot:
 
 def changing_cookies(pairs: Iterable[RequestPair], content: Callable[[str], str]) -> frozenset[str]:
     """The names of the cookies whose content differs between two plays."""
-    found: set[str] = set()
+    cookie_names: set[str] = set()
     for pair in pairs:
         one, other = (cookies_in(each.request) for each in (pair.one, pair.other))
-        found |= {name for name in one.keys() & other.keys() if content(one[name]) != content(other[name])}
-    return frozenset(found)
+        cookie_names |= {name for name in one.keys() & other.keys() if content(one[name]) != content(other[name])}
+    return frozenset(cookie_names)
 
 
 def cookies_in(request: WireRequest) -> dict[str, str]:
@@ -198,13 +198,13 @@ def gaps_between(one: RecordedExchange, other: RecordedExchange) -> frozenset[Ga
 
 
 def _aligned(one: list[str], other: list[str]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    aligned: list[tuple[str, str]] = []
     for kind, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind == "equal":
-            found += zip(one[a:b], other[c:d], strict=True)
+            aligned += zip(one[a:b], other[c:d], strict=True)
         else:
-            found.append(("".join(one[a:b]), "".join(other[c:d])))
-    return found
+            aligned.append(("".join(one[a:b]), "".join(other[c:d])))
+    return aligned
 
 
 def without_gaps(text: str, gaps: frozenset[Gap]) -> str:
@@ -253,7 +253,7 @@ def text_of(exchange: RecordedExchange) -> str | None:
     """The text that was received, in the answer and over a socket; `None` if it is not text, or a very long one."""
     answer = exchange.answer
     if exchange.messages:
-        return "\n".join(each.data.decode("latin-1") for each in exchange.messages if not each.sent)
+        return "\n".join(each.data.decode("latin-1") for each in exchange.messages if not each.is_from_page)
     body = answer.readable if answer else b""
     if answer is None or len(body) > _MAX_COMPARED_BYTES or not _TEXT.match(header(answer.headers, "content-type")):
         return None
@@ -265,8 +265,8 @@ def text_of(exchange: RecordedExchange) -> str | None:
 
 def gaps_by(pairs: Iterable[RequestPair], key: Callable[[RecordedExchange], str]) -> Mapping[str, frozenset[Gap]]:
     """By request: where its answers differ between plays."""
-    found: defaultdict[str, frozenset[Gap]] = defaultdict(frozenset)
+    gaps: defaultdict[str, frozenset[Gap]] = defaultdict(frozenset)
     for pair in pairs:
         if pair.is_same_state:
-            found[key(pair.one)] |= gaps_between(pair.one, pair.other)
-    return found
+            gaps[key(pair.one)] |= gaps_between(pair.one, pair.other)
+    return gaps

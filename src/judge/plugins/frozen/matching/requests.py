@@ -77,9 +77,9 @@ def page_headers(request: WireRequest) -> dict[str, str]:
     }
 
 
-def differing(asked: WireRequest, recorded: WireRequest) -> tuple[str, ...]:
+def differing(request: WireRequest, recorded: WireRequest) -> tuple[str, ...]:
     """The names of what differs between two requests: parameters of the address, fields of the body, headers."""
-    one, other = _named(asked), _named(recorded)
+    one, other = _values_by_place(request), _values_by_place(recorded)
     return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
 
@@ -157,15 +157,15 @@ def parsed_body(body: bytes, mime_type: str) -> tuple[str, Any]:
     return "data", data_content(body)
 
 
-def _named(request: WireRequest) -> dict[str, str]:
+def _values_by_place(request: WireRequest) -> dict[str, str]:
     parts = urlsplit(request.url)
-    named = {"method": request.method, "path": f"{parts.scheme}://{parts.netloc}{parts.path}"}
-    named |= {f"query.{name}": value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+    values = {"method": request.method, "path": f"{parts.scheme}://{parts.netloc}{parts.path}"}
+    values |= {f"query.{name}": value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     parsed = parsed_body(request.body, header(request.headers, "content-type")) if request.body else ("", {})
     pairs = _pairs(*parsed)
-    named |= {f"body.{name}".rstrip("."): json.dumps(item, sort_keys=True) for name, item in pairs}
+    values |= {f"body.{name}".rstrip("."): json.dumps(item, sort_keys=True) for name, item in pairs}
     fixed = {name: header(request.headers, name) for name in ("range", "last-event-id", "accept")}
-    return named | fixed | page_headers(request)
+    return values | fixed | page_headers(request)
 
 
 def _pairs(kind: str, value: Any) -> Iterable[tuple[str, Any]]:

@@ -78,10 +78,10 @@ class ObservationGroup:
 
     def changes(self) -> Iterator[frozenset[Label]]:
         """Differences between contexts with different answers, unless a smaller one explains the change."""
-        found: set[Label] = set()
+        all_labels: set[Label] = set()
         for labels, one, other in self.pairs:
-            if one.likeness != other.likeness and found.isdisjoint(labels):
-                found |= labels
+            if one.likeness != other.likeness and all_labels.isdisjoint(labels):
+                all_labels |= labels
                 yield labels
 
 
@@ -93,19 +93,19 @@ class Learnt:
 
     def state(self, group: ObservationGroup, writes: Sequence[Write]) -> tuple[Write, ...]:
         """The writes without those that had no effect on this request's answer, given the earlier ones that had."""
-        known = self._known(group)
-        left: list[Write] = []
+        known = self._write_effects(group)
+        remaining: list[Write] = []
         for write in writes:
-            if write not in known.harmless.get(tuple(left), ()):
-                left.append(write)
-        return tuple(left)
+            if write not in known.harmless.get(tuple(remaining), ()):
+                remaining.append(write)
+        return tuple(remaining)
 
     def cookies(self, group: ObservationGroup, context: Context) -> frozenset[tuple[str, str]]:
         """The cookies without those that have no effect on this request's answer in this state."""
-        harmless = self._known(group).harmless.get(self.state(group, context.writes), frozenset())
+        harmless = self._write_effects(group).harmless.get(self.state(group, context.writes), frozenset())
         return frozenset(pair for pair in context.cookies if pair[0] not in harmless)
 
-    def _known(self, group: ObservationGroup) -> "_WriteEffects":
+    def _write_effects(self, group: ObservationGroup) -> "_WriteEffects":
         known = self._of_group.get(id(group))
         if known is None:
             harmless: defaultdict[tuple[Write, ...], set[Label]] = defaultdict(set)
@@ -134,10 +134,10 @@ def choose(
     learnt: Learnt,
     *,
     walk: str,
-    asked: Mapping[object, int],
+    times_requested: Mapping[object, int],
     bound: Mapping[int, str],
 ) -> Selection:
-    """The answer to give in a context. `asked` counts the earlier requests by `Selection.situation`.
+    """The answer to give in a context. `times_requested` counts the earlier requests by `Selection.situation`.
 
     The walk named `walk` is preferred, because the site may have been in a different state at the start of each walk.
     `bound` are the walks of writes that were answered differently in other walks: what follows from one is in its walk.
@@ -151,28 +151,30 @@ def choose(
     if not fitting:
         return Selection(_nearest(group.observations, context, walk), "nearest")
     own = [each for each in fitting if each.exchange.walk == walk]
-    chosen = own or fitting
-    situation = (id(group), *(each.exchange.record_id for each in chosen))
-    count = asked.get(situation, 0)
-    place = min(count, len(chosen) - 1)
-    if not own and (group.is_divided or (is_divided and len({each.exchange.walk for each in chosen}) > 1)):
-        return Selection(chosen[0], "nearest", situation)
-    if len({each.likeness for each in chosen}) == 1:
-        return Selection(chosen[place], "certain", situation, is_divided)
-    is_steady = len(chosen) > 1 and chosen[-1].likeness == chosen[-2].likeness
-    how: Literal["order", "nearest"] = "order" if count < len(chosen) or is_steady else "nearest"
-    return Selection(chosen[place], how, situation, is_divided)
+    candidates = own or fitting
+    situation = (id(group), *(each.exchange.record_id for each in candidates))
+    count = times_requested.get(situation, 0)
+    place = min(count, len(candidates) - 1)
+    if not own and (group.is_divided or (is_divided and len({each.exchange.walk for each in candidates}) > 1)):
+        return Selection(candidates[0], "nearest", situation)
+    if len({each.likeness for each in candidates}) == 1:
+        return Selection(candidates[place], "certain", situation, is_divided)
+    is_steady = len(candidates) > 1 and candidates[-1].likeness == candidates[-2].likeness
+    how: Literal["order", "nearest"] = "order" if count < len(candidates) or is_steady else "nearest"
+    return Selection(candidates[place], how, situation, is_divided)
 
 
 def fitting_in(group: ObservationGroup, context: Context, learnt: Learnt) -> list[RecordedObservation]:
     """The observations in the same context, ignoring what is known to have no effect."""
 
-    def kept(each: Context) -> tuple[object, ...]:
+    def comparable(each: Context) -> tuple[object, ...]:
         return (learnt.state(group, each.writes), learnt.cookies(group, each))
 
-    wanted = kept(context)
+    expected = comparable(context)
     return [
-        each for each in group.observations if any(kept(seen) == wanted for seen in (each.context, each.overlapping))
+        each
+        for each in group.observations
+        if any(comparable(each_context) == expected for each_context in (each.context, each.overlapping))
     ]
 
 

@@ -27,10 +27,10 @@ def not_modified(request: WireRequest, answer: RecordedResponse) -> RecordedResp
     """A `304` if the browser already has the recorded answer."""
     if answer.status != 200 or request.method not in ("GET", "HEAD"):
         return None
-    etag, wanted = header(answer.headers, "etag"), header(request.headers, "if-none-match")
-    if wanted:
-        names = {name.strip().removeprefix("W/") for name in wanted.split(",")}
-        is_same = wanted.strip() == "*" or (bool(etag) and etag.removeprefix("W/") in names)
+    etag, etags = header(answer.headers, "etag"), header(request.headers, "if-none-match")
+    if etags:
+        names = {name.strip().removeprefix("W/") for name in etags.split(",")}
+        is_same = etags.strip() == "*" or (bool(etag) and etag.removeprefix("W/") in names)
     else:
         since = header(request.headers, "if-modified-since")
         is_same = bool(since) and since == header(answer.headers, "last-modified")
@@ -42,8 +42,8 @@ def not_modified(request: WireRequest, answer: RecordedResponse) -> RecordedResp
 
 def part_of(request: WireRequest, whole: RecordedResponse) -> RecordedResponse | None:
     """The part that `Range` asks for, cut from a recorded answer that contains it; `None` if that is impossible."""
-    asked = _RANGE.fullmatch(header(request.headers, "range").replace(" ", ""))
-    if asked is None or header(whole.headers, "content-encoding") not in ("", "identity"):
+    range_match = _RANGE.fullmatch(header(request.headers, "range").replace(" ", ""))
+    if range_match is None or header(whole.headers, "content-encoding") not in ("", "identity"):
         return None
     offset, total = 0, len(whole.body)
     if whole.status == 206:
@@ -53,18 +53,20 @@ def part_of(request: WireRequest, whole: RecordedResponse) -> RecordedResponse |
         offset, total = int(place[1]), int(place[3])
     elif whole.status != 200:
         return None
-    if not asked[1] and not asked[2]:
+    if not range_match[1] and not range_match[2]:
         return None
-    start = int(asked[1]) if asked[1] else max(0, total - int(asked[2]))
-    end = min(int(asked[2]), total - 1) if asked[1] and asked[2] else total - 1
-    kept = without_headers(whole.headers, "content-range", "content-length", "transfer-encoding")
+    start = int(range_match[1]) if range_match[1] else max(0, total - int(range_match[2]))
+    end = min(int(range_match[2]), total - 1) if range_match[1] and range_match[2] else total - 1
+    other_headers = without_headers(whole.headers, "content-range", "content-length", "transfer-encoding")
     if start >= total or start > end:
-        return RecordedResponse(416, "Range Not Satisfiable", (*kept, ("Content-Range", f"bytes */{total}")), b"")
+        return RecordedResponse(
+            416, "Range Not Satisfiable", (*other_headers, ("Content-Range", f"bytes */{total}")), b""
+        )
     if start < offset or end >= offset + len(whole.body):
         return None
     body = whole.body[start - offset : end - offset + 1]
-    named = (("Content-Range", f"bytes {start}-{end}/{total}"), ("Content-Length", str(len(body))))
-    return RecordedResponse(206, "Partial Content", (*kept, *named), body, whole.http_version)
+    range_headers = (("Content-Range", f"bytes {start}-{end}/{total}"), ("Content-Length", str(len(body))))
+    return RecordedResponse(206, "Partial Content", (*other_headers, *range_headers), body, whole.http_version)
 
 
 def head_of(whole: RecordedResponse) -> RecordedResponse:
@@ -77,11 +79,11 @@ def preflight(request: WireRequest, answer: RecordedResponse) -> RecordedRespons
     origin = header(answer.headers, "access-control-allow-origin")
     if not origin:
         return None
-    asked = {
+    allowed = {
         "Access-Control-Allow-Methods": header(request.headers, "access-control-request-method"),
         "Access-Control-Allow-Headers": header(request.headers, "access-control-request-headers"),
     }
-    headers = (*_cors(answer), *((name, value) for name, value in asked.items() if value))
+    headers = (*_cors(answer), *((name, value) for name, value in allowed.items() if value))
     return RecordedResponse(204, "No Content", headers, b"")
 
 

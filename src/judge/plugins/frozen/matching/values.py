@@ -57,10 +57,12 @@ class ReceivedValues:
         A value that the site only repeats after the page sent it is the page's.
         """
         if is_masked(value):
-            found = self._placeholders.get(walk, {}).get(value)
-            return found is not None and found.tick <= tick
+            source = self._placeholders.get(walk, {}).get(value)
+            return source is not None and source.tick <= tick
         first = next((each.tick for each in self._texts.get(walk, ()) if _contains(each.text, value)), tick + 1)
-        return first <= tick and not any(sent < first and _contains(text, value) for sent, text in self._sent[walk])
+        return first <= tick and not any(
+            sent_at < first and _contains(text, value) for sent_at, text in self._texts_by_walk[walk]
+        )
 
     def plain(self, value: str) -> str | None:
         """What a placeholder stands for, if it was received; any other value as it is."""
@@ -77,8 +79,8 @@ class ReceivedValues:
     def _origin(self, value: str) -> ValueSource | None:
         """Where a value was received first."""
         if is_masked(value):
-            found = next((each[value] for each in self._placeholders.values() if value in each), None)
-            return None if found is None else _origin_in(found, found.text)
+            source = next((each[value] for each in self._placeholders.values() if value in each), None)
+            return None if source is None else _origin_in(source, source.text)
         if len(value) < _MIN_PART_CHARS:
             return None
         for texts in self._texts.values():
@@ -89,35 +91,37 @@ class ReceivedValues:
 
     @cached_property
     def _texts(self) -> Mapping[str, list[_Text]]:
-        found: defaultdict[str, list[_Text]] = defaultdict(list)
+        texts_by_walk: defaultdict[str, list[_Text]] = defaultdict(list)
         for exchange in self._exchanges:
-            found[exchange.walk] += (_Text(tick, exchange, text) for tick, text in _received(exchange))
-        return {walk: sorted(each, key=lambda text: text.tick) for walk, each in found.items()}
+            texts_by_walk[exchange.walk] += (_Text(tick, exchange, text) for tick, text in _received(exchange))
+        return {walk: sorted(each, key=lambda text: text.tick) for walk, each in texts_by_walk.items()}
 
     @cached_property
-    def _sent(self) -> Mapping[str, list[tuple[int, str]]]:
-        found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    def _texts_by_walk(self) -> Mapping[str, list[tuple[int, str]]]:
+        texts_by_walk: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         for exchange in self._exchanges:
             request = exchange.request
             # What was entered in the address bar is received by the page.
             if not is_entered(request):
-                found[exchange.walk].append((exchange.began, f"{request.url}\n{_text(request.body)}"))
-            found[exchange.walk] += ((each.tick, _text(each.data)) for each in exchange.messages if each.sent)
-        return found
+                texts_by_walk[exchange.walk].append((exchange.began, f"{request.url}\n{_text(request.body)}"))
+            texts_by_walk[exchange.walk] += (
+                (each.tick, _text(each.data)) for each in exchange.messages if each.is_from_page
+            )
+        return texts_by_walk
 
     @cached_property
     def _placeholders(self) -> Mapping[str, dict[str, _Text]]:
         """By walk and placeholder: the token itself, with its exchange and tick."""
-        found: defaultdict[str, dict[str, _Text]] = defaultdict(dict)
+        placeholders: defaultdict[str, dict[str, _Text]] = defaultdict(dict)
         for walk, texts in self._texts.items():
             for each in texts:
                 for token in _TOKEN.finditer(each.text):
                     for value in (token[0], token[0].partition("=")[2], html.unescape(token[0])):
                         if len(value) >= 16:
                             known = _Text(each.tick, each.exchange, value)
-                            found[walk].setdefault(placeholder(value), known)
-                            found[walk].setdefault(placeholder(quote(value, safe="")), known)
-        return found
+                            placeholders[walk].setdefault(placeholder(value), known)
+                            placeholders[walk].setdefault(placeholder(quote(value, safe="")), known)
+        return placeholders
 
 
 def is_masked(value: str) -> bool:
@@ -138,11 +142,11 @@ def _contains(text: str, value: str) -> bool:
     return any(each in text for each in notations)
 
 
-def _origin_in(found: _Text, value: str) -> ValueSource:
-    text = next((text for tick, text in _received(found.exchange) if tick == found.tick), "")
+def _origin_in(source_text: _Text, value: str) -> ValueSource:
+    text = next((text for tick, text in _received(source_text.exchange) if tick == source_text.tick), "")
     at = text.find(value)
     before = text[max(0, at - _CONTEXT_CHARS) : at]
-    return ValueSource(found.exchange, before, text.count(before, 0, at) if before else 0)
+    return ValueSource(source_text.exchange, before, text.count(before, 0, at) if before else 0)
 
 
 def _received(exchange: RecordedExchange) -> Iterator[tuple[int, str]]:
@@ -152,7 +156,7 @@ def _received(exchange: RecordedExchange) -> Iterator[tuple[int, str]]:
     if exchange.answer is not None:
         yield exchange.ended, _answered(exchange.answer)
     for message in exchange.messages:
-        if not message.sent:
+        if not message.is_from_page:
             yield message.tick, _text(message.data)
 
 
@@ -163,8 +167,10 @@ def is_entered(request: WireRequest) -> bool:
 
 
 def _answered(answer: RecordedResponse) -> str:
-    named = "\n".join(value for name, value in answer.headers if name.lower() in ("location", "set-cookie", "link"))
-    return f"{named}\n{_text(answer.readable)}"
+    header_text = "\n".join(
+        value for name, value in answer.headers if name.lower() in ("location", "set-cookie", "link")
+    )
+    return f"{header_text}\n{_text(answer.readable)}"
 
 
 def _text(data: bytes) -> str:
