@@ -76,11 +76,13 @@ def covers(own: PlainCheck, proposed: Mapping[str, Any]) -> bool:
 
 def same_element(own: str, proposed: str) -> bool:
     """Whether the element of a declared check is the proposed one, perhaps named by a pattern or with fewer states."""
-    wanted, actual = parse_element(own), parse_element(proposed)
-    is_named = wanted.name in (None, actual.name) and (
-        wanted.pattern is None or bool(wanted.pattern.search(actual.name or ""))
+    expected_element, actual = parse_element(own), parse_element(proposed)
+    is_named = expected_element.name in (None, actual.name) and (
+        expected_element.pattern is None or bool(expected_element.pattern.search(actual.name or ""))
     )
-    return is_named and wanted.role in (None, actual.role) and set(wanted.states) <= set(actual.states)
+    return (
+        is_named and expected_element.role in (None, actual.role) and set(expected_element.states) <= set(actual.states)
+    )
 
 
 def coverage(run: Path) -> dict[str, list[Suggestion]]:

@@ -128,8 +128,8 @@ def main() -> int:
         judge_with_a_model(session, run.name)
         session.run("report", run.name, promises=["Report: "])
         front = (mine / "report" / "index.html").read_text()
-        wanted = ("What judging cost", "All judgings", f"webjudge · {MODEL}", "Where judges disagree")
-        session.missing += [f"report: {text}" for text in wanted if text not in front]
+        sections = ("What judging cost", "All judgings", f"webjudge · {MODEL}", "Where judges disagree")
+        session.missing += [f"report: {text}" for text in sections if text not in front]
         waiting(mine, folder)
         print(f"missing: {'; '.join(session.missing) or 'nothing'}")
         return int(bool(session.missing))

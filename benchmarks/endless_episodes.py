@@ -63,7 +63,7 @@ class Sample:
     kept_bytes: int
 
     @classmethod
-    def taken(cls, episodes: int, scratch: Path, output: Path) -> "Sample":
+    def measure(cls, episodes: int, scratch: Path, output: Path) -> "Sample":
         gc.collect()
         # What is left then is in use, and not kept by the allocator for later.
         _LIBC.malloc_trim(0)
@@ -79,7 +79,7 @@ class Sample:
             len(below),
             sum(_is_zombie(each) for each in below),
             sum(len(files) for _, _, files in os.walk(scratch)),
-            number_of(counts.kept) if counts else 0,
+            number_of(counts.remaining) if counts else 0,
             size_of(runs[0].folder) if runs else 0,
         )
 
@@ -92,15 +92,15 @@ def _is_zombie(process: psutil.Process) -> bool:
 
 
 def _browsers() -> list[psutil.Process]:
-    found = []
+    browsers = []
     for each in psutil.Process().children(recursive=True):
         try:
             line = " ".join(each.cmdline())
         except psutil.Error:
             continue
         if "--user-data-dir=" in line and " --type=" not in line:
-            found.append(each)
-    return found
+            browsers.append(each)
+    return browsers
 
 
 async def play(session: Any, numbers: Sequence[int], kill_every: int, rewards: list[float], faults: list[str]) -> None:
@@ -137,7 +137,7 @@ async def measured(
             await asyncio.gather(*plays)
             # Browsers get ready for the next episode, and orphans are reaped every 5 s.
             await asyncio.sleep(6)
-            samples.append(Sample.taken(numbers[-1], scratch, output))
+            samples.append(Sample.measure(numbers[-1], scratch, output))
             print("  ".join(f"{name} {value:>9}" for name, value in vars(samples[-1]).items()), flush=True)
     return samples, rewards, faults
 
@@ -145,21 +145,23 @@ async def measured(
 def problems_of(samples: Sequence[Sample], before: Sample, after: Sample, keep: int) -> list[str]:
     """What grew, or was left."""
     settled = samples[min(WARM_UP, len(samples) - 1) :]
-    found = []
+    messages = []
     for name in ("files", "sockets", "processes", "temporary"):
         first, last = getattr(settled[0], name), getattr(settled[-1], name)
         # A browser more or less is being made ready at any time; what leaks grows with every episode.
         if last > first + 30:
-            found.append(f"{name}: {first} after {settled[0].episodes} episodes, {last} after {settled[-1].episodes}")
-    found += [f"{sample.zombies} zombies after {sample.episodes} episodes" for sample in samples if sample.zombies]
-    found += [f"{sample.kept} episodes kept" for sample in samples if sample.kept > keep]
+            messages.append(
+                f"{name}: {first} after {settled[0].episodes} episodes, {last} after {settled[-1].episodes}"
+            )
+    messages += [f"{sample.zombies} zombies after {sample.episodes} episodes" for sample in samples if sample.zombies]
+    messages += [f"{sample.kept} episodes kept" for sample in samples if sample.kept > keep]
     left = {name: getattr(after, name) for name in ("processes", "zombies", "temporary")}
-    found += [f"{name} left: {count}" for name, count in left.items() if count]
+    messages += [f"{name} left: {count}" for name, count in left.items() if count]
     if after.sockets > before.sockets:
-        found.append(f"sockets left: {after.sockets - before.sockets}")
+        messages.append(f"sockets left: {after.sockets - before.sockets}")
     if (slope := slope_of(settled)) is not None and slope > MAX_SLOPE_BYTES:
-        found.append(f"memory grows by {slope:.0f} bytes per episode")
-    return found
+        messages.append(f"memory grows by {slope:.0f} bytes per episode")
+    return messages
 
 
 def slope_of(samples: Sequence[Sample]) -> float | None:
@@ -191,10 +193,10 @@ def main() -> int:
         os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
         # With the port that is kept free for it.
         scenario = demo_in(Path(folder, "demo"))
-        before, began = Sample.taken(0, scratch, output), time.monotonic()
+        before, began = Sample.measure(0, scratch, output), time.monotonic()
         samples, rewards, faults = asyncio.run(measured(arguments, scenario, scratch, output))
         seconds = time.monotonic() - began
-        after = Sample.taken(arguments.episodes, scratch, output)
+        after = Sample.measure(arguments.episodes, scratch, output)
         run = runs_in(output)[0]
         counts, findings = read_counts(run), verify_run(run)
         tempfile.tempdir = None

@@ -186,10 +186,10 @@ async def restarted(
 async def some_steps(out: Path, rng: random.Random, longest_s: float) -> None:
     """Wait for a random number of steps, which depends on the machine less than a time does, and then a moment."""
     until = time.monotonic() + longest_s
-    wanted = recorded(out) + rng.randrange(12)
+    target = recorded(out) + rng.randrange(12)
     while True:
         await asyncio.sleep(0.05)
-        if recorded(out) >= wanted or time.monotonic() > until:
+        if recorded(out) >= target or time.monotonic() > until:
             break
     await asyncio.sleep(rng.uniform(0.0, 0.5))
 

@@ -289,8 +289,8 @@ def verdict(page: Page, case: Case, height: int) -> tuple[str, str]:
     by_place = {place: (state, token) for place, state, token in STATE.findall(page.snapshot)}
     states = set(by_place.values())
     if any(state == "WRONG" or token != case.token for state, token in states):
-        told = re.search(rf"WRONG {case.token}: ([^\n]*)", page.snapshot)
-        return "wrong", told[1] if told else f"shows {sorted(states)}"
+        match = re.search(rf"WRONG {case.token}: ([^\n]*)", page.snapshot)
+        return "wrong", match[1] if match else f"shows {sorted(states)}"
     if len(states) > 1:
         return "wrong", f"half an update: {by_place}"
     if states != {("FINAL", case.token)}:

@@ -126,9 +126,9 @@ def application(name: str) -> Scenario:
     parts = [f"[[{part}" for part in (APPS / "scenario.toml").read_text().split("[[")[1:]]
     read = [(part, tomllib.loads(part.partition("\n[config]")[0])) for part in parts]
     (site,) = [
-        (part, found["sites"][0]) for part, found in read if "sites" in found and found["sites"][0]["name"] == name
+        (part, table["sites"][0]) for part, table in read if "sites" in table and table["sites"][0]["name"] == name
     ]
-    own = [(part, found["tasks"][0]) for part, found in read if "tasks" in found]
+    own = [(part, table["tasks"][0]) for part, table in read if "tasks" in table]
     own = [(part, task) for part, task in own if place_of(task["website"]) == place_of(site[1]["endpoint"])][:TASKS]
     tables = _moved(site[0].partition("\n[config]")[0], port)
     scripts = ""
@@ -194,7 +194,7 @@ class Watch:
 
 
 @dataclass
-class Played:
+class RunResult:
     """A run: its attempts, how long they took, and what they used."""
 
     folder: Path
@@ -223,7 +223,7 @@ class Played:
         return self.watch.sites_mb, self.watch.all_mb
 
 
-def play(scenario: Scenario, folder: Path, at_once: int, pause: float) -> Played:
+def play(scenario: Scenario, folder: Path, at_once: int, pause: float) -> RunResult:
     """One run of the scenario, so many attempts at once."""
     judge, agent = free_ports(2)
     folder.mkdir(parents=True)
@@ -266,7 +266,7 @@ def play(scenario: Scenario, folder: Path, at_once: int, pause: float) -> Played
     }
     if not attempts:
         raise SystemExit((folder / "log").read_text())
-    return Played(run, attempts, watch)
+    return RunResult(run, attempts, watch)
 
 
 def _span(attempt: dict[str, Any]) -> tuple[float, float]:
@@ -275,20 +275,20 @@ def _span(attempt: dict[str, Any]) -> tuple[float, float]:
     return begun, ended
 
 
-def mixed(played: Played, name: str) -> list[str]:
+def mixed(result: RunResult, name: str) -> list[str]:
     """Where attempts at the same instance were mixed, one line each."""
-    found: list[str] = []
+    messages: list[str] = []
     by_instance: dict[str, list[tuple[float, float]]] = {}
-    for attempt in played.attempts.values():
+    for attempt in result.attempts.values():
         ((_, address),) = attempt["site_instances"].items()
         by_instance.setdefault(address, []).append(_span(attempt))
     for address, spans in by_instance.items():
         spans.sort()
-        found += [f"{address}: attempts overlap" for one, two in pairwise(spans) if one[1] > two[0]]
+        messages += [f"{address}: attempts overlap" for one, two in pairwise(spans) if one[1] > two[0]]
         place = place_of(address)
-        log = (played.folder / "logs" / f"{name}-{place.port if place else ''}.log").read_text(errors="replace")
-        found += _mixed_visitors(log, address) if name == "shop" else _strangers(log, address, spans)
-    return found
+        log = (result.folder / "logs" / f"{name}-{place.port if place else ''}.log").read_text(errors="replace")
+        messages += _mixed_visitors(log, address) if name == "shop" else _strangers(log, address, spans)
+    return messages
 
 
 def _mixed_visitors(log: str, address: str) -> list[str]:
@@ -300,13 +300,13 @@ def _mixed_visitors(log: str, address: str) -> list[str]:
 
 def _strangers(log: str, address: str, spans: Sequence[tuple[float, float]]) -> list[str]:
     """Times of requests at which no attempt at this instance, or more than one, was played."""
-    found = []
+    strangers = []
     for text, request in _LOGGED.findall(log):
         moment = datetime.strptime(text, "%d/%b/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
         # The runner looks at this page after each restart, until it is there. The log is to the second.
         if request != "GET /" and not any(start - 1 <= moment <= end for start, end in spans):
-            found.append(f"{address}: {request} at {text}, when no attempt was played there")
-    return found
+            strangers.append(f"{address}: {request} at {text}, when no attempt was played there")
+    return strangers
 
 
 def main() -> int:

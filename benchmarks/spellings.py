@@ -73,21 +73,21 @@ def measure(count: int, number: int) -> int:
                   suppress_health_check=list(HealthCheck))  # fmt: skip
         @given(data=st.data(), path=st.sampled_from(PATHS))
         def play(data: st.DataObject, path: str) -> None:
-            written = data.draw(spelled(path))
-            url = f"http://shop.example{written}"
+            spelling = data.draw(spelled(path))
+            url = f"http://shop.example{spelling}"
             home = frozenset(filter(None, [origin_of(url)]))
-            answers_read = answers(written)
+            answers_read = answers(spelling)
             counts["spellings"] += 1
             counts["reached"] += path in answers_read
             policy = Site(home, is_any=True, is_lenient=True)
             if path in answers_read and not (could_be_held(url, Hold(url=path)) and matches(url, path, policy)):
                 counts["missed"] += 1
-                print(f"missed: {written} read as {path}")
+                print(f"missed: {spelling} read as {path}")
             permitted = is_permitted(url, AllowedWrite(url=path), Site(home))
             counts["permitted"] += permitted
             if permitted and answers_read != {path}:
                 counts["wrongly permitted"] += 1
-                print(f"wrongly permitted: {written} read as {sorted(answers_read)}")
+                print(f"wrongly permitted: {spelling} read as {sorted(answers_read)}")
 
         play()
         for line in lines:

@@ -101,10 +101,10 @@ def run_judge(port: int) -> None:
 
 def run_participant(port: int) -> None:
     """Goes from page to page. In each fourth task it stops one page too early."""
-    wanted = re.compile(r"page (\d+), task (\d+)")
+    pattern = re.compile(r"page (\d+), task (\d+)")
 
     async def decide(observation: Observation) -> Action:
-        match = wanted.search(observation.instruction or "")
+        match = pattern.search(observation.instruction or "")
         assert match
         last = int(match[1]) - (int(match[2]) % 4 == 3)
         if observation.step >= last:

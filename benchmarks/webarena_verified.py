@@ -446,12 +446,12 @@ def main() -> int:
     options = parser.parse_args()
     python = os.environ.get("WABE_WEBARENA_PYTHON") or sys.exit("set WABE_WEBARENA_PYTHON (wabe doctor says how)")
     os.environ["WABE_WEBARENA_PYTHON"] = str(Path(python).absolute())
-    wanted = [int(number) for number in options.tasks.split(",") if number]
+    task_numbers = [int(number) for number in options.tasks.split(",") if number]
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.keep or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        bench = Bench(folder, os.environ["WABE_WEBARENA_PYTHON"], wanted)
+        bench = Bench(folder, os.environ["WABE_WEBARENA_PYTHON"], task_numbers)
         rounds = [{number: ("right", case.right) for number, case in bench.cases.items()}]
         wrong = {number: list(case.wrong.items()) for number, case in bench.cases.items()}
         for place in range(min(max(map(len, wrong.values())), options.rounds - 1)):

@@ -32,12 +32,12 @@ async def measure(pages: int, first: int) -> int:
                 observation = await browser.observe()
                 inside += page.expected.is_inside
                 foreign += page.expected.origin != own
-                for check, wanted, actual in verdicts(observation, page.expected, own, other, Path(folder)):
+                for check, expected_result, actual in verdicts(observation, page.expected, own, other, Path(folder)):
                     checks += 1
                     passed += actual
-                    if wanted != actual:
+                    if expected_result != actual:
                         wrong += 1
-                        print(f"page {seed}: {check}: expected {wanted}, found {actual}: {page.shape}")
+                        print(f"page {seed}: {check}: expected {expected_result}, found {actual}: {page.shape}")
     print(
         f"{pages} pages, {checks} checks: {wrong} wrong, {passed} passed; the words were"
         f" inside an editor on {inside} pages, in a document of another origin on {foreign};"

@@ -219,8 +219,8 @@ def size_of(folder: Path) -> int:
         for name in names:
             # A file may vanish meanwhile.
             with suppress(OSError):
-                found = Path(parent, name).lstat()
-                sizes[found.st_dev, found.st_ino] = found.st_size
+                status = Path(parent, name).lstat()
+                sizes[status.st_dev, status.st_ino] = status.st_size
     return sum(sizes.values())
 
 

@@ -47,8 +47,8 @@ async def environment(
 @asynccontextmanager
 async def environments(scenario: Path | str, sessions: int, **options: Any) -> AsyncIterator[EnvironmentHost]:
     """A host that has up to `sessions` sessions at once: `host.session()`. The options are those of `environment`."""
-    given = {name: value for name, value in options.items() if value is not None}
+    options_set = {name: value for name, value in options.items() if value is not None}
     settings = Settings.from_environ()
     file = scenario_file(str(scenario), settings.bundled_scenarios)
-    async with open_host(file, HostSettings(sessions=sessions, **given), settings) as host:
+    async with open_host(file, HostSettings(sessions=sessions, **options_set), settings) as host:
         yield host

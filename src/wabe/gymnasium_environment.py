@@ -72,8 +72,8 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], str]):
         options = {"reward": reward, "idle_s": idle_s, "record": record, "config": config}
         self._thread = _Thread(scenario, {**options, "images": images or render_mode is not None})
         self._finalizer = weakref.finalize(self, self._thread.stop)
-        self._session, played = self._thread.started.result()
-        self._size = played.viewport_height, played.viewport_width, 3
+        self._session, first = self._thread.started.result()
+        self._size = first.viewport_height, first.viewport_width, 3
         text = UnicodeText(_MAX_CHARS, min_length=0)
         parts: dict[str, spaces.Space[Any]] = {"text": text, "goal": text, "url": text}
         if images:
@@ -109,8 +109,8 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], str]):
         if message is not None and message.instruction is not None:
             self._goal = message.instruction
         url = message.page.url if message else ""
-        found: dict[str, Any] = {"text": answer.text, "goal": self._goal, "url": url}
-        return {**found, "screenshot": self._pixels()} if self._has_images else found
+        fields: dict[str, Any] = {"text": answer.text, "goal": self._goal, "url": url}
+        return {**fields, "screenshot": self._pixels()} if self._has_images else fields
 
     def _pixels(self) -> Any:
         """The screenshot, on a black ground of the viewport's size: a page that cannot be drawn has none."""

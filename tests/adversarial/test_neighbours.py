@@ -79,10 +79,10 @@ class Shop:
 def shops(certificate: Path | None) -> Iterator[tuple[Shop, Shop]]:
     """Two instances, which both know the ports of both; with a `certificate`, over TLS."""
     with hostile_site(certificate=certificate) as first, hostile_site(certificate=certificate) as second:
-        found = Shop(first), Shop(second)
-        for shop in found:
-            shop.ports = [place.port for each in found if (place := place_of(each.address))]
-        yield found
+        both_shops = Shop(first), Shop(second)
+        for shop in both_shops:
+            shop.ports = [place.port for each in both_shops if (place := place_of(each.address))]
+        yield both_shops
 
 
 class InPairs:

@@ -150,11 +150,11 @@ def _export_tasks(
 ) -> None:
     """Write a scenario's tasks, for others to play."""
     scenario, folder = _scenario_of(argument, output_dir, settings)
-    found = tasks_writers()[format_].write(scenario, ids, target := output or folder / format_, settings)
-    left_out = {task_id: reason for task_id, reason in found.items() if reason is not None}
+    exported = tasks_writers()[format_].write(scenario, ids, target := output or folder / format_, settings)
+    left_out = {task_id: reason for task_id, reason in exported.items() if reason is not None}
     for task_id, reason in left_out.items():
         typer.echo(f"left out {task_id}: {one_line(reason)}")
-    typer.echo(f"{target}: {len(found) - len(left_out)} of {counted(len(found), 'task')} written")
+    typer.echo(f"{target}: {len(exported) - len(left_out)} of {counted(len(exported), 'task')} written")
     if left_out:
         raise typer.Exit(EXIT_LOST)
 

@@ -150,7 +150,7 @@ class EnvironmentHost:
             store = await asyncio.to_thread(self._episodes.begin, task.task_id)
             try:
                 with log_context(task=store.key):
-                    attempt = await self._played(task, store, trainer)
+                    attempt = await self._play(task, store, trainer)
                     return await asyncio.to_thread(reward_of, attempt, store.folder, self._setup.config)
             finally:
                 await asyncio.to_thread(self._episodes.end, store)
@@ -164,7 +164,7 @@ class EnvironmentHost:
             blame = error.blame if isinstance(error, WabeError) else "internal"
             raise EpisodeFault("aborted", blame, f"{type(error).__name__}; see the environment's log") from None
 
-    async def _played(self, task: Task, store: TaskStore, trainer: Trainer) -> Attempt:
+    async def _play(self, task: Task, store: TaskStore, trainer: Trainer) -> Attempt:
         is_real_time = task.task_id in self._in_real_time
         attempts = Attempts(self._setup, task, store, trainer.connect, _logged, in_real_time=is_real_time)
         try:

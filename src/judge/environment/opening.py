@@ -54,18 +54,18 @@ async def open_host(
     """
     host = host or HostSettings()
     # The judge is this process, which its user has started.
-    found = (settings or Settings.from_environ()).model_copy(update={"trust_config": True, "agents_run": ()})
+    host_settings = (settings or Settings.from_environ()).model_copy(update={"trust_config": True, "agents_run": ()})
     if is_sealed(read_scenario_bytes(scenario)):
         raise ConfigError(
             f"{scenario}: a sealed task set is for evaluation only, and is not offered for training",
             remedy="train on another set",
         )
     options = RunOptions(scenario=scenario, player=_NOBODY, task=host.task, level=host.level, limit=host.limit)
-    start, choice = choose(options, found)
+    start, choice = choose(options, host_settings)
     # A key may be set only in the judge's own entry.
-    found = Settings.from_environ({**found.environ, **start.members[-1].env})
+    host_settings = Settings.from_environ({**host_settings.environ, **start.members[-1].env})
     config = training_config(_with_overrides(choice.config, host), host.reward)
-    check_config(config, found)
+    check_config(config, host_settings)
     await require_upstream(config)
     tasks = await _playable(choice, config)
     for note in choice.notes:
@@ -73,8 +73,10 @@ async def open_host(
     idle = idle_sites(start.scenario, tasks)
     # Without the instances of a run's sites: there are as many as there are sessions.
     members = [member for member in start.members if not member.is_agent and member.name not in idle]
-    playing = rehearsing(start.scenario, found, config, members, tasks, logins=choice.archives, slots=host.sessions)
-    async with playing as stands, _judging(stands.config, found) as judge:
+    playing = rehearsing(
+        start.scenario, host_settings, config, members, tasks, logins=choice.archives, slots=host.sessions
+    )
+    async with playing as stands, _judging(stands.config, host_settings) as judge:
         with _episodes(stands, host, judge, start) as episodes:
             setup = AttemptSetup(
                 untimed(stands.config),
@@ -115,9 +117,9 @@ def _episodes(stands: Rehearsal, host: HostSettings, judge: Judge, start: Start)
         return
     # Nobody plays in the place of the trainer.
     launch = launch_of(start, start.members).model_copy(update={"participants": {}})
-    kept = Retention(host.keep, host.keep_bytes)
+    retention = Retention(host.keep, host.keep_bytes)
     recorded = recorded_episodes(
-        host.record, config=stands.config, tasks=stands.tasks, judge=judge, launch=launch, retention=kept
+        host.record, config=stands.config, tasks=stands.tasks, judge=judge, launch=launch, retention=retention
     )
     with recorded as episodes:
         yield episodes
@@ -153,11 +155,11 @@ async def _playable(choice: PlayChoice, config: RunConfig) -> tuple[Task, ...]:
         if why := await _refusal(task, choice, config):
             left_out[task.task_id] = why
             _log.warning("task %s is not on offer: %s", task.task_id, why)
-    found = tuple(task for task in choice.tasks if task.task_id not in left_out)
-    if not found:
+    playable = tuple(task for task in choice.tasks if task.task_id not in left_out)
+    if not playable:
         why = next((f"task {task_id}: {why}" for task_id, why in left_out.items()), "the scenario lists none")
         raise ConfigError(f"no task can be offered: {why}", remedy="give tasks checks, or set judge_model")
-    return found
+    return playable
 
 
 async def _refusal(task: Task, choice: PlayChoice, config: RunConfig) -> str | None:

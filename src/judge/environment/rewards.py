@@ -49,8 +49,8 @@ def _progress(attempt: Attempt, folder: Path, config: RunConfig) -> float:
         share = progress_of(attempt.verdict)
         return float(attempt.outcome == "success") if share is None else share
     passed = sum(each.passed is True for each in checks)
-    held = _held_at_first(load_trajectory(folder), config)
-    return max(0.0, round((passed - held) / len(checks), 4))
+    at_first = _held_at_first(load_trajectory(folder), config)
+    return max(0.0, round((passed - at_first) / len(checks), 4))
 
 
 def _held_at_first(trajectory: Trajectory, config: RunConfig) -> int:
@@ -59,7 +59,7 @@ def _held_at_first(trajectory: Trajectory, config: RunConfig) -> int:
     What is known only at the end (requests, downloads, fetched answers) did if it must not be there.
     """
     checks = zip(trajectory.task.checks, evaluate(_first_look(trajectory), config.sites), strict=True)
-    return sum(declared.inverted if found.passed is None else found.passed for declared, found in checks)
+    return sum(declared.inverted if assertion.passed is None else assertion.passed for declared, assertion in checks)
 
 
 def _first_look(trajectory: Trajectory) -> Trajectory:

@@ -180,12 +180,12 @@ class EnvironmentSession:
         except asyncio.CancelledError:
             raise EpisodeFault("lost", "user", "the session was closed") from None
 
-    def _observed(self, episode: _Episode, sent: SentObservation) -> StepResult:
-        message = parse_observation(sent.text, sent.screenshot, sent.media_type)
+    def _observed(self, episode: _Episode, observation: SentObservation) -> StepResult:
+        message = parse_observation(observation.text, observation.screenshot, observation.media_type)
         is_known, episode.tools = episode.tools == message.tools, message.tools
         text = render_observation(message, with_tools=not is_known)
-        image = sent.screenshot if self._host.sends_images else None
-        return StepResult(message, text, image, sent.media_type, reward=None, done=False)
+        image = observation.screenshot if self._host.sends_images else None
+        return StepResult(message, text, image, observation.media_type, reward=None, done=False)
 
     async def _leave(self, why: str) -> None:
         """Abandon the episode in progress, if there is one, and wait until its browser is free."""

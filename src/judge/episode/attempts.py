@@ -185,9 +185,9 @@ class Attempts:
         if not result.task.watched:
             return result
         trajectory = await asyncio.to_thread(load_trajectory, self.store.folder)
-        found = {"policies": evaluate_policies, "attack": evaluate_attack}
+        evaluators = {"policies": evaluate_policies, "attack": evaluate_attack}
         return result.model_copy(
-            update={key: await asyncio.to_thread(decide, trajectory) for key, decide in found.items()}
+            update={key: await asyncio.to_thread(decide, trajectory) for key, decide in evaluators.items()}
         )
 
     async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:

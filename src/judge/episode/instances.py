@@ -19,13 +19,13 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 def waiting_notes(tasks: Sequence[Task], config: RunConfig) -> tuple[str, ...]:
     """A sentence for each site with fewer instances than attempts are played there at once."""
-    found = []
+    notes = []
     for site, addresses in config.site_instances.items():
         attempts = sum(config.sites.of(task).holds(site) for task in tasks) * config.epochs
         if (at_once := min(config.max_parallel, attempts)) > len(addresses):
             have = counted(len(addresses), "instance")
-            found.append(f"{site} has {have}, for {at_once} attempts at once: attempts there wait for a free one")
-    return tuple(found)
+            notes.append(f"{site} has {have}, for {at_once} attempts at once: attempts there wait for a free one")
+    return tuple(notes)
 
 
 class _Instances:
@@ -39,11 +39,11 @@ class _Instances:
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
-    async def one(self, wanted: str | None = None) -> AsyncIterator[str]:
-        """An instance for the body alone, once one is free; `wanted` is lent even if it was put aside."""
+    async def one(self, address: str | None = None) -> AsyncIterator[str]:
+        """An instance for the body alone, once one is free; `address` is lent even if it was put aside."""
         async with self._changed:
-            await self._changed.wait_for(lambda: wanted in self._free if wanted else self._usable())
-            lent = wanted or self._usable()[0]
+            await self._changed.wait_for(lambda: address in self._free if address else self._usable())
+            lent = address or self._usable()[0]
             self._free.remove(lent)
         try:
             yield lent
@@ -93,17 +93,17 @@ class SiteInstances:
         return len(self._declared.get(site, (site,)))
 
     @asynccontextmanager
-    async def lent(self, sites: Iterable[str], wanted: Mapping[str, str] = _NONE) -> AsyncIterator[dict[str, str]]:
+    async def lent(self, sites: Iterable[str], addresses: Mapping[str, str] = _NONE) -> AsyncIterator[dict[str, str]]:
         """Each site for the body alone. Yields the address of the instance by website, of those with declared ones.
 
-        `wanted` are the instances that it has to be.
+        `addresses` are the instances that it has to be.
         """
         async with AsyncExitStack() as stack:
             # In the same order for all attempts, to avoid deadlocks.
-            found = {
-                site: await stack.enter_async_context(self._of(site).one(wanted.get(site))) for site in sorted(sites)
+            borrowed = {
+                site: await stack.enter_async_context(self._of(site).one(addresses.get(site))) for site in sorted(sites)
             }
-            yield {site: address for site, address in found.items() if site in self._declared}
+            yield {site: address for site, address in borrowed.items() if site in self._declared}
 
     def put_aside(self, site: str, address: str) -> None:
         """Lend this instance to no further attempt, unless it is the site's last one, which may recover."""

@@ -60,13 +60,13 @@ class NetworkPolicy(Record):
         `instances` are the addresses of all instances, whose attempts this one must not reach. A site that is its own
         instance needs no route.
         """
-        found = {
+        hosts = {
             place: to for site, address in routes.items() if (place := place_of(site)) and (to := place_of(address))
         }
         return self.model_copy(
             update={
-                "routes": tuple((place, to) for place, to in found.items() if place != to),
-                "instances": tuple(each for each in _places(instances) if found.get(each) != each),
+                "routes": tuple((place, to) for place, to in hosts.items() if place != to),
+                "instances": tuple(each for each in _places(instances) if hosts.get(each) != each),
             }
         )
 

@@ -368,11 +368,11 @@ def _unfinished(folder: Path) -> Iterator[str]:
     """Compare the files of an attempt without a result with its steps."""
     try:
         steps = [step.model_dump(mode="json") for step in read_steps(folder / "steps.jsonl")]
-        found = with_digests(folder, {"steps": steps})["steps"]
+        digested_steps = with_digests(folder, {"steps": steps})["steps"]
     except TrajectoryError as error:
         yield error.message
         return
-    if steps != found:
+    if steps != digested_steps:
         yield "a screenshot or snapshot is not the file that was recorded (SHA-256)"
 
 

@@ -29,9 +29,9 @@ class EpisodeFindings:
         has_ended = {task.folder: (task.folder / "result.json").exists() for task in tasks}
         ended_tasks = [task for task in tasks if has_ended[task.folder]]
         unfinished = [task for task in tasks if not has_ended[task.folder]]
-        played = [task for task in unfinished if is_open(task)]
-        notes = [f"{counted(len(unfinished) - len(played), 'episode')} without an end: interrupted"]
-        notes += [f"{counted(len(played), 'episode')} being played"]
+        open_tasks = [task for task in unfinished if is_open(task)]
+        notes = [f"{counted(len(unfinished) - len(open_tasks), 'episode')} without an end: interrupted"]
+        notes += [f"{counted(len(open_tasks), 'episode')} being played"]
         mismatches: list[str] = []
         try:
             counts = read_counts(store) or EpisodeCounts()
@@ -43,9 +43,9 @@ class EpisodeFindings:
                 notes.append("the scenario is being served: its counts were not compared")
             else:
                 mismatches += _miscounted(store, counts)
-        asked = as_mapping(as_mapping(run.get("request")).get("tasks"))
-        said = tuple(note for note in notes if not note.startswith("0 "))
-        return cls(ended_tasks, unfinished, tuple(mismatches), said, asked)
+        requested_tasks = as_mapping(as_mapping(run.get("request")).get("tasks"))
+        messages = tuple(note for note in notes if not note.startswith("0 "))
+        return cls(ended_tasks, unfinished, tuple(mismatches), messages, requested_tasks)
 
     def other_tasks(self, summaries: Sequence[TaskSummary]) -> Iterator[str]:
         """Episodes of other tasks than those of the request."""
@@ -56,9 +56,10 @@ class EpisodeFindings:
 
 
 def _miscounted(store: RunStore, counts: EpisodeCounts) -> Iterator[str]:
-    found, kept = kept_counts(store), counts.kept
-    for task in sorted({*found, *kept}):
-        if found.get(task) != kept.get(task):
-            yield f"episodes.json: {task}: {kept.get(task, {})} are counted as kept, {found.get(task, {})} are there"
+    counted_kept, declared = kept_counts(store), counts.remaining
+    for task in sorted({*counted_kept, *declared}):
+        if counted_kept.get(task) != declared.get(task):
+            counted, there = declared.get(task, {}), counted_kept.get(task, {})
+            yield f"episodes.json: {task}: {counted} are counted as kept, {there} are there"
     if number_of(counts.ended) != counts.last:
         yield f"episodes.json: {counted(counts.last, 'episode')} began, {number_of(counts.ended)} are counted"

@@ -36,33 +36,33 @@ def placed(members: Sequence[Member], sites: Sequence[SiteEntry], slots: Mapping
     and where another site may depend on it.
     """
     by_name = {site.name: site for site in sites if site.is_played_by_instance}
-    found: list[Member] = []
+    placed_members: list[Member] = []
     addresses: dict[str, tuple[str, ...]] = {}
-    with ExitStack() as held:
+    with ExitStack() as reservations:
         for member in members:
             site = by_name.get(member.site)
-            wanted = slots.get(site.endpoint, 0) if site else 0
+            slot_count = slots.get(site.endpoint, 0) if site else 0
             if site is None:
-                found.append(member)
+                placed_members.append(member)
             elif isinstance(site.instances, tuple):
                 addresses[site.endpoint] = site.instances
-                found += [at(member, address) for address in site.instances]
-            elif not wanted or member.cmd is None:
+                placed_members += [at(member, address) for address in site.instances]
+            elif not slot_count or member.cmd is None:
                 addresses[site.endpoint] = (site.endpoint,)
-                found.append(member)
+                placed_members.append(member)
             else:
-                count = min(wanted, site.instances) if isinstance(site.instances, int) else wanted
-                addresses[site.endpoint] = tuple(_free_place(site.endpoint, held) for _ in range(count))
-                found += [
+                count = min(slot_count, site.instances) if isinstance(site.instances, int) else slot_count
+                addresses[site.endpoint] = tuple(_free_place(site.endpoint, reservations) for _ in range(count))
+                placed_members += [
                     at(member, address).model_copy(update={"cmd": on_port(site.cmd, address)})
                     for address in addresses[site.endpoint]
                 ]
-    return PlacedMembers(tuple(found), addresses)
+    return PlacedMembers(tuple(placed_members), addresses)
 
 
-def _free_place(endpoint: str, held: ExitStack) -> str:
+def _free_place(endpoint: str, reservations: ExitStack) -> str:
     """An address like the endpoint's on a free port of this machine."""
-    return f"{urlsplit(endpoint).scheme}://127.0.0.1:{free_port(held)}"
+    return f"{urlsplit(endpoint).scheme}://127.0.0.1:{free_port(reservations)}"
 
 
 def at(member: Member, address: str) -> Member:

@@ -184,13 +184,17 @@ def _on_instances(
 ) -> tuple[tuple[Member, ...], RunConfig]:
     """The members with the instances of their sites, and the settings that name these."""
     sites = start.scenario.sites
-    played = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
-    attempts = {site.endpoint: tasks_about(site.endpoint, played, config.sites) * config.epochs for site in sites}
+    tasks_planned = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    attempts = {
+        site.endpoint: tasks_about(site.endpoint, tasks_planned, config.sites) * config.epochs for site in sites
+    }
     # Only a judge that is started here gets the addresses of those that are.
     slots = {site: min(config.max_parallel, count) for site, count in attempts.items() if start.is_recorded_here}
-    found = placed(members, sites, slots)
-    addresses = {site: each for site, each in found.addresses.items() if start.is_recorded_here or each != (site,)}
-    return found.members, config.model_copy(update={"site_instances": addresses}) if addresses else config
+    placed_members = placed(members, sites, slots)
+    addresses = {
+        site: each for site, each in placed_members.addresses.items() if start.is_recorded_here or each != (site,)
+    }
+    return placed_members.members, config.model_copy(update={"site_instances": addresses}) if addresses else config
 
 
 def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:

@@ -90,8 +90,8 @@ async def rehearsing(
     each task must be there. For as many attempts at once as there are `slots`, sites have instances; without, each is
     its own only one. Raises `ConfigError`.
     """
-    found = placed(members, scenario.sites, {site.endpoint: slots for site in scenario.sites})
-    members = found.members
+    placed_members = placed(members, scenario.sites, {site.endpoint: slots for site in scenario.sites})
+    members = placed_members.members
     folder = scenario.path.resolve().parent
     browser_settings = BrowserSettings.from_config(config, settings)
     require_folders(members, folder)
@@ -104,16 +104,16 @@ async def rehearsing(
         async with (
             launched(members, scenario_dir=folder, environ=environ, logs=store.logs) as children,
             browser_pool(browser_settings) as pool,
-            restarts_of(scenario.sites, children, accounts, found.addresses) as restarts,
+            restarts_of(scenario.sites, children, accounts, placed_members.addresses) as restarts,
         ):
             await require_public_addresses(members)
             if requires_pages:
                 await require_first_pages(members, tasks, config)
-            states = await accounts.first({member.site for member in members}, found.addresses)
+            states = await accounts.first({member.site for member in members}, placed_members.addresses)
             # The others log in again after each reset.
             states_left = {site: state for site, state in states.items() if site not in restarts}
             resets = {"site_resets": scenario.resets, "site_restarts": restarts or None}
-            changes = {**resets, "site_instances": found.addresses}
+            changes = {**resets, "site_instances": placed_members.addresses}
             yield Rehearsal(
                 store, children, pool, accounts.applied(tasks, states_left), config.model_copy(update=changes)
             )

@@ -55,9 +55,9 @@ async def restarts_of(
             address: instance_name(site.name, site.endpoint, address)
             for address in instances.get(site.endpoint, (site.endpoint,))
         }
-        found = _ResetSite(site, {address: running[name] for address, name in names.items() if name in running})
-        if (site.restart and found.children) or (site.reset_url and logins and logins.has(site)):
-            by_path[f"/{place}"] = found
+        reset_site = _ResetSite(site, {address: running[name] for address, name in names.items() if name in running})
+        if (site.restart and reset_site.children) or (site.reset_url and logins and logins.has(site)):
+            by_path[f"/{place}"] = reset_site
     if not by_path:
         yield {}
         return

@@ -58,7 +58,7 @@ class EpisodeCounts(Record):
     removing: tuple[int, ...] = ()
 
     @property
-    def kept(self) -> OutcomeCounts:
+    def remaining(self) -> OutcomeCounts:
         """How those ended that were not deleted."""
         left = {task: _sum(ended, self.removed.get(task, {}), sign=-1) for task, ended in self.ended.items()}
         return {task: counts for task, counts in left.items() if counts}
@@ -94,8 +94,8 @@ def is_open(store: TaskStore) -> bool:
 def outcome_of(store: TaskStore) -> EpisodeOutcome:
     """How an episode ended that is not open."""
     with contextlib.suppress(OSError, ValueError):
-        found = as_mapping(read_json(store.folder / "result.json")).get("verdict")
-        return next((each for each in get_args(TaskOutcome) if each == found), "interrupted")
+        verdict = as_mapping(read_json(store.folder / "result.json")).get("verdict")
+        return next((each for each in get_args(TaskOutcome) if each == verdict), "interrupted")
     return "interrupted"
 
 
@@ -128,15 +128,15 @@ class EpisodeStore:
         """The empty folder of the next episode, locked until `end`. Raises `ConfigError`."""
         with contextlib.ExitStack() as unless_begun, write_errors(f"cannot write {self.run.episodes}"):
             # Renamed when it is complete, so that no episode is without a task or, while it is played, without a lock.
-            made = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=self.run.episodes))
-            unless_begun.callback(shutil.rmtree, made, ignore_errors=True)
-            made.chmod(0o755)
+            folder = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=self.run.episodes))
+            unless_begun.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.chmod(0o755)
             opened = unless_begun.enter_context(contextlib.ExitStack())
-            opened.enter_context(locked(made / _OPEN, "the episode"))
-            (made / "results" / task_id).mkdir(parents=True)
-            with self._held() as counts:
+            opened.enter_context(locked(folder / _OPEN, "the episode"))
+            (folder / "results" / task_id).mkdir(parents=True)
+            with self._locked() as counts:
                 number = max([counts.last, *self._numbers()]) + 1
-                made.rename(self.run.episodes / str(number))
+                folder.rename(self.run.episodes / str(number))
             unless_begun.pop_all()
         self._open[number] = opened
         return self.run.task(task_id, number)
@@ -147,7 +147,7 @@ class EpisodeStore:
         Raises `ConfigError`. Calling it again has no effect.
         """
         if (opened := self._open.pop(store.epoch, None)) is not None:
-            with opened, self._held() as counts:
+            with opened, self._locked() as counts:
                 _add(counts.ended, store.name, outcome_of(store))
                 changes = {
                     "last": max(counts.last, store.epoch),
@@ -157,7 +157,7 @@ class EpisodeStore:
 
     def _recount(self) -> None:
         """Count what the folders show: a killed process did not count its last ones."""
-        with self._held() as counts:
+        with self._locked() as counts:
             for leftover in self.run.episodes.glob(f"{_UNNAMED}*"):
                 if not is_locked(leftover / _OPEN):
                     shutil.rmtree(leftover, ignore_errors=True)
@@ -172,7 +172,7 @@ class EpisodeStore:
             self._write(counts.model_copy(update=changes), [store.epoch for store in ended_stores])
 
     @contextlib.contextmanager
-    def _held(self) -> Iterator[EpisodeCounts]:
+    def _locked(self) -> Iterator[EpisodeCounts]:
         """The counts, which no other thread or process changes meanwhile."""
         lock = self.run.folder / ".episodes.lock"
         with self._lock, locked(lock, f"the counts of {self.run.run_id}", wait_s=_COUNTS_WAIT_S):
@@ -196,20 +196,20 @@ class EpisodeStore:
 
     def _pruned(self, counts: EpisodeCounts, ended: Sequence[int]) -> EpisodeCounts:
         """The counts after the oldest episodes, which are then in `removing`, have been deleted."""
-        kept, size = number_of(counts.kept), counts.kept_bytes
+        count, size = number_of(counts.remaining), counts.kept_bytes
         removing = []
-        for store in self._ended(ended) if self._is_too_much(kept, size) else ():
-            if not self._is_too_much(kept, size):
+        for store in self._ended(ended) if self._is_too_much(count, size) else ():
+            if not self._is_too_much(count, size):
                 break
             _add(counts.removed, store.name, outcome_of(store))
             removing.append(store.epoch)
-            kept, size = kept - 1, size - size_of(_folder(store))
+            count, size = count - 1, size - size_of(_folder(store))
         removed_bytes = counts.removed_bytes + counts.kept_bytes - size
         changes = {"kept_bytes": max(0, size), "removed_bytes": removed_bytes, "removing": tuple(removing)}
         return counts.model_copy(update=changes)
 
-    def _is_too_much(self, kept: int, size: int) -> bool:
-        return kept > self.retention.episodes or (size > self.retention.size_bytes and kept > 0)
+    def _is_too_much(self, count: int, size: int) -> bool:
+        return count > self.retention.episodes or (size > self.retention.size_bytes and count > 0)
 
     def _ended(self, just_ended: Sequence[int]) -> Iterator[TaskStore]:
         """The episodes that are counted, the oldest first."""
@@ -240,5 +240,5 @@ def _add(counts: OutcomeCounts, task: str, outcome: EpisodeOutcome) -> None:
 
 
 def _sum(first: dict[Any, int], second: dict[Any, int], *, sign: int = 1) -> dict[Any, int]:
-    found = {name: first.get(name, 0) + sign * second.get(name, 0) for name in {**first, **second}}
-    return {name: count for name, count in found.items() if count}
+    totals = {name: first.get(name, 0) + sign * second.get(name, 0) for name in {**first, **second}}
+    return {name: count for name, count in totals.items() if count}

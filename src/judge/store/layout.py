@@ -298,8 +298,8 @@ class RunStore:
 def results_folders(folder: Path) -> list[Path]:
     """The results folders of a run: the first epoch's, then those of later epochs, or of its episodes, in order."""
     inside = (path for name in (_EPOCHS, EPISODES) for path in (folder / name).glob("*/results"))
-    found = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
-    later = sorted(found, key=lambda path: int(path.parent.name))
+    folders = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
+    later = sorted(folders, key=lambda path: int(path.parent.name))
     return [path for path in (folder / "results", *later) if path.is_dir()]
 
 

@@ -53,10 +53,10 @@ async def hosting(
     tasks = [Task.model_validate({"task_id": name, **known}) for name in names]
     judge = judge or open_judge(settings, Settings(), cache_dir=None)
     setup = AttemptSetup(untimed(settings), browser, judge)
-    found = EnvironmentHost(
+    new_host = EnvironmentHost(
         setup, tasks, episodes or Unrecorded(folder), host or HostSettings(), name="scripted", version="1"
     )
     try:
-        yield found
+        yield new_host
     finally:
-        await found.aclose()
+        await new_host.aclose()

@@ -13,10 +13,10 @@ from typing import Any
 from openenv import GenericEnvClient
 
 
-async def done(clients: dict[str, Any], name: str, do: str, **asked: Any) -> dict[str, Any]:
+async def done(clients: dict[str, Any], name: str, do: str, **fields: Any) -> dict[str, Any]:
     """What the client returns."""
     if do == "open":
-        clients[name] = GenericEnvClient(base_url=asked["url"], message_timeout_s=asked["timeout_s"])
+        clients[name] = GenericEnvClient(base_url=fields["url"], message_timeout_s=fields["timeout_s"])
         return {}
     client = clients[name]
     if do == "state":
@@ -24,7 +24,7 @@ async def done(clients: dict[str, Any], name: str, do: str, **asked: Any) -> dic
     if do == "close":
         await client.close()
         return {}
-    result = await (client.reset(**asked) if do == "reset" else client.step(asked["action"]))
+    result = await (client.reset(**fields) if do == "reset" else client.step(fields["action"]))
     return {"observation": result.observation, "reward": result.reward, "done": result.done}
 
 

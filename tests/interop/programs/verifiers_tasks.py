@@ -38,10 +38,10 @@ class Player:
         return SimpleNamespace(last_reply=reply, terminated=False)
 
 
-async def played(asked: dict[str, Any]) -> dict[str, Any]:
+async def play(fields: dict[str, Any]) -> dict[str, Any]:
     """One episode, as verifiers plays it."""
-    [task] = OpenEnvTaskset(OpenEnvConfig(id="openenv", base_url=asked["url"], resets=[asked["reset"]])).load()
-    player = Player(asked["replies"])
+    [task] = OpenEnvTaskset(OpenEnvConfig(id="openenv", base_url=fields["url"], resets=[fields["reset"]])).load()
+    player = Player(fields["replies"])
     error = None
     try:
         await OpenEnvEnv.run(OpenEnvEnv.__new__(OpenEnvEnv), task, SimpleNamespace(player=player))
@@ -53,7 +53,7 @@ async def played(asked: dict[str, Any]) -> dict[str, Any]:
 async def main() -> None:
     """Play what is asked until the input ends."""
     while line := await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps(await played(json.loads(line))), flush=True)
+        print(json.dumps(await play(json.loads(line))), flush=True)
 
 
 asyncio.run(main())

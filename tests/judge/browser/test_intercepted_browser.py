@@ -189,8 +189,8 @@ async def test_the_judges_own_requests_are_answered_as_well_also_at_addresses() 
     async with browser_pool(browser_settings()) as pool, pool.browser(policy, interceptor) as browser:
         await browser.open("https://shop.example/", "page-time")
         for url in ("http://shop.example/api", *(f"https://{host}/api" for host in hosts)):
-            found = await browser.fetch(url, None)
-            assert (found.status, found.body) == (200, f"to {url}")
+            fetched = await browser.fetch(url, None)
+            assert (fetched.status, fetched.body) == (200, f"to {url}")
 
 
 async def test_only_the_browsers_of_intercepted_tasks_trust_the_guards_key() -> None:

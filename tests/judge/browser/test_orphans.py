@@ -52,8 +52,8 @@ def run_alone(program: str) -> dict[str, object]:
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    document: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return document
 
 
 def test_only_what_others_have_started_is_reaped() -> None:

@@ -37,7 +37,7 @@ def goes(url: str) -> dict[str, object]:
     return {"tool": "browser_navigate", "params": {"url": url}}
 
 
-async def played(session: EnvironmentSession, task_id: str, *replies: object) -> float | None:
+async def play_episode(session: EnvironmentSession, task_id: str, *replies: object) -> float | None:
     answer = await session.reset(task_id)
     for reply in replies:
         assert answer.reward is None
@@ -66,12 +66,12 @@ async def test_episodes_on_the_demo_shop_in_two_sessions(tmp_path: Path) -> None
         assert (await first.step(go)).done is False
         assert (await second.step(FINISH)).reward == 0.0
         assert (await first.step(FINISH)).reward == 1.0
-        assert await played(second, "oak_desks", goes("chrome://crash"), FINISH) == 0.0
+        assert await play_episode(second, "oak_desks", goes("chrome://crash"), FINISH) == 0.0
         await first.reset("deal_of_the_day")
         kill_browsers()
         with pytest.raises(EpisodeFault, match=r"^aborted: browser: "):
             await first.step(go)
-        assert await played(first, "deal_of_the_day", go, FINISH) == 1.0
+        assert await play_episode(first, "deal_of_the_day", go, FINISH) == 1.0
         await first.reset("oak_desks")
     (run,) = runs_in(tmp_path / "kept")
     counts = read_counts(run)

@@ -192,10 +192,10 @@ async def test_a_fault_before_the_first_observation_is_played_again(tmp_path: Pa
 
 
 async def test_a_fault_after_the_first_observation_is_an_error_and_nothing_is_played_again(tmp_path: Path) -> None:
-    played: list[str] = []
+    attempts: list[str] = []
 
     async def breaks(browser: ScriptedBrowser, tool: str, params: dict[str, Any]) -> None:
-        played.append(tool)
+        attempts.append(tool)
         raise BrowserFault("killed")
 
     async with hosting(tmp_path, lambda: ScriptedBrowser(breaks)) as host:
@@ -203,7 +203,7 @@ async def test_a_fault_after_the_first_observation_is_an_error_and_nothing_is_pl
         await session.reset()
         with pytest.raises(EpisodeFault, match=r"^aborted: browser: killed"):
             await session.step({"tool": "browser_press_key", "params": {"key": "a"}})
-        assert played == ["browser_press_key"]
+        assert attempts == ["browser_press_key"]
         with pytest.raises(NotReset):
             await session.step(FINISH)
         assert await reward_of(session, FINISH) == 0.0

@@ -42,12 +42,12 @@ class Instance:
 async def shops() -> AsyncIterator[list[Instance]]:
     """Three instances of a shop. Nothing listens at the shop's own address."""
     async with AsyncExitStack() as stack:
-        found = [Instance(address=f"http://127.0.0.1:{free_port()}") for _ in range(3)]
-        for each in found:
+        instances = [Instance(address=f"http://127.0.0.1:{free_port()}") for _ in range(3)]
+        for each in instances:
             place = place_of(each.address)
             assert place is not None
             await stack.enter_async_context(await asyncio.start_server(each.serve, place.host, place.port))
-        yield found
+        yield instances
 
 
 def turns_at(shops: list[Instance], **config: Any) -> tuple[SiteTurns, Task, str]:
@@ -59,7 +59,7 @@ def turns_at(shops: list[Instance], **config: Any) -> tuple[SiteTurns, Task, str
     return SiteTurns(RunConfig(**settings), policy_for), Task(task_id="t", website=f"{site}/", task="x"), site
 
 
-async def played(turns: SiteTurns, task: Task, ends: asyncio.Event, begun: list[SiteUse]) -> None:
+async def play_on(turns: SiteTurns, task: Task, ends: asyncio.Event, begun: list[SiteUse]) -> None:
     async with turns.turn(task, is_first=True) as turn:
         begun.append(turn)
         await ends.wait()
@@ -74,7 +74,7 @@ async def until(begun: list[SiteUse], count: int) -> None:
 async def test_as_many_attempts_are_played_at_once_as_there_are_instances(shops: list[Instance]) -> None:
     turns, task, site = turns_at(shops)
     ends, is_started = asyncio.Event(), list[SiteUse]()
-    playing = [asyncio.create_task(played(turns, task, ends, is_started)) for _ in range(5)]
+    playing = [asyncio.create_task(play_on(turns, task, ends, is_started)) for _ in range(5)]
     await until(is_started, 3)
     # Time enough for another one to begin, if it could.
     await asyncio.sleep(0.1)
@@ -125,8 +125,8 @@ async def test_the_last_instance_stays_because_it_may_recover(shops: list[Instan
 async def test_whether_a_site_works_again_is_asked_of_the_attempts_own_instance(shops: list[Instance]) -> None:
     turns, task, site = turns_at(shops)
     shops[1].is_broken = True
-    found = [await turns.works_again(task, {site: shop.address}) for shop in shops]
-    assert found == [True, False, True]
+    results = [await turns.works_again(task, {site: shop.address}) for shop in shops]
+    assert results == [True, False, True]
     assert [len(shop.seen) for shop in shops] == [2, 1, 2]
     # One that works again is lent again.
     shops[1].is_broken = False
@@ -161,8 +161,8 @@ async def test_a_cancelled_attempt_returns_its_instance(shops: list[Instance]) -
     turns, task, _ = turns_at(shops[:1])
     begun = list[SiteUse]()
     for number in range(1, 4):
-        playing = asyncio.create_task(played(turns, task, asyncio.Event(), begun))
-        waiting = asyncio.create_task(played(turns, task, asyncio.Event(), begun))
+        playing = asyncio.create_task(play_on(turns, task, asyncio.Event(), begun))
+        waiting = asyncio.create_task(play_on(turns, task, asyncio.Event(), begun))
         await until(begun, number)
         for each in (waiting, playing):
             each.cancel()

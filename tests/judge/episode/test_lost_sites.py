@@ -68,8 +68,8 @@ class LosingShop(OnePageShop):
     def traffic(self) -> Traffic | None:
         if self.failure is None or self.opened > 1:
             return Traffic()
-        sent = {"method": "GET", "url": f"{self._url}api", "type": "fetch", "step": 1, "began": 1, "fixed": {}}
-        return Traffic(entries=(har_entry({**sent, **self.failure}, None),))
+        request = {"method": "GET", "url": f"{self._url}api", "type": "fetch", "step": 1, "began": 1, "fixed": {}}
+        return Traffic(entries=(har_entry({**request, **self.failure}, None),))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def site() -> Iterator[Site]:
         yield running
 
 
-async def played(
+async def play_lost(
     folder: Path, site: Site, *actions: Action | str, reset: bool = False, **shop: Any
 ) -> tuple[TaskSummary, int]:
     """The task's end, and how often its site was opened."""
@@ -140,5 +140,5 @@ async def test_a_failed_attempt_is_aborted_if_its_site_was_lost_and_the_particip
     end: tuple[str, str, str],
     opened: int,
 ) -> None:
-    done, times = await played(tmp_path, site, *actions, **shop)
+    done, times = await play_lost(tmp_path, site, *actions, **shop)
     assert (end_of(done), times) == (end, opened), done.entry

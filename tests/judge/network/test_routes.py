@@ -115,10 +115,10 @@ async def test_an_instance_is_reached_at_its_sites_address_in_its_slot_only(
 
 async def test_an_instance_is_no_site_of_its_own_even_if_the_task_names_it(servers: Servers) -> None:
     own, other = servers.instances[servers.shop][:2]
-    asked = [f"http://127.0.0.1:{own}", f"http://127.0.0.1:{other}", f"http://localhost:{other}", servers.shop]
-    policy = NetworkPolicy.for_websites(asked).routed(servers.route(servers.shop, 0), servers.addresses)
+    addresses = [f"http://127.0.0.1:{own}", f"http://127.0.0.1:{other}", f"http://localhost:{other}", servers.shop]
+    policy = NetworkPolicy.for_websites(addresses).routed(servers.route(servers.shop, 0), servers.addresses)
     async with guarding(policy) as guard:
-        assert [await reached(guard, url) for url in asked] == [None, None, None, own]
+        assert [await reached(guard, url) for url in addresses] == [None, None, None, own]
 
 
 async def test_a_site_that_is_its_own_instance_is_reached_as_ever(servers: Servers) -> None:

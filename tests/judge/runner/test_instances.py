@@ -78,7 +78,7 @@ def answering(location: str = "", body: str = "") -> Iterator[list[Member]]:
     names = {"SITE": f"127.0.0.1:{site}", "OWN": f"127.0.0.1:{port}", "LOCAL": f"localhost:{port}"}
 
     def filled(text: str) -> str:
-        return reduce(lambda found, name: found.replace(*name), names.items(), text)
+        return reduce(lambda text_so_far, name: text_so_far.replace(*name), names.items(), text)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")

@@ -109,8 +109,8 @@ async def test_each_attempt_is_logged_in_to_its_own_instance(site: Site, tmp_pat
             task = scenario.tasks[0]
             async with turns.turn(task, is_first=True) as one, turns.turn(task, is_first=True) as two:
                 assert [turn.instances[address] for turn in (one, two)] == items
-                found = [[await greets(each, turn.task) for each in both] for turn in (one, two)]
-                assert found == [[True, False], [False, True]]
+                greetings = [[await greets(each, turn.task) for each in both] for turn in (one, two)]
+                assert greetings == [[True, False], [False, True]]
 
 
 @pytest.mark.e2e

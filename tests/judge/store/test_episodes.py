@@ -49,7 +49,7 @@ def test_of_many_episodes_the_newest_are_kept_and_all_are_counted(tmp_path: Path
     counts = read_counts(episodes.run)
     assert counts is not None
     assert counts.removed == {"t1": {"success": 1, "failure": 1, "interrupted": 1}}
-    assert counts.kept == {"t1": {"aborted": 1, "success": 1, "unscored": 1}}
+    assert counts.remaining == {"t1": {"aborted": 1, "success": 1, "unscored": 1}}
     assert not [name for name in files_below(episodes.run.folder) if "new" in name or name.endswith("open.lock")]
 
 
@@ -95,8 +95,8 @@ def test_several_threads_and_servers_share_the_numbers(tmp_path: Path) -> None:
     assert sorted(numbers) == list(range(1, 31))
     counts = read_counts(servers[0].run)
     assert counts is not None
-    assert (counts.last, number_of(counts.ended), number_of(counts.kept)) == (30, 30, 5)
-    assert kept_counts(servers[0].run) == counts.kept
+    assert (counts.last, number_of(counts.ended), number_of(counts.remaining)) == (30, 30, 5)
+    assert kept_counts(servers[0].run) == counts.remaining
 
 
 class Killed(BaseException):
@@ -155,8 +155,8 @@ def test_wherever_a_server_is_killed_no_episode_is_lost_or_counted_twice(
     assert len(begun) == len(set(begun))
     # A kill may come after the number was given, and before anybody knew of it.
     assert number_of(counts.ended) == counts.last >= max(begun, default=0)
-    assert kept_counts(last.run) == counts.kept
-    assert number_of(counts.kept) <= retention.episodes
-    assert len(folders_of(last)) == number_of(counts.kept)
+    assert kept_counts(last.run) == counts.remaining
+    assert number_of(counts.remaining) <= retention.episodes
+    assert len(folders_of(last)) == number_of(counts.remaining)
     assert files_below(last.run.episodes) == [name for name in files_below(last.run.episodes) if name[0] != "."]
     assert counts.kept_bytes == json.loads((last.run.folder / "episodes.json").read_text())["kept_bytes"]

@@ -64,33 +64,35 @@ class Booking(NamedTuple):
         return json.dumps([self.rid, self.name, self.persons, self.extras, self.now_ms]).encode()
 
 
-def protocol_buffer(made: Booking) -> bytes:
-    extras = b"".join(field(1, field(1, each.encode()) + field(2, 1)) for each in made.extras)
-    chosen = field(1, made.name.encode()) + field(2, made.persons) + field(3, extras)
-    return field(1, made.rid.encode()) + field(11, chosen) + field(12, made.now_ms)
+def protocol_buffer(booking: Booking) -> bytes:
+    extras = b"".join(field(1, field(1, each.encode()) + field(2, 1)) for each in booking.extras)
+    chosen = field(1, booking.name.encode()) + field(2, booking.persons) + field(3, extras)
+    return field(1, booking.rid.encode()) + field(11, chosen) + field(12, booking.now_ms)
 
 
-def packed(made: Booking) -> bytes:
-    counts = struct.pack("<2d", made.persons, len(made.extras))
-    texts = field(1, made.name.encode()) + b"".join(field(2, each.encode()) for each in made.extras)
-    return field(1, made.rid.encode()) + field(2, counts) + field(3, texts)
+def packed(booking: Booking) -> bytes:
+    counts = struct.pack("<2d", booking.persons, len(booking.extras))
+    texts = field(1, booking.name.encode()) + b"".join(field(2, each.encode()) for each in booking.extras)
+    return field(1, booking.rid.encode()) + field(2, counts) + field(3, texts)
 
 
-def message_pack(made: Booking) -> bytes:
-    texts = (b"".join(bytes([0xA0 | len(each)]) + each.encode() for each in made.extras), made.name.encode())
-    rid, now = b"\xab" + made.rid.encode(), b"\xcf" + struct.pack(">Q", made.now_ms)
+def message_pack(booking: Booking) -> bytes:
+    texts = (b"".join(bytes([0xA0 | len(each)]) + each.encode() for each in booking.extras), booking.name.encode())
+    rid, now = b"\xab" + booking.rid.encode(), b"\xcf" + struct.pack(">Q", booking.now_ms)
     return (
-        b"\x95" + rid + bytes([0xA0 | len(texts[1])]) + texts[1] + bytes([made.persons, 0x90 | len(made.extras)])
+        b"\x95" + rid + bytes([0xA0 | len(texts[1])]) + texts[1] + bytes([booking.persons, 0x90 | len(booking.extras)])
     ) + (texts[0] + now)
 
 
-def xml(made: Booking) -> bytes:
-    extras = "".join(f"<x>{each}</x>" for each in made.extras)
-    return f"<b><id>{made.rid}</id><n>{made.name}</n><c>{made.persons}</c>{extras}<t>{made.now_ms}</t></b>".encode()
+def xml(booking: Booking) -> bytes:
+    extras = "".join(f"<x>{each}</x>" for each in booking.extras)
+    guests = f"<n>{booking.name}</n><c>{booking.persons}</c>{extras}"
+    return f"<b><id>{booking.rid}</id>{guests}<t>{booking.now_ms}</t></b>".encode()
 
 
-def lines(made: Booking) -> bytes:
-    return f"SEND\nid:{made.rid}\n\n{made.name} {made.persons} {','.join(made.extras)}\n{made.now_ms}".encode()
+def lines(booking: Booking) -> bytes:
+    guests = f"{booking.name} {booking.persons} {','.join(booking.extras)}"
+    return f"SEND\nid:{booking.rid}\n\n{guests}\n{booking.now_ms}".encode()
 
 
 STRUCTURED: dict[str, Callable[[Booking], bytes]] = {
@@ -108,16 +110,16 @@ ENCODINGS = STRUCTURED | {
 
 
 def by_request(plays: Iterable[Booking], encode: Callable[[Booking], bytes]) -> SiteRecording:
-    def posted(made: Booking) -> Any:
+    def posted(booking: Booking) -> Any:
         mime = (("Content-Type", "application/octet-stream"),)
-        return request("/book", "POST", encode(made), mime), answer(b"booked")
+        return request("/book", "POST", encode(booking), mime), answer(b"booked")
 
     return recording(*(walk(name, posted(made)) for name, made in zip(("w", "w" + AGAIN), plays, strict=False)))
 
 
 def by_socket(plays: Iterable[Booking], encode: Callable[[Booking], bytes]) -> SiteRecording:
-    def opened(name: str, made: Booking) -> RecordedExchange:
-        said = RecordedSocketMessage(True, False, encode(made), 50, 3, step=1)
+    def opened(name: str, booking: Booking) -> RecordedExchange:
+        said = RecordedSocketMessage(True, False, encode(booking), 50, 3, step=1)
         messages = (said, RecordedSocketMessage(False, False, b"\x0a\x06booked", 60, 4))
         accepted = RecordedResponse(101, "Switching Protocols", (), b"")
         return RecordedExchange(name, 0, request(SOCKET), START_MS, 1, 9, accepted, messages=messages)
@@ -126,8 +128,8 @@ def by_socket(plays: Iterable[Booking], encode: Callable[[Booking], bytes]) -> S
 
 
 def grades_of_request(index: Index, data: bytes) -> list[str]:
-    asked = request("/book", "POST", data, (("Content-Type", "application/octet-stream"),))
-    return [Matcher(index).match(asked).grade]
+    wire_request = request("/book", "POST", data, (("Content-Type", "application/octet-stream"),))
+    return [Matcher(index).match(wire_request).grade]
 
 
 def grades_over_socket(index: Index, data: bytes) -> list[str]:
@@ -154,8 +156,8 @@ BOOKINGS = st.tuples(
 VISITS = st.lists(st.integers(0, 10**6), min_size=3, max_size=3, unique=True)
 
 
-def visited(made: Booking, visits: list[int]) -> list[Booking]:
-    return [made._replace(visit=visit, play=play) for play, visit in enumerate(visits)]
+def visited(booking: Booking, visits: list[int]) -> list[Booking]:
+    return [booking._replace(visit=visit, play=play) for play, visit in enumerate(visits)]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -212,21 +214,21 @@ def test_an_identifier_that_came_in_a_binary_answer_is_none_that_the_page_made_u
     assert matcher.match(request("/buy", "POST", field(1, 99_120), headers)).grade in FLAGS
 
 
-def written(content: Any) -> bytes:
+def json_bytes(content: Any) -> bytes:
     """The data that `data_content` read."""
     if isinstance(content, str):
         return content.encode("utf-8", "surrogateescape")
-    return b"".join(_written(name, value) for each in content for name, value in each.items())
+    return b"".join(_field(name, value) for each in content for name, value in each.items())
 
 
-def _written(name: str, value: Any) -> bytes:
+def _field(name: str, value: Any) -> bytes:
     if name.startswith("frame "):
-        data = written(value)
+        data = json_bytes(value)
         return struct.pack(">BI", int(name.removeprefix("frame ")), len(data)) + data
     number, _, kind = name.partition(".")
     head = varint(int(number) << 3 | int(kind))
     if kind == "2":
-        data = written(value)
+        data = json_bytes(value)
         return head + varint(len(data)) + data
     return head + (varint(value) if kind == "0" else value.to_bytes({"1": 8, "5": 4}[kind], "little"))
 
@@ -242,7 +244,7 @@ MESSAGES = st.recursive(
 
 @given(MESSAGES | MESSAGES.map(frame))
 def test_nothing_of_binary_data_is_lost_when_it_is_read(data: bytes) -> None:
-    assert written(data_content(data)) == data
+    assert json_bytes(data_content(data)) == data
 
 
 def test_every_byte_that_changes_a_message_changes_what_is_read() -> None:

@@ -39,7 +39,7 @@ class WrittenSession:
     async def reset(self, task_id: str) -> StepResult:
         assert task_id == "t1"
         self.resets += 1
-        return self._given(self.answers.get("reset", observed("page 0", instruction="Buy a lamp.")))
+        return self._answer(self.answers.get("reset", observed("page 0", instruction="Buy a lamp.")))
 
     async def step(self, reply: object) -> StepResult:
         # What a real session closes for.
@@ -54,12 +54,12 @@ class WrittenSession:
         if self._empty == 3:
             return END
         tool = str(reply["tool"]) if isinstance(reply, Mapping) else ""
-        return self._given(self.answers.get(tool, observed(f"page {len(self.replies)}")))
+        return self._answer(self.answers.get(tool, observed(f"page {len(self.replies)}")))
 
     async def close(self) -> None:
         self.closed += 1
 
-    def _given(self, answer: StepResult | Exception) -> StepResult:
+    def _answer(self, answer: StepResult | Exception) -> StepResult:
         if isinstance(answer, Exception):
             raise answer
         return answer

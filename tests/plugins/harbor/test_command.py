@@ -64,9 +64,9 @@ def collected(tmp_path: Path, port: int, environ: dict[str, str]) -> dict[str, A
     """What the collect command writes: its files by name, with their content."""
     command = [str(BIN / "wabe"), "harbor", "verdict", "--port", str(port), "--output", str(tmp_path / "verdict")]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
-    found = {path.name: json.loads(path.read_text()) for path in (tmp_path / "verdict").iterdir()}
-    assert done.returncode == ("reward.json" not in found)
-    return found
+    documents = {path.name: json.loads(path.read_text()) for path in (tmp_path / "verdict").iterdir()}
+    assert done.returncode == ("reward.json" not in documents)
+    return documents
 
 
 @pytest.mark.e2e
@@ -91,14 +91,14 @@ async def test_an_agent_plays_an_exported_task_and_the_judge_writes_the_verdict(
                     if "chrom" in child.name() or "headless" in child.name():
                         child.kill()
             ended = await page("finish", answer="The Fjord Reading Chair.")
-        found = collected(tmp_path, port, environ)
+        verdicts = collected(tmp_path, port, environ)
     if how == "right":
         assert ended == "The task has ended."
-        assert found == {"reward.json": {"reward": 1.0}, "verdict.json": {"outcome": "scored", "reward": 1.0}}
+        assert verdicts == {"reward.json": {"reward": 1.0}, "verdict.json": {"outcome": "scored", "reward": 1.0}}
     else:
         assert "no fault of yours" in ended
-        assert list(found) == ["verdict.json"]
-        assert (found["verdict.json"]["outcome"], found["verdict.json"]["blame"]) == ("aborted", "browser")
+        assert list(verdicts) == ["verdict.json"]
+        assert (verdicts["verdict.json"]["outcome"], verdicts["verdict.json"]["blame"]) == ("aborted", "browser")
     assert descendants(process.pid) == {}
 
 

@@ -50,9 +50,9 @@ def export(tmp_path: Path, *arguments: str) -> Result:
 def test_what_is_written_and_what_is_left_out_is_reported(tmp_path: Path, scenario: Path) -> None:
     done = export(tmp_path, str(scenario))
     target = tmp_path / "out" / "export" / "shop" / "harbor"
-    left_out, written = done.stdout.splitlines()
+    left_out, written_line = done.stdout.splitlines()
     assert left_out.startswith("left out t2: the task declares no checks")
-    assert written == f"{target}: 1 of 2 tasks written"
+    assert written_line == f"{target}: 1 of 2 tasks written"
     assert done.exit_code == 1
     assert [path.name for path in target.iterdir()] == ["t1"]
 

@@ -43,8 +43,8 @@ def a_scenario(folder: Path, text: str = TASK, name: str = "shop.toml") -> Path:
 
 def exported(tmp_path: Path, text: str = TASK, name: str = "shop.toml") -> Path:
     """The folder of task `t1`."""
-    found = write_tasks(a_scenario(tmp_path / "set", text, name), (), tmp_path / "out", NOTHING)
-    assert found["t1"] is None
+    result = write_tasks(a_scenario(tmp_path / "set", text, name), (), tmp_path / "out", NOTHING)
+    assert result["t1"] is None
     return tmp_path / "out" / "t1"
 
 
@@ -56,9 +56,9 @@ def judge_of(folder: Path) -> dict[str, Any]:
     """The judge's service."""
     services = yaml.safe_load((folder / "environment" / "docker-compose.yaml").read_text("utf-8"))["services"]
     assert list(services) == ["wabe"]
-    found = services["wabe"]
-    assert isinstance(found, dict)
-    return found
+    service = services["wabe"]
+    assert isinstance(service, dict)
+    return service
 
 
 def test_the_verdict_is_made_by_the_judge_and_carried_to_a_container_of_its_own(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_file_names_and_addresses_are_escaped(tmp_path: Path, name: str) -> None
 
 @given(st.text())
 def test_any_text_survives_a_compose_file(text: str) -> None:
-    read = yaml.safe_load(f"- {compose_value(text)}")[0]
-    assert read.replace("$$", "$") == text
+    parsed = yaml.safe_load(f"- {compose_value(text)}")[0]
+    assert parsed.replace("$$", "$") == text
 
 
 def test_the_judge_gets_the_variables_that_its_scenario_names(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_an_agent_that_may_point_at_the_screenshot_sees_it(tmp_path: Path, actio
 
 def test_a_task_that_cannot_be_scored_is_left_out(tmp_path: Path) -> None:
     unchecked = TASK.replace('"t1"', '"t2"').replace(f"checks = [{CHECK}]", "")
-    found = write_tasks(a_scenario(tmp_path / "set", TASK + unchecked), (), tmp_path / "out", NOTHING)
-    assert found == {"t1": None, "t2": NO_CHECKS}
+    result = write_tasks(a_scenario(tmp_path / "set", TASK + unchecked), (), tmp_path / "out", NOTHING)
+    assert result == {"t1": None, "t2": NO_CHECKS}
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["t1"]
 
 
@@ -239,5 +239,5 @@ def test_a_reward_is_handed_over_if_there_is_one(tmp_path: Path, *, is_scored: b
     if is_scored:
         (tmp_path / "verdict" / "reward.json").write_text('{"reward": 1.0}')
     subprocess.run(["bash", "-c", script], check=True)
-    found = sorted(path.name for path in (tmp_path / "logs").iterdir())
-    assert found == (["reward.json", "verdict.json"] if is_scored else ["verdict.json"])
+    names = sorted(path.name for path in (tmp_path / "logs").iterdir())
+    assert names == (["reward.json", "verdict.json"] if is_scored else ["verdict.json"])

@@ -89,10 +89,10 @@ async def test_with_a_token_only_its_holders_play() -> None:
         served(AgentEpisode(WrittenSession(), "t1"), SecretStr("t0ken")) as url,
         httpx.AsyncClient(base_url=url) as client,
     ):
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         headers = {"Accept": "application/json, text/event-stream"}
-        refused = await client.post("/mcp", json=asked, headers=headers)
-        admitted = await client.post("/mcp", json=asked, headers=headers | {"Authorization": "Bearer t0ken"})
+        refused = await client.post("/mcp", json=body, headers=headers)
+        admitted = await client.post("/mcp", json=body, headers=headers | {"Authorization": "Bearer t0ken"})
         health = await client.get("/health")
     assert (refused.status_code, admitted.status_code, health.json()) == (401, 200, {"status": "healthy"})
 
@@ -100,9 +100,9 @@ async def test_with_a_token_only_its_holders_play() -> None:
 async def test_pages_of_other_names_do_not_reach_the_tools() -> None:
     # A website may give its own name the address of this machine.
     async with served(AgentEpisode(WrittenSession(), "t1")) as url, httpx.AsyncClient(base_url=url) as client:
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         headers = {"Accept": "application/json, text/event-stream", "Host": "evil.test"}
-        assert (await client.post("/mcp", json=asked, headers=headers)).status_code == 421
+        assert (await client.post("/mcp", json=body, headers=headers)).status_code == 421
 
 
 @pytest.mark.parametrize("path", ["/", "/verdict", "/state", "/reset", "/mcp/verdict"])
@@ -117,8 +117,8 @@ async def test_the_verdict_is_given_to_whoever_reaches_the_file(tmp_path: Path) 
     async with giving_verdicts(episode, path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         await episode.call("finish", {})
-        found = [await read_verdict(path, within_s=5) for _ in range(2)]
-    assert [verdict.reward for verdict in found] == [1.0, 1.0]
+        verdicts = [await read_verdict(path, within_s=5) for _ in range(2)]
+    assert [verdict.reward for verdict in verdicts] == [1.0, 1.0]
     assert not path.exists()
 
 
@@ -130,12 +130,12 @@ async def test_without_the_judge_a_verdict_is_lost(tmp_path: Path) -> None:
     async def closing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    found = [await read_verdict(tmp_path / "none.sock", within_s=5)]
+    verdicts = [await read_verdict(tmp_path / "none.sock", within_s=5)]
     for number, behaviour in enumerate((silent, closing)):
         path = tmp_path / f"{number}.sock"
         async with await asyncio.start_unix_server(behaviour, path):
-            found.append(await read_verdict(path, within_s=0.2))
-    assert {(verdict.outcome, verdict.reward, verdict.blame) for verdict in found} == {("lost", None, "internal")}
+            verdicts.append(await read_verdict(path, within_s=0.2))
+    assert {(verdict.outcome, verdict.reward, verdict.blame) for verdict in verdicts} == {("lost", None, "internal")}
 
 
 async def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ def test_a_reward_file_exists_only_for_an_attempt_that_was_scored(tmp_path: Path
     assert json.loads((tmp_path / "reward.json").read_text()) == {"reward": 0.0}
     assert json.loads((tmp_path / "verdict.json").read_text()) == {"outcome": "scored", "reward": 0.0}
     EpisodeVerdict.of_fault(EpisodeFault("unscored", "judge model", "x" * 5000)).write(tmp_path)
-    found = json.loads((tmp_path / "verdict.json").read_text())
-    assert (found["outcome"], found["blame"], len(found["message"])) == ("unscored", "judge model", 2000)
+    document = json.loads((tmp_path / "verdict.json").read_text())
+    assert (document["outcome"], document["blame"], len(document["message"])) == ("unscored", "judge model", 2000)
     assert not (tmp_path / "reward.json").exists()

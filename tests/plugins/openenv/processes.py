@@ -42,15 +42,15 @@ class Playing:
 @asynccontextmanager
 async def playing(folder: Path, count: int = 1, sessions: int = 2, **options: Any) -> AsyncIterator[list[Playing]]:
     async with hosting(folder / "results", host=HostSettings(sessions=sessions), **options) as host:
-        found = [Playing(host, folder / str(number)) for number in range(count)]
-        for each in found:
+        processes = [Playing(host, folder / str(number)) for number in range(count)]
+        for each in processes:
             await each.start()
         try:
-            yield found
+            yield processes
         finally:
-            for each in found:
+            for each in processes:
                 await each.kill()
 
 
-def workers_of(found: list[Playing], sessions: int = 2) -> Workers:
-    return Workers([each.worker for each in found], sessions)
+def workers_of(processes: list[Playing], sessions: int = 2) -> Workers:
+    return Workers([each.worker for each in processes], sessions)

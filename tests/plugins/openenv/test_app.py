@@ -214,8 +214,8 @@ async def test_with_a_token_all_but_health_requires_it() -> None:
         with pytest.raises(InvalidStatus) as refused:
             await dial(place)
         assert refused.value.response.status_code == 401
-        for given in (f"Bearer {TOKEN.get_secret_value()}", f"Basic {basic}"):
-            headers = {"Authorization": given}
+        for credentials in (f"Bearer {TOKEN.get_secret_value()}", f"Basic {basic}"):
+            headers = {"Authorization": credentials}
             assert (await client.get("/schema", headers=headers)).status_code == 200
             async with dial(place, additional_headers=headers) as socket:
                 assert (await ask(socket, "reset"))[0] == "observation"

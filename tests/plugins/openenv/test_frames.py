@@ -110,9 +110,9 @@ def test_a_frame_that_is_not_understood_gets_the_code_for_it(text: str, code: st
 
 
 def test_a_mistake_in_an_argument_names_it() -> None:
-    found = read_frame('{"type": "reset", "data": {"seed": -1}}')
-    assert isinstance(found, Refused)
-    [error] = json.loads(found.answer)["data"]["errors"]
+    frame = read_frame('{"type": "reset", "data": {"seed": -1}}')
+    assert isinstance(frame, Refused)
+    [error] = json.loads(frame.answer)["data"]["errors"]
     assert error["loc"] == ["data", "seed"]
 
 

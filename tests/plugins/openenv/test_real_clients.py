@@ -29,8 +29,8 @@ class Talk:
         self._process = process
         self._common = common or {}
 
-    async def __call__(self, **asked: Any) -> dict[str, Any]:
-        return await asyncio.to_thread(self._ask, json.dumps(self._common | asked))
+    async def __call__(self, **arguments: Any) -> dict[str, Any]:
+        return await asyncio.to_thread(self._ask, json.dumps(self._common | arguments))
 
     def named(self, name: str) -> "Talk":
         return Talk(self._process, {"name": name})
@@ -74,20 +74,20 @@ async def on_server(
 
 async def test_a_client_plays_an_episode_and_gets_its_reward_once(clients: Talk) -> None:
     async with on_server(FakeSessions([a_page(), an_end(1.0)]), clients, "a") as (talk,):
-        found = [await talk(**each) for each in (RESET, {"do": "state"}, STEP, STEP, STEP)]
-    assert "Do it." in found[0]["observation"]["text"]
-    assert found[1] == {"state": {"episode_id": "e", "task_id": "first", "step_count": 0}}
-    assert [each.get("reward") for each in found] == [None, None, None, 1.0, None]
-    assert found[3]["done"] is True
-    assert "EXECUTION_ERROR" in found[4]["error"]
+        answers = [await talk(**each) for each in (RESET, {"do": "state"}, STEP, STEP, STEP)]
+    assert "Do it." in answers[0]["observation"]["text"]
+    assert answers[1] == {"state": {"episode_id": "e", "task_id": "first", "step_count": 0}}
+    assert [each.get("reward") for each in answers] == [None, None, None, 1.0, None]
+    assert answers[3]["done"] is True
+    assert "EXECUTION_ERROR" in answers[4]["error"]
 
 
 async def test_a_client_sees_outcome_and_blame_of_an_episode_without_a_score(clients: Talk) -> None:
     async with on_server(FakeSessions([fault("aborted", "browser", "it died")]), clients, "a") as (talk,):
         await talk(**RESET)
-        found = await talk(**STEP)
+        answer = await talk(**STEP)
         unknown = await talk(do="reset", task_id="frist")
-    assert found == {"error": "RuntimeError: Server error: aborted: browser: it died (code: EXECUTION_ERROR)"}
+    assert answer == {"error": "RuntimeError: Server error: aborted: browser: it died (code: EXECUTION_ERROR)"}
     assert "VALIDATION_ERROR" in unknown["error"]
 
 
@@ -133,8 +133,8 @@ async def test_verifiers_records_the_reward_of_each_end_and_none_for_an_error(py
             talk = Talk(process, {"url": f"http://{place}"})
             # Replies that are no tool call.
             for reply in ("I am done.", "12", '["a"]', '{"action": "x"}', "NaN", "\ud83d"):
-                found = await talk(reset={"task_id": "first"}, replies=[reply])
-                assert found == {"rewards": {"openenv_reward": 1.0}, "turns": 2, "stopped": [], "error": None}
+                result = await talk(reset={"task_id": "first"}, replies=[reply])
+                assert result == {"rewards": {"openenv_reward": 1.0}, "turns": 2, "stopped": [], "error": None}
             sessions.script = [an_end(0.0)]
             assert (await talk(reset={"seed": 1}, replies=["x"]))["rewards"] == {"openenv_reward": 0.0}
             sessions.script = [a_page(), fault("unscored", "judge model", "no answer")]

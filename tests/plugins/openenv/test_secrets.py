@@ -54,16 +54,16 @@ def broken() -> Any:
 async def test_nothing_that_a_task_expects_is_in_any_answer(
     view: View, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    heard: list[str] = []
-    async with playing(tmp_path, task=TASK, **options) as found:
-        tasks = found[0].host.tasks
-        async with serving(workers_of(found), view, tasks) as place, dial(place) as client:
+    texts: list[str] = []
+    async with playing(tmp_path, task=TASK, **options) as processes:
+        tasks = processes[0].host.tasks
+        async with serving(workers_of(processes), view, tasks) as place, dial(place) as client:
             for question in QUESTIONS:
                 await client.send(json.dumps(question))
-                heard.append(str(await client.recv()))
+                texts.append(str(await client.recv()))
             async with httpx.AsyncClient(base_url=f"http://{place}", trust_env=False) as reader:
                 for path in ("/metadata", "/schema", "/openapi.json", "/list_environments", "/shop/splits"):
-                    heard.append((await reader.get(path)).text)
-                heard.append((await reader.post("/shop/tasks", json={"split": "train"})).text)
-    assert len(heard) == len(QUESTIONS) + 6
-    assert [each for each in heard if SECRET in each] == []
+                    texts.append((await reader.get(path)).text)
+                texts.append((await reader.post("/shop/tasks", json={"split": "train"})).text)
+    assert len(texts) == len(QUESTIONS) + 6
+    assert [each for each in texts if SECRET in each] == []

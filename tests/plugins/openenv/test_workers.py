@@ -23,8 +23,8 @@ def without_picture(result: StepResult) -> ObservationMessage:
 
 
 async def test_an_episode_in_another_process_is_the_same_as_in_this_one(tmp_path: Path) -> None:
-    async with playing(tmp_path, sessions=3) as found:
-        session, here = await workers_of(found).open(), found[0].host.session()
+    async with playing(tmp_path, sessions=3) as processes:
+        session, here = await workers_of(processes).open(), processes[0].host.session()
         answers = [await session.reset("second", episode_id="e"), await session.step(GO)]
         expected = [await here.reset("second", episode_id="e"), await here.step(GO)]
         assert [each.text for each in answers] == [each.text for each in expected]
@@ -41,8 +41,8 @@ async def test_an_episode_in_another_process_is_the_same_as_in_this_one(tmp_path
 
 
 async def test_what_a_policy_writes_arrives_as_its_reply(tmp_path: Path) -> None:
-    async with playing(tmp_path) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path) as processes:
+        session = await workers_of(processes).open()
         await session.reset("first")
         for reply in ("\ud800", {"tool": float("nan")}, ["<json>"]):
             result = await session.step(reply)
@@ -51,48 +51,48 @@ async def test_what_a_policy_writes_arrives_as_its_reply(tmp_path: Path) -> None
 
 
 async def test_an_unknown_task_is_the_clients_mistake(tmp_path: Path) -> None:
-    async with playing(tmp_path) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path) as processes:
+        session = await workers_of(processes).open()
         with pytest.raises(ConfigError, match="not on offer"):
             await session.reset("fourth")
         await session.close()
 
 
 async def test_the_end_of_a_process_is_a_fault_and_the_next_reset_finds_another_one(tmp_path: Path) -> None:
-    async with playing(tmp_path) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path) as processes:
+        session = await workers_of(processes).open()
         await session.reset("first")
-        await found[0].kill()
+        await processes[0].kill()
         with pytest.raises(EpisodeFault, match=r"^aborted: internal: the judge's process ended$"):
             await session.step(FINISH)
         with pytest.raises(NotReset):
             await session.step(FINISH)
-        await found[0].start()
+        await processes[0].start()
         await session.reset("first")
         assert (await session.step(FINISH)).done
         await session.close()
 
 
 async def test_sessions_are_divided_among_processes_and_counted_together(tmp_path: Path) -> None:
-    async with playing(tmp_path, count=2) as found:
-        workers = workers_of(found)
+    async with playing(tmp_path, count=2) as processes:
+        workers = workers_of(processes)
         sessions = [await workers.open() for _ in range(2)]
         for each in sessions:
             await each.reset("first")
-        assert [each.worker.load for each in found] == [1, 1]
+        assert [each.worker.load for each in processes] == [1, 1]
         with pytest.raises(CapacityReached) as full:
             await workers.open()
         assert (full.value.active, full.value.maximum) == (2, 2)
         for each in sessions:
             await each.close()
             await each.close()
-        assert [each.worker.load for each in found] == [0, 0]
-        assert found[0].host.active == 0
+        assert [each.worker.load for each in processes] == [0, 0]
+        assert processes[0].host.active == 0
 
 
 async def test_a_session_that_is_being_closed_makes_room_for_a_waiting_client(tmp_path: Path) -> None:
-    async with playing(tmp_path, sessions=1) as found:
-        workers = workers_of(found, sessions=1)
+    async with playing(tmp_path, sessions=1) as processes:
+        workers = workers_of(processes, sessions=1)
         session = await workers.open()
         await session.reset("first")
         closing = asyncio.create_task(session.close())
@@ -104,22 +104,22 @@ async def test_a_session_that_is_being_closed_makes_room_for_a_waiting_client(tm
 
 
 async def test_a_server_that_gives_a_session_up_in_a_step_frees_its_browser(tmp_path: Path) -> None:
-    async with playing(tmp_path) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path) as processes:
+        session = await workers_of(processes).open()
         await session.reset("first")
         step = asyncio.create_task(session.step(GO))
         await asyncio.sleep(0)
         step.cancel()
         await asyncio.gather(step, return_exceptions=True)
         await session.close()
-        assert found[0].host.active == 0
+        assert processes[0].host.active == 0
 
 
 async def test_health_says_whether_processes_are_up(tmp_path: Path) -> None:
-    async with playing(tmp_path, count=2) as found:
-        workers = workers_of(found)
+    async with playing(tmp_path, count=2) as processes:
+        workers = workers_of(processes)
         seen = [workers.health]
-        for each in found:
+        for each in processes:
             await each.kill()
             seen.append(workers.health)
         assert seen == ["healthy", "degraded", "unhealthy"]
@@ -129,8 +129,8 @@ async def test_an_internal_error_does_not_tell_what_it_says(tmp_path: Path) -> N
     def broken() -> Any:
         raise ValueError("expected €349")
 
-    async with playing(tmp_path, opened=broken, max_task_retries=0) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path, opened=broken, max_task_retries=0) as processes:
+        session = await workers_of(processes).open()
         with pytest.raises(EpisodeFault) as fault:
             await session.reset("first")
         assert "349" not in str(fault.value)
@@ -152,8 +152,8 @@ async def test_faults_of_a_browser_name_it(tmp_path: Path) -> None:
     def broken() -> Any:
         raise EnvironmentFault("it died")
 
-    async with playing(tmp_path, opened=broken, max_task_retries=0) as found:
-        session = await workers_of(found).open()
+    async with playing(tmp_path, opened=broken, max_task_retries=0) as processes:
+        session = await workers_of(processes).open()
         with pytest.raises(EpisodeFault, match=r"^aborted: browser: it died$"):
             await session.reset("first")
         await session.close()

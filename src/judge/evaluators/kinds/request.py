@@ -432,12 +432,12 @@ def _file_differences(
         )
         return is_named and (each.file is None or digests.get(each.file) == file.sha256)
 
-    def place(number: int, tried: set[int]) -> bool:
+    def place(number: int, visited: set[int]) -> bool:
         """Whether there is a file for the wanted one, if others take other files."""
         for at, file in enumerate(entry.files):
-            if at not in tried and is_one(expected_files[number], file):
-                tried.add(at)
-                if at not in files_by_place or place(files_by_place[at], tried):
+            if at not in visited and is_one(expected_files[number], file):
+                visited.add(at)
+                if at not in files_by_place or place(files_by_place[at], visited):
                     files_by_place[at] = number
                     return True
         return False

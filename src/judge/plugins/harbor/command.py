@@ -50,8 +50,8 @@ def serve(
     path = scenario_file(scenario, settings.bundled_scenarios)
     if sha256 is not None:
         with read_errors(path):
-            found = sha256_file(path)
-        if found != sha256:
+            digest = sha256_file(path)
+        if digest != sha256:
             raise ConfigError(
                 f"{path} is not the scenario that was exported", remedy="use the image of that version, or export again"
             )
@@ -91,10 +91,10 @@ def verdict(
     output_dir: OutputDir = None,
 ) -> None:
     """End the task that is served on this machine, and write its verdict. Writes a reward only if it was scored."""
-    found = asyncio.run(read_verdict(_socket(output_folder(output_dir), port), within_s=_VERDICT_S))
-    found.write(output)
-    typer.echo(found.line)
-    raise typer.Exit(EXIT_DONE if found.reward is not None else EXIT_LOST)
+    verdict_read = asyncio.run(read_verdict(_socket(output_folder(output_dir), port), within_s=_VERDICT_S))
+    verdict_read.write(output)
+    typer.echo(verdict_read.line)
+    raise typer.Exit(EXIT_DONE if verdict_read.reward is not None else EXIT_LOST)
 
 
 def _socket(output_dir: Path, port: int) -> Path:

@@ -60,14 +60,14 @@ def write_tasks(scenario_file: Path, ids: Sequence[str], folder: Path, settings:
     tasks = select(scenario.tasks, ids=ids, excluded=scenario.excluded)
     is_bundled = _is_bundled(scenario_file, settings)
     files = [] if is_bundled else list(_files_of(scenario, folder))
-    found = {task.task_id: _reason_to_leave_out(task, scenario) for task in tasks}
-    written = [task for task in tasks if found[task.task_id] is None]
+    reasons = {task.task_id: _reason_to_leave_out(task, scenario) for task in tasks}
+    included = [task for task in tasks if reasons[task.task_id] is None]
     with write_errors(folder, "choose another folder"):
-        for task in written:
+        for task in included:
             _write_task(task, scenario, folder / task.task_id, files, is_bundled=is_bundled)
-            if files and task is written[0]:
-                _require_complete(folder / task.task_id / JUDGE / scenario_file.name, written)
-    return found
+            if files and task is included[0]:
+                _require_complete(folder / task.task_id / JUDGE / scenario_file.name, included)
+    return reasons
 
 
 def _require_complete(copy: Path, tasks: Sequence[Task]) -> None:
@@ -221,7 +221,7 @@ def _rendered(template: str, values: Mapping[str, Any]) -> str:
 def compose_value(text: str) -> str:
     """A string in a compose file: YAML, in which a dollar sign begins a variable unless it is doubled."""
     escaped = json.dumps(text.replace("$", "$$"), ensure_ascii=False)
-    return _NOT_ASCII.sub(lambda found: f"\\U{ord(found[0]):08x}", escaped)
+    return _NOT_ASCII.sub(lambda match: f"\\U{ord(match[0]):08x}", escaped)
 
 
 FORMAT = Format(tasks=TasksWriter(write=write_tasks))

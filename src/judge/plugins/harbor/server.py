@@ -104,18 +104,18 @@ async def giving_verdicts(episode: AgentEpisode, path: Path) -> AsyncIterator[No
 
 
 def _bound(path: Path) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
+    unix_socket = socket.socket(socket.AF_UNIX)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        made.bind(str(path))
+        unix_socket.bind(str(path))
         path.chmod(0o600)
     except OSError as error:
-        made.close()
+        unix_socket.close()
         raise ConfigError(
             f"cannot listen at {path}: {error.strerror or error}", remedy="choose another, shorter --output-dir"
         ) from None
-    return made
+    return unix_socket
 
 
 async def read_verdict(path: Path, *, within_s: float) -> EpisodeVerdict:

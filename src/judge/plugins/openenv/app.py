@@ -183,10 +183,10 @@ class _Sockets:
 
 async def _cancelled(*tasks: "asyncio.Task[Any] | None") -> None:
     """Cancel the tasks, and wait until they have ended."""
-    given = [task for task in tasks if task is not None]
-    for task in given:
+    running_tasks = [task for task in tasks if task is not None]
+    for task in running_tasks:
         task.cancel()
-    await asyncio.gather(*given, return_exceptions=True)
+    await asyncio.gather(*running_tasks, return_exceptions=True)
 
 
 async def _refuse(socket: WebSocket, full: CapacityReached) -> None:
@@ -220,7 +220,7 @@ class _HttpPages:
 
     def routes(self, guards: Sequence[Middleware]) -> list[Route]:
         """All of them, with the one that lists them."""
-        found: list[tuple[str, str, str, Callable[[Request], Awaitable[Any]]]] = [
+        endpoints: list[tuple[str, str, str, Callable[[Request], Awaitable[Any]]]] = [
             ("GET", HEALTH_PATH, "Whether sessions can be opened.", self._health),
             ("GET", "/metadata", "Name, description and version.", self._metadata),
             ("GET", "/schema", "The JSON schemas of actions, observations and states.", self._schemas),
@@ -234,7 +234,7 @@ class _HttpPages:
         ]
         paths = {
             path: {method.lower(): {"summary": summary, "responses": {"200": {"description": "JSON"}}}}
-            for method, path, summary, _ in found
+            for method, path, summary, _ in endpoints
         }
         info = {"title": self._about.name, "version": _API_VERSION}
         document = {"openapi": "3.1.0", "info": info, "paths": paths}
@@ -242,9 +242,10 @@ class _HttpPages:
         async def openapi(_: Request) -> Any:
             return document
 
-        found.append(("GET", "/openapi.json", "This list.", openapi))
+        endpoints.append(("GET", "/openapi.json", "This list.", openapi))
         return [
-            Route(path, _answering(answer), methods=[method], middleware=guards) for method, path, _, answer in found
+            Route(path, _answering(answer), methods=[method], middleware=guards)
+            for method, path, _, answer in endpoints
         ]
 
     async def _health(self, _: Request) -> Any:
@@ -264,33 +265,33 @@ class _HttpPages:
         return self._offers.splits()
 
     async def _tasks(self, request: Request) -> Any:
-        asked = await self._asked(request, _Body)
-        return {"tasks": self._offers.range(asked.split, None, None), "env_name": self._offers.name}
+        body = await self._body_of(request, _Body)
+        return {"tasks": self._offers.range(body.split, None, None), "env_name": self._offers.name}
 
     async def _number(self, request: Request) -> Any:
-        asked = await self._asked(request, _Body)
-        return {"num_tasks": len(self._offers.of_split(asked.split))}
+        body = await self._body_of(request, _Body)
+        return {"num_tasks": len(self._offers.of_split(body.split))}
 
     async def _task(self, request: Request) -> Any:
-        asked = await self._asked(request, _IndexBody)
-        return {"task": self._offers.at(asked.split, asked.index).model_dump()}
+        body = await self._body_of(request, _IndexBody)
+        return {"task": self._offers.at(body.split, body.index).model_dump()}
 
     async def _range(self, request: Request) -> Any:
-        asked = await self._asked(request, _RangeBody)
-        return {"tasks": self._offers.range(asked.split, asked.start, asked.stop)}
+        body = await self._body_of(request, _RangeBody)
+        return {"tasks": self._offers.range(body.split, body.start, body.stop)}
 
     def _require_name(self, request: Request) -> None:
         if request.path_params["env_name"] != self._offers.name:
             raise HTTPException(404, f"unknown environment; this server has {excerpt(self._offers.name)}")
 
-    async def _asked(self, request: Request, kind: type[M]) -> M:
+    async def _body_of(self, request: Request, kind: type[M]) -> M:
         self._require_name(request)
         try:
             return kind.model_validate_json(await request.body())
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
+            details = error.errors(include_url=False, include_context=False, include_input=False)
             raise HTTPException(
-                422, "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+                422, "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in details)
             ) from None
 
 

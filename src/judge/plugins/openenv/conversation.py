@@ -60,15 +60,15 @@ class ClientConversation:
 
     async def answer(self, text: str) -> str | None:
         """The answer to a frame; `None` if the client has taken its leave."""
-        asked = read_frame(text)
-        if isinstance(asked, Refused):
-            return asked.answer
-        if isinstance(asked, Rpc):
-            return rpc_frame(asked.request)
-        if asked == Ask("close"):
+        frame = read_frame(text)
+        if isinstance(frame, Refused):
+            return frame.answer
+        if isinstance(frame, Rpc):
+            return rpc_frame(frame.request)
+        if frame == Ask("close"):
             return None
         try:
-            return await self._done(asked)
+            return await self._done(frame)
         except ConfigError as error:
             errors = [{"type": "value_error", "loc": ["data"], "msg": str(error)}]
             return error_frame("VALIDATION_ERROR", str(error), errors=errors)
@@ -79,14 +79,14 @@ class ClientConversation:
             _log.exception("a session failed")
             return error_frame("EXECUTION_ERROR", f"aborted: internal: {type(error).__name__}; see the server's log")
 
-    async def _done(self, asked: Reset | PolicyReply | Ask) -> str:
-        if isinstance(asked, Ask):
+    async def _done(self, request: Reset | PolicyReply | Ask) -> str:
+        if isinstance(request, Ask):
             return state_frame(self.session.state())
-        if isinstance(asked, Reset):
-            task_id = self.offers.chosen(asked)
+        if isinstance(request, Reset):
+            task_id = self.offers.chosen(request)
             self._tools = None
-            return self._seen(await self.session.reset(task_id, seed=asked.seed, episode_id=asked.episode_id))
-        return self._seen(await self.session.step(asked.reply))
+            return self._seen(await self.session.reset(task_id, seed=request.seed, episode_id=request.episode_id))
+        return self._seen(await self.session.step(request.reply))
 
     def _seen(self, result: StepResult) -> str:
         """The observation. A reward is a number exactly where the episode is done, whatever a session returns."""
@@ -95,8 +95,8 @@ class ClientConversation:
         picture = None
         if self.view.has_pictures and result.screenshot is not None:
             picture = Picture(result.screenshot, result.media_type)
-        shown = {"message": self._message(result.message)} if self.view.as_message else {"text": result.text}
-        return observation_frame(shown, reward=result.reward, done=result.done, picture=picture)
+        fields = {"message": self._message(result.message)} if self.view.as_message else {"text": result.text}
+        return observation_frame(fields, reward=result.reward, done=result.done, picture=picture)
 
     def _message(self, message: ObservationMessage | None) -> dict[str, Any] | None:
         """The values of a participant's message; the tools in the first one only, unless they change."""

@@ -83,7 +83,7 @@ class Picture(NamedTuple):
 def read_frame(text: str) -> Reset | PolicyReply | Ask | Rpc | Refused:
     """What a client asks in a frame."""
     try:
-        return _asked(json.loads(text))
+        return _message_in(json.loads(text))
     # Too deep, or a number too long: the limits of this Python.
     except (ValueError, RecursionError) as error:
         if _STEP.match(text):
@@ -91,13 +91,13 @@ def read_frame(text: str) -> Reset | PolicyReply | Ask | Rpc | Refused:
         return Refused(error_frame("INVALID_JSON", f"invalid JSON: {_reason(error)}"))
 
 
-def _asked(frame: Any) -> Reset | PolicyReply | Ask | Rpc | Refused:
+def _message_in(frame: Any) -> Reset | PolicyReply | Ask | Rpc | Refused:
     if not isinstance(frame, dict):
         return _invalid((), f"a frame is a JSON object, not {_kind(frame)}")
     kind = frame.get("type")
     if not isinstance(kind, str) or kind not in ("reset", "step", "state", "close", "mcp"):
-        shown = excerpt(kind) if isinstance(kind, str) else _kind(kind)
-        return Refused(error_frame("UNKNOWN_TYPE", f"unknown message type: {shown}"))
+        type_text = excerpt(kind) if isinstance(kind, str) else _kind(kind)
+        return Refused(error_frame("UNKNOWN_TYPE", f"unknown message type: {type_text}"))
     if unknown := next((name for name in frame if name not in ("type", "data")), None):
         return _invalid((unknown,), f"unknown key {excerpt(unknown)} beside type and data")
     data = frame.get("data")
@@ -114,16 +114,16 @@ def _reset(data: Any) -> Reset | Refused:
     if not isinstance(data, dict):
         return _invalid(("data",), f"the arguments of reset are a JSON object, not {_kind(data)}")
     try:
-        found = Reset.model_validate(data)
+        reset = Reset.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
         errors = [{**each, "loc": ["data", *each["loc"]]} for each in details]
         return Refused(error_frame("VALIDATION_ERROR", "the arguments of reset are not valid", errors=errors))
-    if found.index is None and found.split is not None:
+    if reset.index is None and reset.split is not None:
         return _invalid(("data", "index"), "split needs the index of a task")
-    if found.task_id is not None and found.index is not None:
+    if reset.task_id is not None and reset.index is not None:
         return _invalid(("data", "index"), "task_id and index exclude each other")
-    return found
+    return reset
 
 
 def _reply(action: Any) -> str | Mapping[str, Any]:
@@ -148,13 +148,13 @@ def _reply(action: Any) -> str | Mapping[str, Any]:
 
 
 def observation_frame(
-    shown: Mapping[str, Any], *, reward: float | None, done: bool, picture: Picture | None = None
+    fields: Mapping[str, Any], *, reward: float | None, done: bool, picture: Picture | None = None
 ) -> str:
     """An observation: what is shown of the page, and its screenshot."""
-    found = dict(shown)
+    data = dict(fields)
     if picture is not None:
-        found |= {"screenshot": base64.b64encode(picture.data).decode(), "media_type": picture.media_type}
-    return _frame("observation", {"observation": found, "reward": reward, "done": done})
+        data |= {"screenshot": base64.b64encode(picture.data).decode(), "media_type": picture.media_type}
+    return _frame("observation", {"observation": data, "reward": reward, "done": done})
 
 
 def observation_schema(*, as_message: bool, has_pictures: bool) -> dict[str, Any]:
@@ -192,8 +192,8 @@ def rpc_refusal(request: Any) -> dict[str, Any]:
     code, words = (_METHOD_NOT_FOUND, "this server has no MCP tools: send actions as step")
     if not is_request:
         code, words = (_INVALID_REQUEST, "not a JSON-RPC request; this server has no MCP tools")
-    given = request.get("id") if isinstance(request, dict) else None
-    known = given if isinstance(given, str | int) and not isinstance(given, bool) else None
+    request_id = request.get("id") if isinstance(request, dict) else None
+    known = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
     return {"jsonrpc": "2.0", "id": known, "error": {"code": code, "message": words}}
 
 

@@ -52,16 +52,16 @@ class Offers:
             raise NoSuchTask(f"no task has the index {index}", remedy=f"there are {len(tasks)}, from 0")
         return tasks[index]
 
-    def chosen(self, asked: Reset) -> str | None:
+    def chosen(self, reset: Reset) -> str | None:
         """The id of the task that a `reset` asks for, or of the next one; `None` if its seed decides.
 
         Raises `UnknownSplit` and `NoSuchTask`.
         """
-        if asked.index is not None:
-            return self.at(SPLIT if asked.split is None else asked.split, asked.index).task_id
-        if asked.task_id is not None:
-            return asked.task_id if asked.task_id in self._known else _unknown(asked.task_id)
-        if asked.seed is not None:
+        if reset.index is not None:
+            return self.at(SPLIT if reset.split is None else reset.split, reset.index).task_id
+        if reset.task_id is not None:
+            return reset.task_id if reset.task_id in self._known else _unknown(reset.task_id)
+        if reset.seed is not None:
             return None
         return self.tasks[next(self._turn) % len(self.tasks)].task_id
 

@@ -84,20 +84,20 @@ async def play_session(host: EnvironmentHost, reader: asyncio.StreamReader, writ
 
 
 async def _answer(session: EnvironmentSession, call: SessionCall) -> Answer:
-    found: Seen | Fault
+    answer: Seen | Fault
     try:
-        found = Seen.of(await _called(session, call))
+        answer = Seen.of(await _called(session, call))
     except EpisodeFault as error:
-        found = Fault(kind="fault", ending=error.ending, blame=error.party, why=error.why)
+        answer = Fault(kind="fault", ending=error.ending, blame=error.party, why=error.why)
     except SessionMisused as error:
-        found = Fault(kind="not_reset", why=str(error))
+        answer = Fault(kind="not_reset", why=str(error))
     except ConfigError as error:
-        found = Fault(kind="refused", why=str(error))
+        answer = Fault(kind="refused", why=str(error))
     # Isolation boundary: an internal error fails only this episode. Its text may quote the task's checks.
     except Exception as error:  # noqa: BLE001
         _log.exception("a session failed")
-        found = Fault(kind="failed", why=f"{type(error).__name__}; see the server's log")
-    return Answer(found=found, state=session.state())
+        answer = Fault(kind="failed", why=f"{type(error).__name__}; see the server's log")
+    return Answer(found=answer, state=session.state())
 
 
 async def _called(session: EnvironmentSession, call: SessionCall) -> StepResult:

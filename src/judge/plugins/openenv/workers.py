@@ -82,12 +82,12 @@ class Worker:
         line = await process.stdout.readline()
         if not line:
             raise WabeError(f"{_ENDED} with exit code {await process.wait()}; see its log")
-        found = FIRST_LINE.validate_json(line)
-        if isinstance(found, Unusable):
+        first_line = FIRST_LINE.validate_json(line)
+        if isinstance(first_line, Unusable):
             await process.wait()
-            raise found.error()
+            raise first_line.error()
         self.up.set()
-        return found
+        return first_line
 
     async def keep(self) -> None:
         """Start the process again whenever it ends. Never returns."""

@@ -122,5 +122,5 @@ def writers() -> dict[str, FormatWriter]:
 
 def tasks_writers() -> dict[str, TasksWriter]:
     """The layouts of tasks, by name."""
-    found = ((name, FORMATS.load(name).tasks) for name in FORMATS.names())
-    return {name: writer for name, writer in found if writer is not None}
+    named_writers = ((name, FORMATS.load(name).tasks) for name in FORMATS.names())
+    return {name: writer for name, writer in named_writers if writer is not None}

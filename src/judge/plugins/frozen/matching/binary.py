@@ -33,24 +33,24 @@ def data_content(data: bytes) -> str | WireFields:
     text = as_text(data)
     if not is_binary(text) or len(data) > _MAX_BYTES:
         return text
-    for read in (_frames, _message):
+    for parse in (_frames, _message):
         try:
-            return read(data)
+            return parse(data)
         except ValueError:
             continue
     return text
 
 
 def _frames(data: bytes) -> WireFields:
-    found, place = [], 0
+    frames, place = [], 0
     while place < len(data):
         kind, start = data[place], place + _FRAME_HEAD
         end = start + int.from_bytes(data[place + 1 : start], "big")
         if kind & ~(_COMPRESSED | _TRAILERS) or start > len(data) or end > len(data):
             raise ValueError("not frames")
-        found.append({f"frame {kind}": _value(data[start:end], 0)})
+        frames.append({f"frame {kind}": _value(data[start:end], 0)})
         place = end
-    return found
+    return frames
 
 
 def _message(data: bytes, depth: int = 0) -> WireFields:

@@ -118,10 +118,10 @@ class Index:
         self._class_keys: dict[str, str] = {}
         # By the id of the exchange and the tick of each message that two plays sent: where they differ.
         self._message_spots: dict[tuple[str, int], Spots] = {}
-        sent = list(self._sent_twice())
-        for pair, trees, ticks in sent:
+        messages = list(self._sent_twice())
+        for pair, trees, ticks in messages:
             self._learn(pair, trees, ticks)
-        for pair, trees, ticks in sent:
+        for pair, trees, ticks in messages:
             self._learn_orders(pair, trees, ticks)
         for known in self._spots.values():
             # What is known for any order comes first, because a class is the first one that is known.
@@ -255,12 +255,14 @@ class Index:
             for exchange in (pair.one, pair.other)
         )
         for tick, tree in ours:
-            near = [(found, at) for at in theirs if (found := differences(tree, at[1])) is not None]
+            near = [
+                (place_differences, at) for at in theirs if (place_differences := differences(tree, at[1])) is not None
+            ]
             if near:
-                found, other = min(near, key=lambda option: len(option[0]))
+                place_differences, other = min(near, key=lambda option: len(option[0]))
                 theirs.remove(other)
                 ticks = tick, other[0]
-                spots = self._plays.spots_of(found, pair.one, pair.other, ticks)
+                spots = self._plays.spots_of(place_differences, pair.one, pair.other, ticks)
                 for exchange, tick in zip((pair.one, pair.other), ticks, strict=True):
                     self._message_spots[exchange.record_id, tick] = spots
                 yield RequestPair(pair.one, pair.other, spots), (tree, other[1]), ticks
@@ -393,8 +395,8 @@ class Index:
         for place in places:
             message = exchange.messages[place]
             known = self._message_spots.get((exchange.record_id, message.tick), {})
-            found = differences(tree, message_tree(exchange.path, message.data))
-            if found is not None and all(_may_vary(known, each) for each in found):
+            place_differences = differences(tree, message_tree(exchange.path, message.data))
+            if place_differences is not None and all(_may_vary(known, each) for each in place_differences):
                 return place
         return None
 
@@ -622,14 +624,14 @@ def _grouped(observed: Iterable[tuple[str, RecordedObservation]]) -> dict[str, O
     return {key: ObservationGroup(_whole_ones(each)) for key, each in groups.items()}
 
 
-def _may_vary(known: Spots, found: PlaceDifference) -> bool:
+def _may_vary(known: Spots, difference: PlaceDifference) -> bool:
     """Whether a difference from what was played twice may mean nothing; `known` is where the two plays differ."""
-    if found.is_order:
+    if difference.is_order:
         # Both plays may have had the same order by chance.
         return True
-    spots = [spot for place, spot in known.items() if is_same_place(found.place, place)]
+    spots = [spot for place, spot in known.items() if is_same_place(difference.place, place)]
     # What the site issues names something, unless it is a token: another one is another thing.
-    return bool(spots) and (is_masked(found.other) or spots[0].kind != "issued")
+    return bool(spots) and (is_masked(difference.other) or spots[0].kind != "issued")
 
 
 def _exact(tree: Tree) -> str:
