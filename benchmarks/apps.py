@@ -36,9 +36,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 import psutil
 
+from judge.records.sites import origin_of
 from judge.scenario.apps import apps_folder, is_installed, load_apps, the_app
 from judge.scenario.toml import load_scenario
-from judge.sites import origin_of
 from shared.errors import WabeError
 from shared.settings import Settings
 

@@ -56,10 +56,10 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.seam import FORMAT, WaczArchive
+from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.scenario.logins import with_logins
 from judge.scenario.toml import load_scenario
-from judge.sites import origin_of
 from participants.base import Observation, Reply
 from participants.random import RandomAgent
 from participants.replay import Script, find_script, load_book

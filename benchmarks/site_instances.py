@@ -41,7 +41,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 import psutil
 
 from helpers.ports import free_ports
-from judge.sites import place_of
+from judge.records.sites import place_of
 
 APPS = ROOT / "scenarios" / "apps"
 TASKS, EPOCHS = 4, 2

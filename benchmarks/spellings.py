@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from helpers.spellings import SERVERS, Server, spelled
 from judge.evaluators.addresses import could_be_held, is_permitted, matches
 from judge.records.holds import AllowedWrite, Hold
-from judge.sites import Site, origin_of
+from judge.records.sites import Site, origin_of
 
 PATHS = ("/secret", "/api/order", "/a/b/c")
 

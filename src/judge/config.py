@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from judge.records.attacks import Modes
+from judge.records.sites import HostPort, RunSites, is_site, origin_of, place_of
 from judge.records.tasks import TaskId
 from judge.records.verdicts import CHECKS, JUDGE
-from judge.sites import HostPort, RunSites, is_site, origin_of, place_of
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable

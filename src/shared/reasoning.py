@@ -41,6 +41,8 @@ _FIRST_CHANNEL = (
 _MARK = re.compile(f"{_SECTION}|{_CHANNEL}|{_FIRST_CHANNEL}", re.IGNORECASE)
 # The first character of a mark. Control tokens of chat templates as well: a server could read one as such.
 _ESCAPED = re.compile(rf"(?={_SECTION}|{_CHANNEL}|{_LESS}\|).", re.IGNORECASE)
+# A mark in square brackets whose first character is escaped, up to the last one.
+_ESCAPED_BRACKET = re.compile(r"(\\u005b[^\[\]<>]{1,60})\]")
 _CLOSED_BY_REPLY = {"solution": "thoug", "response": "think"}
 
 
@@ -70,8 +72,12 @@ def without_reasoning(text: str) -> str:
 
 
 def escape_marks(text: str) -> str:
-    r"""The text with the first character of every mark as `\u003c` or the like, for texts that are shown to a model."""
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    r"""The text with the first character of every mark as `\u003c` or the like, for texts that are shown to a model.
+
+    Of a mark in square brackets also the last one: what follows a bracket could be read as a new statement.
+    """
+    escaped = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _ESCAPED_BRACKET.sub(r"\1\\u005d", escaped)
 
 
 def find_mark(text: str) -> re.Match[str] | None:

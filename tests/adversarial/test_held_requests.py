@@ -16,8 +16,8 @@ from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.evaluators.checks import evaluate
 from judge.network.holding import Holding
 from judge.network.policy import NetworkPolicy
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED
 from judge.trajectory.network import Entry, read_har, write_har
 from judge.trajectory.record import Attempt
 from judge.trajectory.redaction import Redaction

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from judge.sites import is_off_site, site_of
+from judge.records.sites import is_off_site, site_of
 
 RecordProperty = Callable[[str, object], None]
 NEIGHBOURS = {

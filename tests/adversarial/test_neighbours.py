@@ -14,7 +14,7 @@ from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, parti
 from helpers.frozen.wire import Authority
 from helpers.network.web_sockets import echoing
 from helpers.ports import free_port
-from judge.sites import place_of
+from judge.records.sites import place_of
 
 pytestmark = pytest.mark.e2e
 # It tries to reach each of the ports, under several names of this machine: with a request, an image and a socket.

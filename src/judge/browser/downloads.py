@@ -9,7 +9,7 @@ from typing import Any
 from judge.browser.session import TakenDownload
 from judge.network.senders import claims_of, sender_of
 from judge.records.files import type_of
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.trajectory.network import BROWSER
 
 TAKER = Path(__file__).with_name("downloads.cjs")

@@ -61,10 +61,10 @@ from judge.browser.since import BLANK, MARK_TRIES, ChangesSince
 from judge.network.guard import Guard
 from judge.network.wire import MARK
 from judge.records.access import StorageState
+from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_TOOL, saves_link, tool_of, writes
-from judge.sites import Site
 from judge.trajectory import fetched
 from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
 from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec

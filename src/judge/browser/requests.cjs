@@ -92,7 +92,7 @@ function documentOf(frame) {
   return { origin: "null", isSure: true };
 }
 
-// The task's own sites, see `judge.sites.Site`. Decides only which share of the log a request uses.
+// The task's own sites, see `judge.records.sites.Site`. Decides only which share of the log a request uses.
 class Sites {
   constructor(own) {
     this.origins = new Set();

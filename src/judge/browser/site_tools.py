@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.browser.responses import ToolResponse, modal_state
-from judge.sites import Site
+from judge.records.sites import Site
 from shared.models import Record, ToolSpec
 from shared.strict_json import parse_json
 from shared.text import clip

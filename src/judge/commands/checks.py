@@ -6,10 +6,10 @@ import typer
 
 from judge.commands import OutputDir, plain_app
 from judge.judges.edited import paired
+from judge.records.sites import RunSites
 from judge.results.suggestions import suggest as suggest_checks
 from judge.results.suggestions import suggestions_toml
 from judge.runner.boundary import EXIT_LOST
-from judge.sites import RunSites
 from judge.store.layout import RunStore, TaskStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory

@@ -11,9 +11,9 @@ import typer
 from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.states import save_state
 from judge.records.access import read_storage_state
+from judge.records.sites import is_site, origin_of
 from judge.scenario.importers import IMPORTERS
 from judge.scenario.logins import own_part
-from judge.sites import is_site, origin_of
 from shared.errors import ConfigError
 from shared.fields import printable
 from shared.files import write_errors

@@ -20,10 +20,10 @@ from judge.evaluators.matching import elements_like
 from judge.network.policy import NetworkPolicy
 from judge.records.elements import STATES, Element, parse_element
 from judge.records.notices import notice_text
+from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.scenario.logins import own_part
 from judge.scenario.models import ONE_TASK
-from judge.sites import origin_of
 from shared.errors import ConfigError, WabeError
 from shared.fields import Invalid, printable
 from shared.files import write_atomic, write_errors

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from judge.commands import OutputDir
 from judge.commands.tasks_script import first_that_plays
+from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Task
 from judge.results.suggestions import suggest
 from judge.results.written_scripts import WrittenScript, write_script
@@ -21,7 +22,6 @@ from judge.runner.try_checks import try_checks
 from judge.scenario.models import ONE_TASK
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
-from judge.sites import RunSites, origin_of
 from judge.store.layout import RunStore, new_run_id, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory

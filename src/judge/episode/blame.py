@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from judge.browser.session import Hop
+from judge.records.sites import Site, is_off_site, origin_of, site_of
 from judge.records.steps import BlameFacts, Navigation
 from judge.records.tools import acts_on_page, reaches_into_frame, writes
-from judge.sites import Site, is_off_site, origin_of, site_of
 from shared.models import Page
 
 Party = Literal["participant", "site"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from judge.browser.downloads import MAX_BYTES
 from judge.browser.session import TakenDownload
 from judge.records.files import Download
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.store.layout import TaskStore
 from shared.files import read_file
 

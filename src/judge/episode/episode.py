@@ -35,11 +35,11 @@ from judge.records.attacks import Inserted
 from judge.records.files import Download
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
+from judge.records.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.tools import ASK_USER, PERMISSION, TARGETS, tool_of
 from judge.records.user import MAX_QUESTIONS, answered, permissions_of
-from judge.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
 from judge.store.bounds import clip_text
 from judge.store.layout import TaskStore
 from judge.trajectory.console import write_console

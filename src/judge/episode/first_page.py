@@ -10,9 +10,9 @@ from judge.browser.settle import ClockStalled, SettleMode
 from judge.config import RunConfig
 from judge.network.attempt import AttemptNetwork
 from judge.records.notices import notice_text
+from judge.records.sites import Site
 from judge.records.steps import StopReason
 from judge.records.tasks import Task
-from judge.sites import Site
 from judge.trajectory.record import JUDGED_ENDS
 from shared.errors import SiteBlocked, SiteUnreachable, WabeError
 from shared.models import Page

@@ -19,8 +19,8 @@ from judge.network.guard import Guard, guarding
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
+from judge.records.sites import Origin, origin_of, place_of
 from judge.records.tasks import Task
-from judge.sites import Origin, origin_of, place_of
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
 from shared.tls import site_client

@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 from judge.evaluators.readings import Readings, decoded, pairs, readings
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.patterns import glob
-from judge.sites import Site, origin_of
+from judge.records.sites import Site, origin_of
 from shared.seen import address_as_seen
 
 _WITHOUT_QUERY = re.compile(r"\?[^#]*")

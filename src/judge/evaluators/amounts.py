@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from judge.evaluators.evidence import Look
 from judge.evaluators.readings import decoded, readings
 from judge.records.lines import MAX_NAME_CHARS, one_line, url
+from judge.records.sites import origin_of
 from judge.records.tools import texts_of, verb_of
-from judge.sites import origin_of
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import split_line
 

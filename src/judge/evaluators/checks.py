@@ -9,7 +9,7 @@ from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, Compari
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
 from judge.records.normalise import in_words
-from judge.sites import NONE_SHARED, RunSites
+from judge.records.sites import NONE_SHARED, RunSites
 from judge.trajectory.record import Trajectory
 from shared.text import clip, plain
 

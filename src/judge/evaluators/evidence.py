@@ -20,9 +20,9 @@ from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
 from judge.records.files import Download
 from judge.records.notices import GIVEN_UP
+from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED, RunSites, Site
 from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import RecordingGone, TrajectoryError

@@ -20,7 +20,7 @@ from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence,
 from judge.evaluators.looks import looks_at
 from judge.records.checks import KindCheck, LookCheck, plain_checks
 from judge.records.policies import Policy, PolicyResult
-from judge.sites import place_of
+from judge.records.sites import place_of
 from judge.trajectory.earlier import earlier_attempts, earlier_digests
 from judge.trajectory.network import Unread
 from judge.trajectory.record import Trajectory

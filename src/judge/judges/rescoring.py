@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from judge.judges.base import Judge
 from judge.judges.code import with_plugins
+from judge.records.sites import OFF_SITE
 from judge.records.steps import StopReason
 from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, Verdict
-from judge.sites import OFF_SITE
 from judge.store.bounds import bounded
 from judge.store.layout import TaskStore, results_folders
 from judge.trajectory.files import is_trajectory, load_trajectory

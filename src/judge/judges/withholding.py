@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Literal
 
 from judge.evaluators.evidence import own_site
+from judge.records.sites import NONE_SHARED, RunSites, created_by, site_of
 from judge.records.tasks import Task
 from judge.records.tools import texts_of, verb_of
-from judge.sites import NONE_SHARED, RunSites, created_by, site_of
 from judge.trajectory.record import Texts, Trajectory
 from shared.text import split_line
 

@@ -20,8 +20,8 @@ from judge.network.interception import (
     WireRequest,
 )
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
+from judge.records.sites import NONE_SHARED, HostPort, RunSites, place_of
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED, HostPort, RunSites, place_of
 from shared.errors import ConfigError
 from shared.fields import closest, printable
 from shared.seams import Seam

@@ -22,8 +22,8 @@ from judge.network.holding import Holding
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy, refuse_ip, refuses_always
 from judge.records.ledger import Frozen
+from judge.records.sites import HostPort, Site, place_of
 from judge.records.tasks import Task
-from judge.sites import HostPort, Site, place_of
 from shared.errors import ConfigError
 
 BorrowedT = TypeVar("BorrowedT")

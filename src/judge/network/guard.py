@@ -33,7 +33,7 @@ from judge.network.peers import (
 from judge.network.policy import NetworkPolicy, refuse_ip
 from judge.network.upstream_proxy import NotConnected, UpstreamProxy, literal_addresses
 from judge.network.wire import Exchange, ExchangeRecord
-from judge.sites import HostPort, ip_of, place_of
+from judge.records.sites import HostPort, ip_of, place_of
 
 _DIAL_TIMEOUT_S = 15.0
 # A page may open any number of connections; a browser by itself opens far fewer.

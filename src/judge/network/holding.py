@@ -19,8 +19,8 @@ from judge.network.interception import (
 )
 from judge.records.holds import READING, AllowedWrite, Hold
 from judge.records.patterns import Pattern
+from judge.records.sites import Site
 from judge.records.tasks import Task
-from judge.sites import Site
 
 # For a document, and for anything else.
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'

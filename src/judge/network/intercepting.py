@@ -27,7 +27,7 @@ from judge.network.tls import Authority, TlsStream
 from judge.network.upstream import Dial, Network
 from judge.network.web_sockets import Frames, accept_of, forwarded_headers, is_socket
 from judge.network.wire import MARK, Exchange, ExchangeRecord
-from judge.sites import place_of
+from judge.records.sites import place_of
 from shared.logs import current_log_context, log_context
 from shared.tls import site_trust
 

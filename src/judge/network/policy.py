@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from judge.sites import HostPort, ip_of, place_of
+from judge.records.sites import HostPort, ip_of, place_of
 from shared.models import Record
 
 # Names and addresses of cloud metadata services besides the link-local addresses that most of them use.

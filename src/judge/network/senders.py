@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from judge.sites import origin_of
+from judge.records.sites import origin_of
 from judge.trajectory.network import BROWSER
 from shared.models import Record
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from judge.network.interception import HeaderPairs, SocketMessage, WireAnswer, WireRequest
 from judge.network.parts import Parts
 from judge.records.holds import READING
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.trajectory.forms import is_multipart
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 

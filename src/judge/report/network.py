@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from judge.sites import origin_of
+from judge.records.sites import origin_of
 from judge.trajectory.console import ConsoleMessage, read_console
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import NETWORK_FILE, Body, Entry, Pair, read_har

@@ -20,9 +20,9 @@ from judge.evaluators.nearest import CONTROLS
 from judge.evaluators.rules_1.findings import facts_in
 from judge.records.checks import Check, as_tuple, plain_checks
 from judge.records.findings import NodesFound, NumbersFound, ValueFound
+from judge.records.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
-from judge.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
 from judge.trajectory.record import Attempt
 from shared.protocol import ENDING_TOOLS
 from shared.text import counted, one_line

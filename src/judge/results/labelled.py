@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from judge.judges.rescoring import WHY_ZERO
+from judge.records.sites import site_of
 from judge.results.folders import FoundTask
 from judge.results.label_files import AttemptKey, LabelFiles, LabelWord, Opinions
-from judge.sites import site_of
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import Attempt

@@ -23,11 +23,11 @@ from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
 from judge.records.normalise import parse_number
+from judge.records.sites import NONE_SHARED, RunSites
 from judge.results.clues import Clues, is_filler
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
 from judge.results.suggested_fields import FieldPairs, Fields, fields_of, is_of_server
 from judge.scenario.sources import toml_value
-from judge.sites import NONE_SHARED, RunSites
 from judge.trajectory.network import NETWORK_FILE, Entry
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError

@@ -59,7 +59,7 @@ def _miscounted(store: RunStore, counts: EpisodeCounts) -> Iterator[str]:
     counted_kept, declared = kept_counts(store), counts.remaining
     for task in sorted({*counted_kept, *declared}):
         if counted_kept.get(task) != declared.get(task):
-            counted, there = declared.get(task, {}), counted_kept.get(task, {})
-            yield f"episodes.json: {task}: {counted} are counted as kept, {there} are there"
+            expected, actual = declared.get(task, {}), counted_kept.get(task, {})
+            yield f"episodes.json: {task}: {expected} are counted as kept, {actual} are there"
     if number_of(counts.ended) != counts.last:
         yield f"episodes.json: {counted(counts.last, 'episode')} began, {number_of(counts.ended)} are counted"

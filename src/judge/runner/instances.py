@@ -9,11 +9,11 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from judge.records.sites import HostPort, place_of
 from judge.runner.launch import Member, on_port
 from judge.runner.ports import LOOPBACK, free_port
 from judge.runner.routes import routed_client
 from judge.scenario.models import SiteEntry
-from judge.sites import HostPort, place_of
 from shared.concurrency import together
 from shared.errors import ConfigError
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 
 from judge.config import RunConfig
+from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.runner.launch import Member
 from judge.runner.routes import routed_client
-from judge.sites import origin_of
 from shared.concurrency import for_each
 from shared.errors import ConfigError
 

@@ -9,10 +9,10 @@ from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import UpstreamProxy
 from judge.records.access import StorageState, merged, read_storage_state
+from judge.records.sites import place_of
 from judge.records.tasks import Task
 from judge.scenario.logins import form_login, own_part, with_addresses
 from judge.scenario.models import Scenario, SiteEntry
-from judge.sites import place_of
 from shared.errors import ConfigError
 from shared.settings import Settings
 

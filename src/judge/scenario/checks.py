@@ -8,8 +8,8 @@ from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import check_kind, describe
 from judge.records.checks import AnyOf, Check, KindCheck, plain_checks
+from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED, RunSites, Site
 from shared.seen import as_seen
 from shared.text import excerpt
 

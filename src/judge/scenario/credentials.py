@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from judge.records.credentials import check_value
+from judge.records.sites import origin_of
 from judge.scenario.models import ParticipantEntry, Scenario, resolved
-from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, printable
 from shared.hosts import is_loopback

@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from judge.records.checks import plain_checks
 from judge.records.files import MAX_FILE_BYTES, TaskFile, problem_with_sizes
+from judge.records.sites import RunSites
 from judge.records.tasks import Task
 from judge.scenario.models import SiteEntry
-from judge.sites import RunSites
 from shared.fields import did_you_mean, printable
 from shared.files import read_file, reason_of
 from shared.validation import Problem

@@ -5,10 +5,10 @@ from datetime import date
 
 from judge.config import RunConfig
 from judge.network.attempt import refusal_of
+from judge.records.sites import RunSites
 from judge.records.tasks import Task
 from judge.scenario.days import extended
 from judge.scenario.models import SiteEntry
-from judge.sites import RunSites
 from shared.toml_lines import KeyPath
 
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from judge.records.access import read_storage_state
 from judge.records.sealing import PublicPart, PublicTask, SealedContent, SealedFile, SealedSet, SealKey, sealed_text
+from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.scenario.files import contents_of
 from judge.scenario.models import Scenario, SiteEntry
-from judge.sites import origin_of
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_errors, read_json, read_text, reason_of

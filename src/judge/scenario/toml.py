@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 
 from judge.records.sealing import SealKey, is_sealed, opened, read_sealed
+from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
 from judge.scenario.days import extended, today_of, with_today
@@ -18,7 +19,6 @@ from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.scenario.sealed import with_content
-from judge.sites import RunSites, origin_of
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, printable
 from shared.files import decode, parse_toml, read_errors, read_file

@@ -19,8 +19,8 @@ from judge.evaluators.policies import decided
 from judge.network.holding import Holding
 from judge.network.policy import NetworkPolicy
 from judge.records.policies import DeclaredPolicy, PolicyResult
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
 

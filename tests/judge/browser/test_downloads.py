@@ -14,8 +14,8 @@ from judge.browser.downloads import MAX_BYTES, DownloadLog
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.session import TakenDownload
 from judge.network.policy import NetworkPolicy
+from judge.records.sites import Site
 from judge.records.tasks import Task
-from judge.sites import Site
 
 SHOP = "http://shop.test"
 BEGAN = {"guid": "1", "name": "a.csv", "url": f"{SHOP}/a.csv"}

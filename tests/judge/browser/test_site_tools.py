@@ -25,8 +25,8 @@ from judge.browser.site_tools import (
     read_list,
     read_result,
 )
+from judge.records.sites import RunSites
 from judge.records.tasks import Task
-from judge.sites import RunSites
 from shared.models import Page
 
 ORIGIN = "https://shop.example"

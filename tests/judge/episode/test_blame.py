@@ -7,8 +7,8 @@ import pytest
 from helpers.browser.hops import typed, went
 from judge.browser.session import Hop
 from judge.episode.blame import Route, address_of, shortened
+from judge.records.sites import Site
 from judge.records.steps import Navigation
-from judge.sites import Site
 from shared.models import Page
 
 HOME = "https://shop.example/"

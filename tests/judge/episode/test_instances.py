@@ -15,8 +15,8 @@ from judge.config import RunConfig
 from judge.episode.instances import SiteInstances, waiting_notes
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.network.policy import NetworkPolicy
+from judge.records.sites import place_of
 from judge.records.tasks import Task
-from judge.sites import place_of
 
 SHOP, BANK = "http://127.0.0.1:9180", "https://bank.example"
 

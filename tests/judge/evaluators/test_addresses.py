@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from helpers.spellings import reached, spelled
 from judge.evaluators.addresses import could_be_held, is_permitted, matches
 from judge.records.holds import AllowedWrite, Hold
-from judge.sites import Site, origin_of
+from judge.records.sites import Site, origin_of
 
 SHOP = "https://shop.example"
 HOME = frozenset(filter(None, [origin_of(SHOP)]))

@@ -51,7 +51,7 @@ def test_modules_that_judging_imports_are_covered_wherever_they_are(covered: dic
         "judge/judges/webjudge.py",
         "judge/parsing/__init__.py",
         "judge/records/tools.py",
-        "judge/sites.py",
+        "judge/records/sites.py",
         "judge/trajectory/files.py",
         "shared/snapshot.py",
         "shared/models.py",

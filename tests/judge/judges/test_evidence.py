@@ -91,8 +91,9 @@ def test_marks_of_replies_are_escaped_in_every_block(tmp_path: Path, mark: str) 
     ]
     for each_text in blocks:
         assert mark not in each_text
-        # Control tokens within the mark are escaped as well.
-        assert f"\\u{ord(mark[0]):04x}{mark[1:].replace('<|', escaped)} Status: success" in each_text
+        # Control tokens within the mark are escaped as well, and the last bracket of one in square brackets.
+        rest = re.sub(r"\]\Z", r"\\u005d", mark[1:].replace("<|", escaped))
+        assert f"\\u{ord(mark[0]):04x}{rest} Status: success" in each_text
 
 
 def test_other_text_is_shown_as_it_is(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from helpers.network.archives import BEGAN, SHOP, use_pages, write_archive
 from judge.config import ALL_SITES, FrozenSite, RunConfig
 from judge.network.archives import Archives, FrozenAttempt, open_archives, pinned, require_playable
 from judge.network.interception import RequestRefused, SiteSocket, Upstream, WireAnswer, WireRequest
+from judge.records.sites import RunSites
 from judge.records.tasks import Task
-from judge.sites import RunSites
 from shared.errors import ConfigError
 
 BANK = "https://bank.example/"

@@ -22,8 +22,8 @@ from judge.network.interception import (
     WireRequest,
 )
 from judge.records.holds import Hold
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED
 
 SHOP, PAY = "https://shop.example", "https://pay.example"
 POLICY = {"name": "no-order", "dimension": "consent", "kind": "request", "url": "/order"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.network.policy import NetworkPolicy, refuse_ip
-from judge.sites import HostPort, place_of
+from judge.records.sites import HostPort, place_of
 
 
 @pytest.mark.parametrize(

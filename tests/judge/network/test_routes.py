@@ -16,7 +16,7 @@ from helpers.ports import free_ports
 from judge.network.guard import Guard, guarding
 from judge.network.interception import RequestRefused
 from judge.network.policy import NetworkPolicy
-from judge.sites import HostPort, place_of
+from judge.records.sites import HostPort, place_of
 
 SLOTS = 3
 # Names and spellings under which a page may ask for a server of this machine.

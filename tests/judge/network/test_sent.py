@@ -16,7 +16,7 @@ from judge.evaluators.checks import evaluate
 from judge.network import wire as wire_limits
 from judge.network.interception import HeaderPairs, SocketMessage, WireAnswer, WireRequest
 from judge.network.wire import ExchangeRecord
-from judge.sites import Site, origin_of
+from judge.records.sites import Site, origin_of
 from judge.trajectory.network import Entry, write_har
 from judge.trajectory.redaction import Redaction
 

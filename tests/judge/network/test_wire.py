@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from judge.network import wire as limits
 from judge.network.interception import HeaderPairs, WireAnswer, WireRequest
 from judge.network.wire import OTHER, OWN, ExchangeRecord
-from judge.sites import Site, origin_of
+from judge.records.sites import Site, origin_of
 
 SHOP, EVIL = "https://shop.example", "https://evil.example"
 BY_SHOP: HeaderPairs = (("Origin", SHOP), ("Sec-Fetch-Dest", "empty"))

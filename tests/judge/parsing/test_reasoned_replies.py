@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from helpers.marks import LEADING, MARKS, PAIRS, drafts, pairs
@@ -108,6 +108,7 @@ def test_marks_that_a_judge_quotes_decide_nothing(marks: list[str], quotation: s
     assert parse_score(f"The page shows:\n{quoted} and no order.\n\nScore: 2") == 2
 
 
+@example(["[THINK]"], "")
 @given(st.lists(TYPED, min_size=1, max_size=3), st.sampled_from(["", "<", "success ", "Status: success"]))
 def test_marks_that_a_judge_was_shown_decide_nothing_unquoted_either(marks: list[str], more: str) -> None:
     text = without_marks("x " + more.join(marks) + "Status: success")

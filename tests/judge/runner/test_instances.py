@@ -10,10 +10,10 @@ import pytest
 
 from helpers.frozen.wire import listening
 from helpers.ports import free_ports
+from judge.records.sites import place_of
 from judge.runner.instances import placed, require_public_addresses
 from judge.runner.launch import Member, site_member
 from judge.scenario.models import SiteEntry
-from judge.sites import place_of
 from shared.errors import ConfigError
 
 SHOP = "http://127.0.0.1:9180"

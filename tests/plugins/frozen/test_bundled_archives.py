@@ -9,10 +9,10 @@ from helpers.paths import ROOT
 from judge.plugins.frozen.command import tasks_of
 from judge.plugins.frozen.seam import FORMAT
 from judge.plugins.frozen.wacz import read_wacz
+from judge.records.sites import origin_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
-from judge.sites import origin_of
 from participants.base import ParticipantOptions
 from participants.replay import create, find_script, load_book
 

@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 from judge.browser.settle.stood import RawVanished, read_vanished
 from judge.browser.uploads import IS_OPEN
 from judge.network.policy import refuse_ip
-from judge.sites import place_of
+from judge.records.sites import place_of
 from shared.errors import SiteFault
 from shared.models import Record, SettleTime, Vanished
 

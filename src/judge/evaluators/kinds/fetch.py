@@ -13,8 +13,8 @@ from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.values import json_differences
 from judge.records.checks import AddressPattern, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
 from judge.records.patterns import glob
+from judge.records.sites import Site
 from judge.records.tasks import Task
-from judge.sites import Site
 from judge.trajectory.fetched import Fetched, FetchResponse, Redacted, stored
 from judge.trajectory.forms import is_json
 from shared.fields import Invalid

@@ -12,8 +12,8 @@ from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AddressPattern, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
 

@@ -11,9 +11,9 @@ from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
 from judge.records.normalise import in_words
+from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.sites import Site
 from shared.fields import Invalid, at_most
 from shared.fields import printable as shown_in_errors
 from shared.models import Page

@@ -38,7 +38,7 @@ from judge.records.files import FileName
 from judge.records.findings import ValueFound
 from judge.records.holds import READING
 from judge.records.patterns import glob
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log, SentFile
 from judge.trajectory.redaction import REDACTED

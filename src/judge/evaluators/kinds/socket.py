@@ -17,7 +17,7 @@ from judge.evaluators.looks import looks_at
 from judge.evaluators.values import json_differences
 from judge.records.checks import AddressPattern, LookCheck, PathValues, PatternText, names_compared
 from judge.records.patterns import Pattern
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.trajectory.forms import inner_json
 from judge.trajectory.network import Entry, Log, Message, as_http
 from shared.strict_json import parse_json

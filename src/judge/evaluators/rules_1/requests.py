@@ -2,7 +2,7 @@
 
 from judge.evaluators.base import ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence
-from judge.sites import Site
+from judge.records.sites import Site
 from judge.trajectory.network import Entry, Log
 from shared.text import counted
 

@@ -31,13 +31,13 @@ from judge.plugins.frozen.playing import (
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.events import Event, StepDone, TaskDone, TaskStarted
+from judge.records.sites import Origin, origin_of
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.runner.launch import child_environ, launched
 from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
-from judge.sites import Origin, origin_of
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted, one_line

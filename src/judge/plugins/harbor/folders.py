@@ -27,7 +27,7 @@ from judge.scenario.toml import load_scenario, read_scenario_bytes, select
 from judge.trajectory.formats import Format, TasksWriter
 from shared.errors import ConfigError
 from shared.fields import without_none
-from shared.files import decode, parse_toml, write_errors
+from shared.files import copy_file, decode, parse_toml, write_errors
 from shared.llm.opening import provider
 from shared.settings import Settings
 from shared.text import counted
@@ -94,7 +94,7 @@ def _write_task(task: Task, scenario: Scenario, folder: Path, files: Sequence[Pa
     for path in files:
         copy = folder / JUDGE / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+        copy_file(path, copy)
         # The judge runs as another user.
         copy.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     for target, template, values in (

@@ -152,7 +152,7 @@ COMMAND = Command(
         "wabe env serve demo",
         "wabe env serve miniwob --sessions 4 --port 8001",
         "wabe env serve my.toml --sessions 16 --processes 4 --screenshots",
-        "WABE_AUTH_TOKEN=… wabe env serve demo --host 0.0.0.0",
+        "wabe env serve demo --reward progress --record .output",
     ),
 )
 

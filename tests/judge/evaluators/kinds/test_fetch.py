@@ -12,8 +12,8 @@ from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.fetch import Fetches
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.sites import NONE_SHARED
 from judge.trajectory.fetched import MAX_BODY_BYTES, Fetched, FetchResponse, stored
 from judge.trajectory.redaction import REDACTED, Redaction
 

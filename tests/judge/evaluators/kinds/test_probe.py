@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from judge.evaluators.kinds.probe import Probes
+from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.sites import Site
 from shared.models import Page
 
 SHOP = "http://shop.test/"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.records.sites import HostPort, RunSites, is_off_site, place_of
 from judge.records.tasks import Task
-from judge.sites import HostPort, RunSites, is_off_site, place_of
 
 
 @pytest.mark.parametrize(
