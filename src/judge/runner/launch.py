@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
@@ -274,12 +274,17 @@ async def _launched(
     # Orphans of a killed child become children of this process, so that `_stop_all` finds them.
     adopt_orphans()
     children: dict[str, Child] = {}
-    folders = TemporaryDirectory(prefix="wabe-site-", ignore_cleanup_errors=True)
 
     async def wait(member: Member) -> None:
         await wait_until_up(member, children.get(member.name))
         is_up(member.name)
 
+    folders = ExitStack()
+    # Only if a site uses one, because it stays behind where this process is killed.
+    data_dirs = None
+    if any(DATA_DIR in (each.cmd or "") for each in members):
+        temporary = TemporaryDirectory(prefix="wabe-site-", ignore_cleanup_errors=True)
+        data_dirs = Path(folders.enter_context(temporary))
     try:
         for member in members:
             if member.cmd is not None:
@@ -290,7 +295,7 @@ async def _launched(
                     env={**environ, **member.env},
                     log=log,
                     scenario_dir=scenario_dir,
-                    data_dir=None if member.is_agent else Path(folders.name, str(len(children))),
+                    data_dir=data_dirs / str(len(children)) if data_dirs and not member.is_agent else None,
                 )
         # Several may fail at once; the user can only act on one message.
         await together(wait(member) for member in members)
@@ -299,7 +304,7 @@ async def _launched(
     finally:
         # Shielded: a second Ctrl-C must not leave processes behind.
         await asyncio.shield(_stop_all(list(children.values())))
-        folders.cleanup()
+        folders.close()
 
 
 def require_free_port(name: str, endpoint: str) -> None:

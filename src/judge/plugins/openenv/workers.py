@@ -46,6 +46,7 @@ _MAX_RESTART_S = 60.0
 _PATIENCE_S = 30.0
 # For the line with all tasks.
 _MAX_LINE_BYTES = 64_000_000
+_MAX_TEMP_BYTES = 60
 _ENDED = "the judge's process ended"
 
 
@@ -279,7 +280,9 @@ async def working(
 
     Raises `ConfigError` if the scenario cannot be offered.
     """
-    with tempfile.TemporaryDirectory(prefix="wabe-env-") as folder:
+    # The path of a socket can have about 100 bytes.
+    place = "/tmp" if len(os.fsencode(tempfile.gettempdir())) > _MAX_TEMP_BYTES else None
+    with tempfile.TemporaryDirectory(prefix="wabe-env-", dir=place) as folder:
         workers = [Worker(_part(order, Path(folder), each, processes), environ) for each in range(1, processes + 1)]
         try:
             ready = [await worker.start() for worker in workers]
