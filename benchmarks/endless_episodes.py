@@ -37,7 +37,7 @@ from judge.store.episodes import number_of, read_counts
 from judge.store.layout import runs_in
 from shared.files import size_of
 from shared.protocol import FINISH
-from wabe.environments import environments
+from wabe.training import environments
 
 _LIBC = ctypes.CDLL(None)
 FINISHES = {"tool": FINISH, "params": {"answer": ""}}

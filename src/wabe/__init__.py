@@ -66,14 +66,14 @@ if TYPE_CHECKING:
     from shared.errors import WabeError as WabeError
     from shared.models import Action as Action
     from shared.models import Page as Page
-    from wabe.environments import environment as environment
-    from wabe.environments import environments as environments
     from wabe.recording import Recorder as Recorder
     from wabe.recording import Recording as Recording
     from wabe.recording import record as record
     from wabe.runs import Run as Run
     from wabe.runs import load_run as load_run
     from wabe.scoring import score as score
+    from wabe.training import environment as environment
+    from wabe.training import environments as environments
 
 # Imported on first use, because a participant's image lacks the judge's dependencies.
 _HOMES = MappingProxyType(
@@ -98,8 +98,8 @@ _HOMES = MappingProxyType(
         "TrajectoryError": "shared.errors",
         "Verdict": "judge.records.verdicts",
         "WabeError": "shared.errors",
-        "environment": "wabe.environments",
-        "environments": "wabe.environments",
+        "environment": "wabe.training",
+        "environments": "wabe.training",
         "load_run": "wabe.runs",
         "load_trajectory": "judge.store",
         "parse_score": "judge.parsing",

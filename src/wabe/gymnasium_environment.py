@@ -23,7 +23,7 @@ with optional_package("a Gymnasium environment needs gymnasium", "gymnasium"):
 
 from judge.config import RewardKind, RunConfig
 from judge.environment.session import EnvironmentSession, StepResult
-from wabe.environments import environments
+from wabe.training import environments
 
 _MAX_CHARS = 4_000_000
 _STOPS_S = 60.0

@@ -1,4 +1,5 @@
 import inspect
+import pkgutil
 import pydoc
 import re
 import shutil
@@ -176,3 +177,8 @@ async def test_stored_trajectories_are_scored_by_their_checks_only(run_folder: P
     scored = await wabe.score(run_folder / "results" / "deal_of_the_day")
     assert [one.outcome for one in scored] == ["unscored"]
     assert "no checks" in scored[0].reason
+
+
+def test_no_module_has_the_name_of_an_export_which_it_would_replace_once_it_is_imported() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(wabe.__path__)}
+    assert sorted(modules & set(wabe.__all__)) == []
