@@ -169,7 +169,7 @@ def _scenario_of(argument: str, output_dir: Path, settings: Settings) -> tuple[P
     path = Path(str(recorded.get("path", "")))
     if not path.is_file() or sha256_file(path) != recorded.get("sha256"):
         raise ConfigError(
-            f"run {store.run_id}: its scenario is no longer there as it was played: {path}",
+            f"run {store.run_id}: its scenario has been changed or removed since: {path}",
             remedy="give the scenario instead of the run",
         )
     return path, store.derived / "export"

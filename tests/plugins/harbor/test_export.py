@@ -68,7 +68,7 @@ def test_a_run_gives_its_own_scenario(tmp_path: Path, scenario: Path, run: str) 
     scenario.write_text(scenario.read_text() + "# edited")
     done = export(tmp_path, run)
     assert isinstance(done.exception, ConfigError)
-    assert "its scenario is no longer there as it was played" in str(done.exception)
+    assert "its scenario has been changed or removed since" in str(done.exception)
 
 
 @pytest.mark.parametrize(

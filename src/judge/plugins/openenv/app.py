@@ -224,7 +224,7 @@ class _HttpPages:
             ("GET", HEALTH_PATH, "Whether sessions can be opened.", self._health),
             ("GET", "/metadata", "Name, description and version.", self._metadata),
             ("GET", "/schema", "The JSON schemas of actions, observations and states.", self._schemas),
-            ("POST", "/mcp", "Answers any JSON-RPC request with an error: there are no MCP tools.", _mcp),
+            ("POST", "/mcp", "Answers any JSON-RPC request with an error, because the server has no MCP tools.", _mcp),
             ("GET", "/list_environments", "The environment's name.", self._environments),
             ("GET", "/{env_name}/splits", "The splits of tasks.", self._splits),
             ("POST", "/{env_name}/tasks", "All tasks of a split.", self._tasks),
