@@ -101,7 +101,7 @@ class FoundBrowser(Record):
 def find_browser(configured: str | None, settings: Settings, *, build: BrowserBuild = "any") -> FoundBrowser:
     """The browser to use: `configured` (`config.browser_path`), then `WABE_BROWSER_PATH`, then the first found.
 
-    Raises `ConfigError` if a configured path is not a program, or if there is no browser (or none as `build`) at all.
+    Raises `ConfigError` if a configured path is not a program, or if no browser (of this `build`) is installed.
     """
     if configured:
         path, source = configured_browser(configured, settings), "config.browser_path"

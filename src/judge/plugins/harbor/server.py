@@ -119,7 +119,7 @@ def _bound(path: Path) -> socket.socket:
 
 
 async def read_verdict(path: Path, *, within_s: float) -> EpisodeVerdict:
-    """End the episode behind this socket, and read its verdict. Without an answer it is lost: that is no failure."""
+    """End the episode behind this socket, and read its verdict. Without an answer it is lost, not a failure."""
     try:
         async with asyncio.timeout(within_s):
             reader, writer = await asyncio.open_unix_connection(path)

@@ -16,11 +16,11 @@ SPLIT = "train"
 
 
 class UnknownSplit(ConfigError):
-    """There is no such split."""
+    """The split is unknown."""
 
 
 class NoSuchTask(ConfigError):
-    """There is no such task."""
+    """The task is unknown."""
 
 
 @dataclass
