@@ -79,6 +79,10 @@ class BrowserFault(EnvironmentFault):
     """The browser or its MCP server died, hung or restarted without its pages."""
 
 
+class PageHangs(BrowserFault):
+    """A page keeps the browser busy, and no empty tab could take its place."""
+
+
 class SiteFault(EnvironmentFault):
     """The task's website cannot be reached, does not answer, or answers with a server error to begin with."""
 

@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import HOME, Handler
 from helpers.cases import each, selected
 from helpers.episode.blame_plays import ELSEWHERE, OWN
 from helpers.episode.blame_plays_live import fault_of, two_sites
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, crash, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 
 RecordProperty = Callable[[str, object], None]
@@ -85,7 +85,7 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         def trap(_: Handler) -> None:
-            kill(judge.browser_files, "browser")
+            crash(judge.browser_files)
 
         def late(handler: Handler) -> None:
             # At the second visit.

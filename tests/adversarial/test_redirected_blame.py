@@ -9,7 +9,7 @@ import pytest
 from helpers.browser.hops import typed, went
 from helpers.browser.hostile_site import HOME as HOME_PAGE
 from helpers.browser.hostile_site import Handler, hostile_site
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, crash, finish, ref, tool_call
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from judge.browser.session import Hop
@@ -50,11 +50,11 @@ async def attempts_by_way(tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         def trap(_: Handler) -> None:
-            kill(judge.browser_files, "browser")
+            crash(judge.browser_files)
 
         def leaves_a_tab(turn: ParticipantTurn) -> str:
             if turn.n == 2:
-                kill(judge.browser_files, "browser")
+                crash(judge.browser_files)
             calls = [
                 tool_call("browser_tabs", action="new", url=f"{elsewhere.url}harmless"),
                 tool_call("browser_tabs", action="select", index=0),

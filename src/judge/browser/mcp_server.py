@@ -152,9 +152,7 @@ class McpServer:
             if not self._watch.alive():
                 raise self.fail(self._loss())
         except BrowserFault:
-            # The documents decide whose fault it is, and the server may still be recording them.
-            if not self._watch.alive() and self._server_watch.alive():
-                await documents_until_death(self.folder, _LAST_DOCUMENTS_S)
+            await asyncio.to_thread(self.wait_for_documents)
             raise
         text = next((block.text for block in result.content if block.type == "text"), "")
         if result.is_error and responses.says_crashed(text):
@@ -205,6 +203,11 @@ class McpServer:
                     shutil.rmtree(path, ignore_errors=True)
             os.truncate(self.folder / _LOG, 0)
 
+    def wait_for_documents(self) -> None:
+        """If the browser has died: wait until its server has recorded the documents, which decide whose fault it is."""
+        if not self._watch.alive() and self._server_watch.alive():
+            documents_until_death(self.folder, _LAST_DOCUMENTS_S)
+
     def watch(self) -> None:
         """From now on, raise a fault if the current browser has died or was replaced."""
         family_ids = processes.family(processes.list_processes(), self.folder)
@@ -239,14 +242,14 @@ class McpServer:
         is_served = self._task is not None and not self._task.done() and self._server_watch.alive()
         return is_served and not self._is_gone and self._watch.alive()
 
-    def fail(self, message: str) -> BrowserFault:
+    def fail(self, message: str, kind: type[BrowserFault] = BrowserFault) -> BrowserFault:
         """The fault to raise: always the first one."""
         if self._fault is None:
             remedy = "the task is retried; `wabe doctor` lists what is missing"
             if hosted := self.settings.hosted:
                 message = f"the hosted browser at {hosted.name}: {message}"
                 remedy = "the task is retried; check cdp_url in [config] and the variable that it names"
-            self._fault = BrowserFault(message, remedy=remedy)
+            self._fault = kind(message, remedy=remedy)
         return self._fault
 
     def _refusal(self) -> str | None:

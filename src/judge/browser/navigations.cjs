@@ -10,18 +10,22 @@ const fs = require("fs");
 const { createHash } = require("crypto");
 
 const LOG = "navigations.jsonl";
-const LOST = '{"event":"lost"}\n';
 const MAX_URL_CHARS = 2000;
 // After this many lines only changes of a frame's origin are recorded, so that a page that reloads itself cannot fill the
 // disk; after the second limit nothing more, and a line says so.
 const MAX_LINES = 2000;
 const MAX_LINES_IN_ALL = 20000;
 
+// How long to wait for the status of a browser that is gone.
+const EXIT_MS = 1000;
+
 // When the browser dies, its tabs, frames and requests end as well. That it is gone is known by then.
 const DEATH_MS = 250;
 
 const recorded = new WeakMap();
 const watched = new WeakSet();
+// By browser: those before its current context.
+const killsBefore = new WeakMap();
 
 // Without the fragment, which is not requested. Different addresses are never treated as equal.
 function address(url) {
@@ -39,6 +43,28 @@ function frameOf(request) {
     // The first request of a new tab has no frame yet, and belongs to a main frame by definition.
     return null;
   }
+}
+
+// How many processes the kernel of this machine has killed because memory ran out; null if it does not say.
+function memoryKills() {
+  try {
+    return Number(/^oom_kill (\d+)$/m.exec(fs.readFileSync("/proc/vmstat", "latin1"))[1]);
+  } catch {
+    return null;
+  }
+}
+
+// The signal that ended the browser's process; null if it ended by itself, was not started here, or is not known to have
+// ended.
+async function lastSignal() {
+  const browser = globalThis[Symbol.for("wabe.browser")];
+  if (browser && browser.exitCode === null && browser.signalCode === null) {
+    await new Promise(resolve => {
+      browser.once("exit", resolve);
+      setTimeout(resolve, EXIT_MS);
+    });
+  }
+  return browser?.signalCode ?? null;
 }
 
 class Recorder {
@@ -192,15 +218,22 @@ class Recorder {
 exports.default = async ({ page }) => {
   // The context, not the page, sees the first request of a new tab.
   const context = page.context();
-  if (!recorded.has(context)) recorded.set(context, new Recorder(context));
-  recorded.get(context).attach(page);
   const browser = context.browser();
+  if (!recorded.has(context)) {
+    recorded.set(context, new Recorder(context));
+    killsBefore.set(browser, memoryKills());
+  }
+  recorded.get(context).attach(page);
   if (watched.has(browser)) return;
   watched.add(browser);
-  browser.once("disconnected", () => {
+  browser.once("disconnected", async () => {
+    // A crash has another signal, or a status. No page can send this one, but the kernel does if a page takes all memory.
+    const isKilled = await lastSignal() === "SIGKILL";
+    const before = killsBefore.get(browser);
+    const is_killed = (isKilled && before !== null && memoryKills() === before) || undefined;
     try {
       // Everything before is recorded by now. The judge waits for this line before it decides whose fault it is.
-      fs.appendFileSync(LOG, LOST);
+      fs.appendFileSync(LOG, JSON.stringify({ event: "lost", is_killed }) + "\n");
     } catch {
       // The folder is gone: an ordinary end.
     }

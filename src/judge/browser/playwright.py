@@ -66,7 +66,7 @@ from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_TOOL, saves_link, tool_of, writes
 from judge.trajectory import fetched
-from shared.errors import InternalFault, SiteFault, SiteUnreachable, WabeError, is_shortage
+from shared.errors import InternalFault, PageHangs, SiteFault, SiteUnreachable, WabeError, is_shortage
 from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
@@ -103,8 +103,10 @@ _RETURNED = "### Error\nError: wabe: "
 # fraction after which a page with a running script is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
-# For an empty tab to take the place of a page.
+# For an empty tab to take the place of a page: at most this long, and this fraction of a step's time, so that a second
+# try, which has twice as long, ends within it.
 _REPLACE_S = 30.0
+_REPLACING = 1 / 6
 _log = logging.getLogger(__name__)
 
 
@@ -288,13 +290,14 @@ class PlaywrightBrowser:
 
     async def replace_tab(self, why: Notice) -> Page:
         """See `judge.browser.session.Browser`."""
-        page = await self._fresh(_REPLACE_S)
+        limit_s = min(_REPLACE_S, _REPLACING * self._server.settings.config.step_timeout_s)
+        page = await self._fresh(limit_s)
         if page is None:
             # The page keeps the browser's server from answering, for example by a flood of messages.
             await asyncio.to_thread(self._server.kill_pages)
-            page = await self._fresh(2 * _REPLACE_S)
+            page = await self._fresh(2 * limit_s)
         if page is None:
-            raise self._server.fail("a page hangs, and its tab cannot be replaced")
+            raise self._server.fail("a page hangs, and its tab cannot be replaced", PageHangs)
         self._since.replaced(page)
         return page.model_copy(update={"notice": why})
 
@@ -681,6 +684,7 @@ class PlaywrightBrowser:
     def traffic(self) -> Traffic | None:
         """See `judge.browser.session.Browser`."""
         if not self._server.runs:
+            self._server.wait_for_documents()
             return None
         wire, reads_all = (self._guard.wire, self._guard.reads_all) if self._guard else (None, False)
         return self._requests.read(wire, reads_all=reads_all).model_copy(update={"console": self._console.read()})

@@ -1,9 +1,9 @@
 """Reads the browser's requests, as recorded in its folder by `navigations.cjs` (pages) and `requests.cjs` (all)."""
 
-import asyncio
 import bisect
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from shared.files import read_end
 NAVIGATION_RECORDER = Path(__file__).with_name("navigations.cjs")
 RECORDER = Path(__file__).with_name("requests.cjs")
 _DOCUMENTS = "navigations.jsonl"
-_LOST_EVENT = '{"event":"lost"}'
+_LOST_EVENT = '{"event":"lost"'
 _MAX_LAST_BYTES = 65_536
 _LOOK_S = 0.01
 _LOG = "requests.jsonl"
@@ -62,12 +62,12 @@ def begin_code(sites: Iterable[str]) -> str:
     return f"async page => page.context()[Symbol.for('wabe.requests')]?.begin({known})"
 
 
-async def documents_until_death(folder: Path, limit_s: float) -> None:
-    """Wait until the recorder in `folder` has written everything that happened before the browser died."""
+def documents_until_death(folder: Path, limit_s: float) -> None:
+    """Wait until the recorder in `folder` has written everything that happened before the browser died. Blocks."""
     for _ in range(round(limit_s / _LOOK_S)):
         if _LOST_EVENT in read_end(folder / _DOCUMENTS, _MAX_LAST_BYTES):
             break
-        await asyncio.sleep(_LOOK_S)
+        time.sleep(_LOOK_S)
 
 
 class NavigationLog:

@@ -74,7 +74,11 @@ const connect = async () => {
 
 // The socket's path holds 128 random bits: nobody else on this machine finds it.
 const launch = () => chromium.launchServer({ ...launchOptions, host: "127.0.0.1", handleSIGINT: false, handleSIGTERM: false }).then(
-  browser => serve("--endpoint", browser.wsEndpoint()),
+  browser => {
+    // For `navigations.cjs`, which records how it ended.
+    globalThis[Symbol.for("wabe.browser")] = browser.process();
+    serve("--endpoint", browser.wsEndpoint());
+  },
   error => {
     // Only the cause and Chromium's error output: the rest is its long command line and its clean-up.
     const [cause, ...log] = error.message.split("\n");

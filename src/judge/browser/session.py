@@ -64,7 +64,8 @@ class Hop(Record):
     `request`: one was requested, `is_redirect` by the answer to the frame's previous request, whether or not it ever
     arrived. `document`: it is shown. `ended`: it will not be. `gone`: the frame was removed; `closed`: the tab was.
     `renamed`: the page changed its own address. `worker`: a service worker runs. `goto`: the server was asked to open
-    the address. `overflow`: nothing more is recorded.
+    the address. `overflow`: nothing more is recorded. `lost`: the browser's process is gone; `is_killed` if another
+    process has killed it, and it was not the kernel because memory ran out.
 
     Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`
     is that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
@@ -81,6 +82,7 @@ class Hop(Record):
     in_frame: bool = False
     cause: Literal["goto", "back", "page"] = "page"
     referrer: str = ""
+    is_killed: bool = False
 
 
 class Traffic(Record):

@@ -12,7 +12,8 @@ reports (`navigations.cjs`), never by what was typed:
 | elsewhere              | the participant's, unless the task's site led to that very address (see `Route.saw`)      |
 |                        | before the participant first wrote anything                                               |
 
-One document that is the participant's fault is enough, because it may have been the cause.
+One document that is the participant's fault is enough, because it may have been the cause. None is if another process
+killed the browser.
 """
 
 import hashlib
@@ -82,6 +83,9 @@ class Route:
         self._workers: dict[int, _VisitedDocument] = {}
         self._visited: set[tuple[int | None, str]] = set()
         self._is_incomplete = False
+        self._is_killed = False
+        # Those of tabs that were closed since the last observation.
+        self._closed: list[_VisitedDocument] = []
         self._is_elsewhere = False
         self._front = website
 
@@ -123,6 +127,7 @@ class Route:
         those lead to before the participant acts again: redirects, frames, scripts.
         """
         self._front = page.url
+        self._closed.clear()
         self._is_elsewhere = self.is_elsewhere(page.url)
         if not self._has_written:
             self._linked.update(address_of(url) for origin, url in page.links if self._is_of_task(origin))
@@ -159,6 +164,7 @@ class Route:
                 for documents in (self._documents, self._loading, self._workers):
                     documents.pop(hop.frame, None)
             case "closed":
+                self._closed += [one for one in self._live() if one.tab == hop.tab]
                 self._leave(hop.tab)
             case "renamed":
                 self._visited.add((hop.tab, hop.url))
@@ -166,8 +172,9 @@ class Route:
                 self._workers[hop.frame] = replace(self._document(hop, None), in_frame=True)
             case "goto" if self.has_begun:
                 self._named_addresses.add(hop.url)
-            case "overflow":
-                self._is_incomplete = True
+            case "overflow" | "lost":
+                self._is_incomplete |= hop.event == "overflow"
+                self._is_killed |= hop.is_killed
         return None
 
     def _request(self, hop: Hop) -> Navigation:
@@ -264,10 +271,25 @@ class Route:
     def _live(self) -> list[_VisitedDocument]:
         return [*self._documents.values(), *self._loading.values(), *self._workers.values()]
 
-    def decide(self) -> BlameFacts:
-        """Whose fault it is that the browser's process is lost now, and the facts that decide it."""
+    def decide(self, *, with_closed: bool = False) -> BlameFacts:
+        """Whose fault it is that the browser's process is lost now, and the facts that decide it.
+
+        `with_closed`: the documents of tabs that were closed since the last observation count as well, because a page
+        that hangs keeps the browser busy until its tab has been replaced.
+        """
+        if self._is_killed:
+            address = self._front[:_MAX_RECORDED_CHARS]
+            return BlameFacts(
+                fault="browser_lost",
+                party="site",
+                address=address,
+                is_elsewhere=self.is_elsewhere(address),
+                has_written=self._has_written,
+                is_killed=True,
+            )
+        documents = [*self._live(), *(self._closed if with_closed else ())]
         # Pages before their frames.
-        live = sorted(filter(self._counts, self._live()), key=lambda one: one.in_frame)
+        live = sorted(filter(self._counts, documents), key=lambda one: one.in_frame)
         guilty = next(filter(self._is_participants, live), None)
         if guilty is None and self._is_incomplete and self._has_written:
             return BlameFacts(fault="browser_lost", party="participant", has_written=True, is_incomplete=True)

@@ -52,6 +52,7 @@ from shared.errors import (
     BrowserFault,
     EnvironmentFault,
     InternalFault,
+    PageHangs,
     ParticipantError,
     SiteBlocked,
     SiteUnreachable,
@@ -234,7 +235,9 @@ class Episode:
         # The judge itself stalled the page's clock, so the attempt is played again in real time.
         others = InternalFault | SiteUnreachable | ClockStalled | AttemptAbandoned
         is_possible = isinstance(error, EnvironmentFault) and not isinstance(error, others)
-        return self._route.decide() if is_possible and self._route.has_begun else None
+        if not (is_possible and self._route.has_begun):
+            return None
+        return self._route.decide(with_closed=isinstance(error, PageHangs))
 
     def _error_text(self, error: WabeError) -> str:
         is_lost = isinstance(error, BrowserFault) and isinstance(self._network_fault, BrowserFault)
@@ -305,6 +308,8 @@ class Episode:
             await asyncio.sleep(_PENDING_S)
             traffic = await asyncio.to_thread(browser.traffic)
         if traffic is None:
+            # How the browser ended.
+            self._route.went(browser.take_hops())
             self._network_fault = BrowserFault(f"the browser was killed or crashed: {NETWORK_LOST}")
             self._network_missing = self._network_fault.message
             self._network_unwritten = False
@@ -419,7 +424,7 @@ class Episode:
                 page = await (browser.observe() if why is None else browser.replace_tab(why))
                 probed = await self._probed(browser, page)
         except StepOverdue:
-            grace = Clock(self.config.step_timeout_s, BrowserFault("the browser cannot replace a tab"))
+            grace = Clock(self.config.step_timeout_s, PageHangs("the browser cannot replace a tab"))
             async with self._browser_time(grace):
                 page = await browser.replace_tab(self._too_long())
                 probed = await self._probed(browser, page)

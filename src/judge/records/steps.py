@@ -78,7 +78,8 @@ class BlameFacts(Record):
     For a lost browser: the `address` of the document that decided (of the participant's doing, if any was), whether it
     was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
     whether the task's site had led there before the participant wrote anything (`is_linked`), and whether it had
-    (`has_written`). `is_incomplete`: too many documents to record. For a site: whether the participant `has_acted` in
+    (`has_written`). `is_incomplete`: too many documents to record. `is_killed`: another process killed the browser, so
+    that no document decided; `address` is that of the page in front. For a site: whether the participant `has_acted` in
     every attempt, and whether the site `works_again` after another reset.
     """
 
@@ -91,6 +92,7 @@ class BlameFacts(Record):
     is_linked: bool = False
     has_written: bool = False
     is_incomplete: bool = omit_default(False)
+    is_killed: bool = omit_default(False)
     has_acted: bool | None = omit_default(None)
     works_again: bool | None = omit_default(None)
 

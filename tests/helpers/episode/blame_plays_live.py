@@ -7,7 +7,7 @@ import pytest
 
 from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.blame_plays import ELSEWHERE, HOME, OWN, BlamePlay, Move, WebPage, address
-from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, kill, ref, tool_call
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, crash, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks
 from judge.network.policy import NetworkPolicy
 
@@ -42,7 +42,7 @@ class _LivePlay:
     def _answer(self, to: str, page: WebPage) -> Callable[[Handler], None]:
         def answer(handler: Handler) -> None:
             if to == self._play.trap and self._is_armed:
-                kill(self._judge.browser_files, "browser")
+                crash(self._judge.browser_files)
             if page.redirect:
                 handler.redirect(address(page.redirect, self._bases))
             else:

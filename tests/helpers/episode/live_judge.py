@@ -318,15 +318,20 @@ def _ancestors(pid: int, parents: dict[int, int]) -> list[int]:
     return results
 
 
-def kill(browser_files: Path, what: str) -> int:
-    """SIGKILL; returns how many were hit."""
+def kill(browser_files: Path, what: str, by: signal.Signals = signal.SIGKILL) -> int:
+    """Returns how many were hit."""
     hit = 0
     for pid in processes_of(browser_files, what):
         # Some end by themselves: tabs that were replaced, and what another one had started.
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, by)
             hit += 1
     return hit
+
+
+def crash(browser_files: Path) -> None:
+    """What a page can do to a browser that has a fault."""
+    kill(browser_files, "browser", signal.SIGSEGV)
 
 
 def folder_bytes(folder: Path) -> int:

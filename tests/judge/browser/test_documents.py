@@ -132,15 +132,20 @@ async def test_a_removed_frame_and_an_answer_without_a_page_are_reported(
     assert [hop.url for hop in await hops_until(browser, "renamed")] == [f"{site.url}renamed"]
 
 
-async def test_what_happened_is_reported_up_to_the_death_of_the_browser(browser: PlaywrightBrowser, site: Site) -> None:
+@pytest.mark.parametrize(("cause", "is_killed"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])
+async def test_what_happened_is_reported_up_to_the_death_of_the_browser_and_whether_it_was_killed(
+    browser: PlaywrightBrowser, site: Site, cause: signal.Signals, is_killed: bool
+) -> None:
     def dies(_: Handler) -> None:
         for one in processes_of_browser(browser):
             if is_browser(one, browser.folder):
-                os.kill(one.pid, signal.SIGKILL)
+                os.kill(one.pid, cause)
 
     site.pages["/two"] = dies
     await browser.open(site.url, "page-time")
     with pytest.raises(BrowserFault):
         await clicked(browser, "two")
-    events = [hop.event for hop in browser.take_hops() if hop.event == "lost" or hop.url.endswith("/two")]
-    assert events == ["request", "lost"]
+    request, *ends = [hop for hop in browser.take_hops() if hop.event == "lost" or hop.url.endswith("/two")]
+    assert request.event == "request"
+    # Each connection to the browser has an end.
+    assert {(hop.event, hop.is_killed) for hop in ends} == {("lost", is_killed)}

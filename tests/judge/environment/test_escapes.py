@@ -11,11 +11,14 @@ from judge.environment.opening import open_host
 from judge.environment.session import EnvironmentSession, StepResult
 
 pytestmark = pytest.mark.e2e
-LINKS = ("dialog", "downloads", "leave", "popups")
+LINKS = ("dialog", "downloads", "flood", "leave", "popups", "reload")
 PAGES = {
     "index": "".join(f'<p><a href="/{name}.html">{name}</a>' for name in LINKS),
     "dialog": "<script>setTimeout(() => { alert('one'); confirm('two'); prompt('three'); }, 1)</script>",
     "popups": "<script>for (let n = 0; n < 3; n++) open('/index.html?' + n)</script>x",
+    # Keeps the browser's server busy, so that the page's process must be killed.
+    "flood": "<script>setTimeout(() => { for (;;) console.error('x'.repeat(1000)) }, 1)</script>x",
+    "reload": "<script>location.reload()</script>x",
     "downloads": "<a id=a href=/index.html download=x.bin>x</a><script>for (const n of [1, 2, 3]) a.click()</script>",
     "leave": "<script>addEventListener('beforeunload', e => { e.preventDefault(); e.returnValue = 'x' })</script>x",
 }

@@ -1,7 +1,8 @@
 """No false reward: 500 episodes in which faults are put at random places, against an oracle that knows them.
 
 A reward is only ever the one that the same replies have without a fault; a fault that the policy did not cause, after
-the first observation and before the policy has ended, is an error; and without a fault there is always a reward.
+the first observation and before the policy has ended, is an error; and without a fault there is always a reward. A
+browser that breaks on a page that the policy has named is a 0, unless another process killed it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from helpers.environment.scripted import GOAL, hosting
 from helpers.episode.scripted import HOME, ScriptedBrowser
-from judge.browser.session import Traffic
+from judge.browser.session import Hop, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.environment.errors import EpisodeFault
@@ -35,25 +36,31 @@ def click(target: str) -> dict[str, Any]:
     return {"tool": "browser_click", "params": {"target": target}}
 
 
-# Clicks, because a page whose address the policy named is the policy's own fault (docs/scoring.md).
+NAMED = f"{HOME}named"
 REPLIES: dict[str, object] = {
     "goal": click("e1"),
     "other": click("e2"),
+    "named": {"tool": "browser_navigate", "params": {"url": NAMED}},
     "unreadable": "Let me think about it.",
     "unknown": {"tool": "browser_fly"},
     "finish": {"tool": "finish", "params": {"answer": "done"}},
 }
+ACTIONS = ("goal", "other", "named")
 EXCEPTIONS = (BrowserFault, SiteUnreachable, SiteBlocked, InternalFault, RuntimeError, OSError)
 PLACES = ("nowhere", "open", "observe", "act", "traffic", "judge", "begin", "end", "idle", "close", "reset")
 
 
 class Fault(NamedTuple):
-    """What goes wrong: at the call of this number in a place, from 0, and at so many calls from there on."""
+    """What goes wrong: at the call of this number in a place, from 0, and at so many calls from there on.
+
+    `is_killed`: the browser, by another process; otherwise it crashed.
+    """
 
     place: str
     at: int
     times: int
     error: type[Exception]
+    is_killed: bool = False
 
 
 NOTHING = Fault("nowhere", 0, 0, RuntimeError)
@@ -86,22 +93,38 @@ class FaultyBrowser(ScriptedBrowser):
         super().__init__()
         self._faults = faults
 
+    def _fails_at(self, place: str) -> None:
+        try:
+            self._faults.at(place)
+        except BrowserFault:
+            self._ends()
+            raise
+
+    def _ends(self) -> None:
+        self.hops.append(Hop(event="lost", is_killed=self._faults.fault.is_killed))
+
     async def open(self, url: str, settle: SettleMode = "real-time", clock_ms: int | None = None) -> None:
-        self._faults.at("open")
+        self._fails_at("open")
         await super().open(url, settle, clock_ms)
 
     async def observe(self) -> Page:
-        self._faults.at("observe")
+        self._fails_at("observe")
         found = await super().observe()
         return found.model_copy(update={"snapshot": '- button "Go" [ref=e1]\n- button "Leave" [ref=e2]'})
 
     async def act(self, tool: str, params: dict[str, Any]) -> Any:
-        self._faults.at("act")
-        self.goes(GOAL if params["target"] == "e1" else f"{HOME}other")
+        self._fails_at("act")
+        if "url" in params:
+            self.goes_to(params["url"])
+        else:
+            self.goes(GOAL if params["target"] == "e1" else f"{HOME}other")
         return await super().act(tool, params)
 
     def traffic(self) -> Traffic | None:
-        return None if self._faults.call("traffic") else super().traffic()
+        if not self._faults.call("traffic"):
+            return super().traffic()
+        self._ends()
+        return None
 
 
 class FaultyJudge(ChecksJudge):
@@ -147,7 +170,7 @@ def truth(replies: Sequence[str]) -> Truth:
             return Truth(0.0, number, is_judged=False)
         if reply == "finish":
             return Truth(float(place == "goal"), number, is_judged=True)
-        place = reply if reply in ("goal", "other") else place
+        place = reply if reply in ACTIONS else place
     return Truth(0.0, MAX_STEPS, is_judged=False)
 
 
@@ -186,8 +209,22 @@ async def leave(session: EnvironmentSession, how: str) -> None:
     raise EpisodeFault("lost", "user", "as intended")
 
 
-def check(fault: Fault, fired: list[int], expected: Truth, told: Told) -> None:
-    """The oracle."""
+def is_the_policys(fault: Fault, fired: list[int], replies: Sequence[str], expected: Truth) -> bool:
+    """Whether the browser broke on a page that the policy had named."""
+    counts = {"act": fired, "observe": fired, "traffic": [expected.replies]}
+    count = next(iter(counts.get(fault.place, [])), 0) if fired else 0
+    acted = [reply for reply in replies if reply in ACTIONS] if fault.place == "act" else replies
+    shown = [reply for reply in acted[:count] if reply in ACTIONS]
+    breaks = fault.place == "traffic" or fault.error in (BrowserFault, SiteBlocked)
+    is_killed = fault.is_killed and (fault.place == "traffic" or fault.error is BrowserFault)
+    return breaks and not is_killed and shown[-1:] == ["named"]
+
+
+def check(fault: Fault, fired: list[int], expected: Truth, told: Told, *, is_own: bool) -> None:
+    """The oracle. `is_own`: the policy caused the fault."""
+    if is_own:
+        assert told.reward == 0.0
+        return
     assert told.reward in (None, expected.reward), "a false reward"
     if not fired:
         assert told.reward == expected.reward, "an error without a fault"
@@ -212,6 +249,7 @@ FAULTS = st.builds(
     st.integers(0, MAX_STEPS),
     st.integers(1, 3),
     st.sampled_from(EXCEPTIONS),
+    st.booleans(),
 )
 
 
@@ -228,7 +266,9 @@ async def test_no_reward_is_false(tmp_path_factory: pytest.TempPathFactory, poli
         folder, lambda: FaultyBrowser(faults), host=host_settings, episodes=FaultyEpisodes(folder, faults), **hosted
     ) as host:
         session = host.session()
-        check(fault, faults.fired, truth(replies), await play(session, replies, fault, faults))
+        told = await play(session, replies, fault, faults)
+        expected = truth(replies)
+        check(fault, faults.fired, expected, told, is_own=is_the_policys(fault, faults.fired, replies, expected))
         if fault.place == "idle":
             return
         # Nothing of it reaches the next episode, whose answers are its own.

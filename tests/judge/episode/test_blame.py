@@ -196,6 +196,20 @@ def test_documents_too_many_to_record_count_against_a_participant_that_wrote_som
     assert (facts.party, facts.is_incomplete) == ("participant", True)
 
 
+def test_no_document_is_to_blame_for_a_browser_that_another_process_killed() -> None:
+    facts = routed(going(OTHER), typed(OTHER), [Hop(event="lost", is_killed=True)]).decide()
+    assert (facts.party, facts.is_killed) == ("site", True)
+    assert party(going(OTHER), typed(OTHER), [Hop(event="lost")]) == "participant"
+
+
+def test_a_page_that_hangs_counts_until_another_one_was_observed_even_if_its_tab_was_closed() -> None:
+    hanging = routed(going(OTHER), typed(OTHER, tab=6), [Hop(event="closed", tab=6)])
+    assert hanging.decide(with_closed=True).party == "participant"
+    assert hanging.decide().party == "site"
+    hanging.saw(page_at("about:blank"))
+    assert hanging.decide(with_closed=True).party == "site"
+
+
 def test_the_facts_name_the_document_that_decided() -> None:
     facts = routed(TYPE, CLICK, went(f"{HOME}a"), went(OTHER, frame=1, in_frame=True)).decide()
     expected = {"address": OTHER, "in_frame": True, "is_elsewhere": True, "is_named": False, "is_linked": False}
