@@ -30,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -554,23 +554,26 @@ def ground_of(name: str, source: Path, pool: BrowserPool) -> Ground:
 @contextmanager
 def served(cmd: str, address: str) -> Iterator[None]:
     """An application from its initial state."""
-    command = [sys.executable, *shlex.split(cmd.removeprefix("python "))]
-    process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until = time.monotonic() + 60
-        while True:
-            try:
-                httpx.get(address, timeout=5, trust_env=False)
-                break
-            except httpx.HTTPError:
-                if time.monotonic() > until or process.poll() is not None:
-                    raise SystemExit(f"does not start: {cmd}") from None
-                time.sleep(0.05)
-        yield
-    finally:
-        for one in [*process.children(recursive=True), process]:
-            one.kill()
-        process.wait()
+    with tempfile.TemporaryDirectory() as data_dir:
+        cmd = cmd.replace("{port}", address.rpartition(":")[2]).replace("{data_dir}", data_dir)
+        command = [sys.executable, *shlex.split(cmd.removeprefix("python "))]
+        process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    httpx.get(address, timeout=5, trust_env=False)
+                    break
+                except httpx.HTTPError:
+                    if time.monotonic() > until or process.poll() is not None:
+                        raise SystemExit(f"does not start: {cmd}") from None
+                    time.sleep(0.05)
+            yield
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                for one in [*process.children(recursive=True), process]:
+                    one.kill()
+            process.wait()
 
 
 # Verdicts
