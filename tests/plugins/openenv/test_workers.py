@@ -90,6 +90,17 @@ async def test_sessions_are_divided_among_processes_and_counted_together(tmp_pat
         assert processes[0].host.active == 0
 
 
+async def test_a_client_that_is_back_before_the_server_knows_that_it_left_gets_its_place(tmp_path: Path) -> None:
+    async with playing(tmp_path, sessions=1) as processes:
+        workers = workers_of(processes, sessions=1)
+        session = await workers.open()
+        returning = asyncio.create_task(workers.open())
+        await asyncio.sleep(0.1)
+        assert not returning.done()
+        await session.close()
+        await (await returning).close()
+
+
 async def test_a_session_that_is_being_closed_makes_room_for_a_waiting_client(tmp_path: Path) -> None:
     async with playing(tmp_path, sessions=1) as processes:
         workers = workers_of(processes, sessions=1)

@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 _STOP_S = 30.0
 # Longer than a session takes to be closed; a process that hangs is then left to its own end.
 _CLOSE_S = 30.0
+# A client that left without a word may be back before the server has learnt that it left.
+_NOTICE_S = 1.0
 _RESTART_S = 1.0
 _MAX_RESTART_S = 60.0
 # A process that ends is up again within some seconds; a client waits 60.
@@ -139,7 +141,12 @@ class Workers:
         return "healthy" if up == len(self._workers) else "degraded" if up else "unhealthy"
 
     async def open(self) -> "RemoteSession":
-        """Another session. Raises `CapacityReached`, after those that are just being closed have been waited for."""
+        """Another session. Raises `CapacityReached`, after those that are about to be closed have been waited for."""
+        if self._open >= self._sessions and not self._closing:
+            self._freed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_NOTICE_S):
+                    await self._freed.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):
                 while self._open >= self._sessions and self._closing:
