@@ -52,7 +52,7 @@ def always(value: Any) -> Callable[..., Any]:
 
 RULES: dict[str, Sequence[Patch]] = {
     "writes and cookies without an effect on an answer do not count for it": [
-        (states.Learnt, "_known", always(states._WriteEffects(frozenset(), {})))
+        (states.Learnt, "_write_effects", always(states._WriteEffects(frozenset(), {})))
     ],
     "a request during a write may belong before or after it": [
         (states, "fitting_in", in_the_same_context),
