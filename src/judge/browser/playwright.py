@@ -58,6 +58,7 @@ from judge.browser.settle import (
     settle_code,
 )
 from judge.browser.since import BLANK, MARK_TRIES, ChangesSince
+from judge.config import RunConfig
 from judge.network.guard import Guard
 from judge.network.wire import MARK
 from judge.records.access import StorageState
@@ -103,10 +104,8 @@ _RETURNED = "### Error\nError: wabe: "
 # fraction after which a page with a running script is given up.
 _SETTLING = 0.4
 _PATIENCE = 0.75
-# For an empty tab to take the place of a page: at most this long, and this fraction of a step's time, so that a second
-# try, which has twice as long, ends within it.
+# For an empty tab to take the place of a page. The second try, after the page's process was killed, has twice as long.
 _REPLACE_S = 30.0
-_REPLACING = 1 / 6
 _log = logging.getLogger(__name__)
 
 
@@ -116,6 +115,11 @@ class _TimedOut(PageTrouble):
     def __init__(self, page: Page | None) -> None:
         super().__init__("no snapshot in time")
         self.page = page
+
+
+def replace_limit_s(config: RunConfig) -> float:
+    """How long the first of two tries may take to put an empty tab in the place of a page; both take half of a step."""
+    return min(_REPLACE_S, config.step_timeout_s / 6)
 
 
 class PlaywrightBrowser:
@@ -290,7 +294,7 @@ class PlaywrightBrowser:
 
     async def replace_tab(self, why: Notice) -> Page:
         """See `judge.browser.session.Browser`."""
-        limit_s = min(_REPLACE_S, _REPLACING * self._server.settings.config.step_timeout_s)
+        limit_s = replace_limit_s(self._server.settings.config)
         page = await self._fresh(limit_s)
         if page is None:
             # The page keeps the browser's server from answering, for example by a flood of messages.
