@@ -61,7 +61,7 @@ async function lastSignal() {
   if (browser && browser.exitCode === null && browser.signalCode === null) {
     await new Promise(resolve => {
       browser.once("exit", resolve);
-      setTimeout(resolve, EXIT_MS);
+      setTimeout(resolve, EXIT_MS).unref();
     });
   }
   return browser?.signalCode ?? null;
@@ -227,15 +227,20 @@ exports.default = async ({ page }) => {
   if (watched.has(browser)) return;
   watched.add(browser);
   browser.once("disconnected", async () => {
+    let log;
+    try {
+      // At once: a browser that only gets another context has another log soon, into which nothing of this belongs.
+      log = fs.openSync(LOG, "a");
+    } catch {
+      // The folder is gone: an ordinary end.
+      return;
+    }
     // A crash has another signal, or a status. No page can send this one, but the kernel does if a page takes all memory.
     const isKilled = await lastSignal() === "SIGKILL";
     const before = killsBefore.get(browser);
     const is_killed = (isKilled && before !== null && memoryKills() === before) || undefined;
-    try {
-      // Everything before is recorded by now. The judge waits for this line before it decides whose fault it is.
-      fs.appendFileSync(LOG, JSON.stringify({ event: "lost", is_killed }) + "\n");
-    } catch {
-      // The folder is gone: an ordinary end.
-    }
+    // Everything before is recorded by now. The judge waits for this line before it decides whose fault it is.
+    fs.writeSync(log, JSON.stringify({ event: "lost", is_killed }) + "\n");
+    fs.closeSync(log);
   });
 };

@@ -9,11 +9,13 @@ import pytest
 
 from helpers.browser.hops import pages_of
 from helpers.browser.hostile_site import Handler, Site, hostile_site
-from helpers.browser.sessions import a_browser, processes_of_browser
+from helpers.browser.sessions import a_browser, browser_settings, processes_of_browser
 from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.pool import browser_pool
 from judge.browser.processes import is_browser
 from judge.browser.session import Hop
 from judge.browser.settle import SettleMode
+from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault
 
 pytestmark = pytest.mark.e2e
@@ -149,3 +151,13 @@ async def test_what_happened_is_reported_up_to_the_death_of_the_browser_and_whet
     assert request.event == "request"
     # Each connection to the browser has an end.
     assert {(hop.event, hop.is_killed) for hop in ends} == {("lost", is_killed)}
+
+
+async def test_the_end_of_an_attempt_is_not_reported_in_the_next_one(site: Site) -> None:
+    async with browser_pool(browser_settings()) as pool:
+        for wait_s in (0.0, 1.5):
+            async with pool.browser(NetworkPolicy.for_websites([site.url])) as browser:
+                await browser.open(f"{site.url}two", "page-time")
+                # Longer than the server waits for the status of a browser that may have ended.
+                await asyncio.sleep(wait_s)
+                assert [hop.event for hop in browser.take_hops()] == ["goto", "request", "document"]
