@@ -54,17 +54,18 @@ function memoryKills() {
   }
 }
 
-// The signal that ended the browser's process; null if it ended by itself, was not started here, or is not known to have
-// ended.
-async function lastSignal() {
+// Whether SIGKILL ended the browser's process; false if it was not started here, or is not known to have ended.
+async function wasKilled() {
   const browser = globalThis[Symbol.for("wabe.browser")];
-  if (browser && browser.exitCode === null && browser.signalCode === null) {
+  if (!browser) return false;
+  if (browser.exitCode === null && browser.signalCode === null) {
     await new Promise(resolve => {
       browser.once("exit", resolve);
       setTimeout(resolve, EXIT_MS).unref();
     });
   }
-  return browser?.signalCode ?? null;
+  // The process may be a shell script that has started the browser, and reports its end in the usual way: 128 + 9.
+  return browser.signalCode === "SIGKILL" || browser.exitCode === 137;
 }
 
 class Recorder {
@@ -236,7 +237,7 @@ exports.default = async ({ page }) => {
       return;
     }
     // A crash has another signal, or a status. No page can send this one, but the kernel does if a page takes all memory.
-    const isKilled = await lastSignal() === "SIGKILL";
+    const isKilled = await wasKilled();
     const before = killsBefore.get(browser);
     const is_killed = (isKilled && before !== null && memoryKills() === before) || undefined;
     // Everything before is recorded by now. The judge waits for this line before it decides whose fault it is.

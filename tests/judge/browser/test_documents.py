@@ -139,8 +139,11 @@ async def test_what_happened_is_reported_up_to_the_death_of_the_browser_and_whet
     browser: PlaywrightBrowser, site: Site, cause: signal.Signals, is_killed: bool
 ) -> None:
     def dies(_: Handler) -> None:
-        for one in processes_of_browser(browser):
-            if is_browser(one, browser.folder):
+        mains = [one for one in processes_of_browser(browser) if is_browser(one, browser.folder)]
+        # A script that has started the browser lives on, until it sees that its child has ended.
+        parents = {one.parent for one in mains}
+        for one in mains:
+            if one.pid not in parents:
                 os.kill(one.pid, cause)
 
     site.pages["/two"] = dies
