@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import math
+import os
 import random
 import shutil
 import signal
@@ -195,8 +196,13 @@ async def some_steps(out: Path, rng: random.Random, longest_s: float) -> None:
 
 
 def recorded(out: Path) -> int:
-    """How many steps there are in all runs, also those of interrupted attempts."""
-    return sum(path.read_bytes().count(b"\n") for path in out.glob("runs/*/results/**/steps.jsonl"))
+    """How many steps there are in all runs, also those of interrupted attempts. Folders may vanish meanwhile."""
+    steps = 0
+    for folder, _, files in os.walk(out / "runs"):
+        if "steps.jsonl" in files and "results" in Path(folder).parts:
+            with contextlib.suppress(FileNotFoundError):
+                steps += Path(folder, "steps.jsonl").read_bytes().count(b"\n")
+    return steps
 
 
 def of_run(run: Path) -> list[tuple[str, bytes]]:
