@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -150,10 +151,12 @@ async def test_what_happened_is_reported_up_to_the_death_of_the_browser_and_whet
     await browser.open(site.url, "page-time")
     with pytest.raises(BrowserFault):
         await clicked(browser, "two")
-    request, *ends = [hop for hop in browser.take_hops() if hop.event == "lost" or hop.url.endswith("/two")]
-    assert request.event == "request"
-    # Each connection to the browser has an end.
-    assert {(hop.event, hop.is_killed) for hop in ends} == {("lost", is_killed)}
+    hops = [hop for hop in browser.take_hops() if hop.event == "lost" or hop.url.endswith("/two")]
+    assert [hop.event for hop in hops] == ["request", "lost"]
+    # Where the system does not say whether memory ran out, nobody knows.
+    counts = Path("/proc/vmstat")
+    is_counted = counts.exists() and "\noom_kill " in counts.read_text()
+    assert hops[-1].is_killed == (is_killed and is_counted)
 
 
 async def test_the_end_of_an_attempt_is_not_reported_in_the_next_one(site: Site) -> None:
