@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import takewhile
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -205,19 +204,21 @@ class Index:
     def writing(self, exchange: RecordedExchange) -> frozenset[int]:
         """The places of a socket's messages from the page that may have changed something.
 
-        None of them is what the page says before the site says anything, in the step in which it opened the socket.
+        None of them is a greeting: what the page says in the step in which it opened the socket, before the site says
+        anything or if the page was loaded in that step. Loading a page changes nothing (RFC 9110, 9.2.1), and what it
+        says then and what it requests come in another order each time.
         """
-        own = exchange.request.step
+        own, others = exchange.request.step, self._by_walk[exchange.walk]
         # Old archives have no steps of messages.
-        later = min((each.began for each in self._by_walk[exchange.walk] if each.request.step > own), default=math.inf)
-        greetings = sum(
-            message.tick < later if message.step is None else message.step <= own
-            for message in takewhile(lambda each: each.is_from_page, exchange.messages)
-        )
+        later = min((each.began for each in others if each.request.step > own), default=math.inf)
+        is_loaded = any(each.request.step == own and kind_of(each.request) == "document" for each in others)
+        from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
+        end = math.inf if is_loaded else next(from_site, math.inf)
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
-            if message.is_from_page and place >= greetings and not is_idle(message.data)
+            if message.is_from_page and not is_idle(message.data)
+            if place >= end or (message.tick >= later if message.step is None else message.step > own)
             if place not in self.heartbeats(exchange)
         )
 
