@@ -68,7 +68,6 @@ RULES: dict[str, Sequence[Patch]] = {
     "an order that was the same in both plays by chance": [(index.Index, "_learn_orders", always(None))],
     "a reply over a socket is certain only after the same writes": [(index.Index, "is_same_state", always(True))],
     "a write that the site may report over a socket is uncertain": [(index.Index, "is_foreseen", always(True))],
-    "heartbeats change nothing": [(index, "heartbeats", always(frozenset()))],
     "signals change nothing": [(messages, "is_signal", always(False)), (sockets, "is_signal", always(False))],
     "cookies that differ in each play identify a session": [(index, "changing_cookies", always(frozenset()))],
     "signed cookies are compared by their content": [(index, "content_of", lambda value: value)],

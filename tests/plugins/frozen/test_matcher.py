@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,29 @@ def test_persisted_queries_do_not_answer_each_other() -> None:
 
     index = Index(played_twice(lambda _: [(request("/q", "POST", body("ab"), JSON), answer(b"a"))]))
     assert Matcher(index).match(request("/q", "POST", body("cd"), JSON)).grade == "miss"
+
+
+@pytest.mark.parametrize(
+    ("texts", "digest", "grade"),
+    [
+        (("query Runs { runs }",), "ab", "exact"),
+        (("query Runs { runs }",), "cd", "uncertain"),
+        (("mutation Run { run }",), "ab", "uncertain"),
+        ((), "ab", "uncertain"),
+    ],
+)
+def test_a_digest_that_was_also_sent_with_the_text_of_a_query_is_a_query(
+    texts: Sequence[str], digest: str, grade: str
+) -> None:
+    def persisted(digest: str, **more: str) -> WireRequest:
+        body = {"extensions": {"persistedQuery": {"version": 1, "sha256Hash": digest * 32}}, **more}
+        return request("/q", "POST", json.dumps(body).encode(), JSON)
+
+    page = request("/page"), answer(b"page")
+    sent = [(persisted("ab", query=text), answer(b"runs")) for text in texts]
+    known = matcher(walk("w", page, *sent), walk("v", (persisted("ab"), answer()), (persisted("cd"), answer())))
+    known.match(persisted(digest))
+    assert known.match(page[0]).grade == grade
 
 
 @pytest.mark.parametrize(
@@ -358,6 +382,16 @@ def test_a_token_stands_for_the_log_in_that_issued_it(user: str, token: str, gra
     matcher.match(log_in(user, "")[0])
     path = "/two" if token == "two" else "/one"
     assert matcher.match(bearer(path, tokens[token])).grade == grade
+
+
+@pytest.mark.parametrize(("length", "grade"), [(16, "exact"), (20, "miss")])
+def test_what_a_page_cuts_from_a_token_stands_for_the_page_that_had_it(length: int, grade: str) -> None:
+    one, two = (hashlib.sha256(name).hexdigest() for name in (b"one", b"two"))
+    secrets = Secrets()
+    first = walk("w1", (request(), answer(form_page(one))), (bearer("/a", one[:16]), answer(b"a")))
+    second = walk("w2", (request(), answer(form_page(two))))
+    matcher = Matcher(Index(recording(*(tuple(map(secrets.exchange, each)) for each in (first, second)))), secrets)
+    assert matcher.match(bearer("/a", two[:length])).grade == grade
 
 
 def test_a_token_that_another_one_renewed_stands_for_the_same_log_in() -> None:

@@ -334,18 +334,6 @@ async def test_a_write_after_which_the_site_sent_a_message_over_the_socket_is_un
     assert [entry.grade for entry in replay.take()] == grades
 
 
-async def test_equal_messages_with_different_replies_are_not_heartbeats() -> None:
-    pairs = [(page_message("add"), received(f"{count}")) for count in (1, 2, 3)]
-    exchange = await recorded_socket(received("hello"), *(message for pair in pairs for message in pair))
-    replay, page, serving = await replayed(exchange)
-    for count in (1, 2):
-        page.queue.put_nowait(page_message("add"))
-        await page.until(lambda count=count: page.outgoing[1:] == [b"1", b"2"][:count])  # type: ignore[misc]
-    page.queue.put_nowait(SocketClose(True, 1000))
-    await asyncio.wait_for(serving, 10)
-    assert [entry.grade for entry in replay.take()] == ["exact"]
-
-
 async def test_a_message_whose_reply_waits_for_others_is_uncertain() -> None:
     exchange = await recorded_socket(received("hello"), page_message("a"), page_message("b"), received("AB"))
     replay, page, serving = await replayed(exchange)
@@ -460,17 +448,6 @@ async def test_a_socket_goes_on_as_in_another_walk_although_the_page_named_itsel
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
     assert not {"uncertain", "miss"}.intersection(entry.grade for entry in replay.take())
-
-
-async def test_heartbeats_need_not_come_as_often_as_they_did() -> None:
-    beats = [page_message("ping"), received("pong")] * 4
-    exchange = await recorded_socket(received("hello"), *beats, page_message("save"), received("saved"))
-    replay, page, serving = await replayed(exchange)
-    page.queue.put_nowait(page_message("save"))
-    await page.until(lambda: b"saved" in page.outgoing)
-    page.queue.put_nowait(SocketClose(True, 1000))
-    await asyncio.wait_for(serving, 10)
-    assert [entry.grade for entry in replay.take()] == ["exact"]
 
 
 async def test_what_a_page_says_about_what_it_has_received_changes_nothing_with_whatever_count() -> None:

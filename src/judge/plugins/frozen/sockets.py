@@ -58,15 +58,8 @@ class SocketReplay:
             (place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.is_from_page
         ]
         self._page_messages = page_messages
-        index = self.matcher.index
-        self._writing = index.writing(self.exchange)
-        often, signals = (
-            index.heartbeats(self.exchange),
-            {at for at, _ in page_messages if is_signal(self._messages[at].data)},
-        )
-        # Repeated messages may come less often than in the recording. Each is answered when it comes.
-        self._repeated = often | signals
-        self._replies = {place + 1 for place in often - signals if reply_to(self._messages, place)}
+        self._writing = self.matcher.index.writing(self.exchange)
+        self._signals = {at for at, _ in page_messages if is_signal(self._messages[at].data)}
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:
         """Serve the page until the socket ends."""
@@ -95,7 +88,7 @@ class SocketReplay:
                 at_ms = message.at_ms
                 continue
             await self._until(place)
-            if place in self._left_out or place in self._replies:
+            if place in self._left_out:
                 continue
             await self.wait(self.exchange, message, at_ms, self._since)
             at_ms = message.at_ms
@@ -113,18 +106,16 @@ class SocketReplay:
         await self.page.send(SocketMessage(False, message.is_text, data, message.at_ms))
 
     async def _release_late(self) -> None:
-        """Send the replies to messages that the page had skipped and has now sent, and to repeated ones."""
+        """Send the replies to messages that the page had skipped and has now sent."""
         while self._late:
             place = self._late.pop(0)
             for message in takewhile(lambda each: not each.is_from_page, self._messages[place + 1 :]):
                 await self._send(message)
-                if place + 1 in self._replies:
-                    break
 
     async def _until(self, place: int) -> None:
         """Wait until the page has sent everything that precedes this place in the recording."""
         while any(
-            each < place and each not in self._seen and each not in self._repeated for each, _ in self._page_messages
+            each < place and each not in self._seen and each not in self._signals for each, _ in self._page_messages
         ):
             self._changed.clear()
             await self._changed.wait()
@@ -142,11 +133,8 @@ class SocketReplay:
         near = None if places else self._near(page_message)
         places += [] if near is None else [near]
         unseen = [place for place in places if place not in self._seen]
-        if (places and all(place in self._repeated for place in places)) or is_signal(message.data):
-            place = (unseen or places or [-1])[0]
-            if place + 1 in self._replies:
-                self.matcher.note_message(self.exchange.path, self._messages[place].data, page_message.data)
-                self._late.append(place)
+        if is_signal(message.data):
+            # With whatever count it has reached, and as often as it likes.
             self._see(unseen[:1])
             return False
         if not places:
@@ -191,7 +179,7 @@ class SocketReplay:
         missing = [
             each
             for each, _ in self._page_messages
-            if each < place and each not in self._seen and each not in self._repeated
+            if each < place and each not in self._seen and each not in self._signals
         ]
         return missing, [
             each for each in missing if any(not self._messages[at].is_from_page for at in range(each, place))

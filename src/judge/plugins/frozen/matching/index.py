@@ -31,7 +31,7 @@ from judge.plugins.frozen.matching.contexts import (
     path_of,
     token_in,
 )
-from judge.plugins.frozen.matching.messages import heartbeats, is_idle
+from judge.plugins.frozen.matching.messages import is_idle
 from judge.plugins.frozen.matching.places import (
     ANY,
     PlaceDifference,
@@ -55,7 +55,13 @@ from judge.plugins.frozen.matching.plays import (
     gaps_by,
     words_at,
 )
-from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
+from judge.plugins.frozen.matching.requests import (
+    Keys,
+    is_recorded_write,
+    keys_of,
+    persisted_queries,
+    varying_headers,
+)
 from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
 from judge.plugins.frozen.matching.values import ReceivedValues, is_entered, is_masked, time_in
@@ -107,7 +113,8 @@ class Index:
         self.received = ReceivedValues(self._exchanges)
         self._requests_by_id: dict[str, IndexedRequest] = {}
         self._classes: dict[str, str | None] = {}
-        self._before = _writes_before(self._exchanges)
+        self.queries = persisted_queries(each.request for each in self._exchanges)
+        self._before = self._writes_before()
         self._plays = Plays(recording, self.received, self._request_of)
         self._spots_of = self._plays.spots
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
@@ -132,7 +139,6 @@ class Index:
         self._sent_tokens = {
             token_in(header(each.request.headers, name)) for each in self._exchanges for name in self._credentials
         }
-        self._heartbeats: dict[str, frozenset[int]] = {}
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
         self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -172,6 +178,14 @@ class Index:
         request = self._asked_by(exchange)
         return request.keys.any_accept, request.tree, self._before[exchange.record_id]
 
+    def _writes_before(self) -> dict[str, int]:
+        """By the id of each exchange: how many writes of its walk had ended when it began."""
+        ends: defaultdict[str, list[int]] = defaultdict(list)
+        for exchange in self._exchanges:
+            if is_recorded_write(exchange, self.queries):
+                ends[exchange.walk].append(exchange.ended)
+        return {each.record_id: sum(end < each.began for end in ends[each.walk]) for each in self._exchanges}
+
     def class_of(self, exchange: RecordedExchange) -> str:
         """Equal for recorded requests that differ only where two plays do, in ways that are understood."""
         known = self._class_keys.get(exchange.record_id)
@@ -195,12 +209,6 @@ class Index:
         """The class of a message of a recorded socket."""
         return self.message_class(exchange.path, message.data, (exchange, message.tick))
 
-    def heartbeats(self, exchange: RecordedExchange) -> frozenset[int]:
-        """The places of a socket's messages that are heartbeats."""
-        if exchange.record_id not in self._heartbeats:
-            self._heartbeats[exchange.record_id] = heartbeats(exchange.messages, partial(self.class_in, exchange))
-        return self._heartbeats[exchange.record_id]
-
     def writing(self, exchange: RecordedExchange) -> frozenset[int]:
         """The places of a socket's messages from the page that may have changed something.
 
@@ -219,7 +227,6 @@ class Index:
             for place, message in enumerate(exchange.messages)
             if message.is_from_page and not is_idle(message.data)
             if place >= end or (message.tick >= later if message.step is None else message.step > own)
-            if place not in self.heartbeats(exchange)
         )
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
@@ -325,7 +332,7 @@ class Index:
 
     def _time_of(self, exchange: RecordedExchange) -> int:
         """How often a write was made before in its walk: each time, the site issues another thing."""
-        if not is_recorded_write(exchange):
+        if not is_recorded_write(exchange, self.queries):
             return 0
         return sum(
             each.began < exchange.began and self.class_of(each) == self.class_of(exchange)
@@ -586,7 +593,7 @@ class Index:
     def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[tuple[int, int, int, int]]:
         """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
-            if is_recorded_write(exchange):
+            if is_recorded_write(exchange, self.queries):
                 number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
             for place in sorted(self.writing(exchange)):
@@ -649,15 +656,6 @@ def _is_entered(value: str, entered: Collection[str]) -> bool:
         for each in entered
         if each
     )
-
-
-def _writes_before(exchanges: Sequence[RecordedExchange]) -> dict[str, int]:
-    """By the id of each exchange: how many writes of its walk had ended when it began."""
-    ends: defaultdict[str, list[int]] = defaultdict(list)
-    for exchange in exchanges:
-        if is_recorded_write(exchange):
-            ends[exchange.walk].append(exchange.ended)
-    return {each.record_id: sum(end < each.began for end in ends[each.walk]) for each in exchanges}
 
 
 def _is_accepted(exchange: RecordedExchange, accept: str) -> bool:

@@ -1,32 +1,17 @@
 """Messages that a page sends over a web socket: which may change something, and how they are compared. Pure."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from judge.plugins.frozen.exchanges import RecordedSocketMessage
 from judge.plugins.frozen.matching.binary import as_text, is_binary
 
 _IDLE_BYTES = 2
-_MIN_HEARTBEATS = 3
 # How a page says what it has received, or that it is still there: with whatever count it has reached.
 _SIGNAL = re.compile(
     rb"""\d*\s*[\[{]\s*(?:"(?:type|event|action|topic)"\s*:\s*)?"(?:ack|ping|pong|heartbeat|keep-?alive)"[^{}]*"""
     rb"""(?:\{[^{}]*\}[^{}]*)?[\]}]\s*"""
 )
-
-
-def heartbeats(
-    messages: Sequence[RecordedSocketMessage], key: Callable[[RecordedSocketMessage], str]
-) -> frozenset[int]:
-    """The places of what a page says again and again, and always gets the same reply to."""
-    counts, replies = Counter[str](), defaultdict[str, set[str]](set)
-    for place, message in enumerate(messages):
-        if message.is_from_page:
-            counts[key(message)] += 1
-            replies[key(message)].add("".join(key(reply) for reply in reply_to(messages, place)))
-    often = {each for each, count in counts.items() if count >= _MIN_HEARTBEATS and len(replies[each]) == 1}
-    return frozenset(place for place, message in enumerate(messages) if message.is_from_page and key(message) in often)
 
 
 def reply_to(messages: Sequence[RecordedSocketMessage], place: int) -> Sequence[RecordedSocketMessage]:

@@ -26,6 +26,9 @@ _MAX_READ_BYTES = 8_000_000
 _MIN_PART_CHARS = 4
 _CONTEXT_CHARS = 12
 _TOKEN = re.compile(r"[^\s\"'<>&;,(){}\[\]\\]{16,4000}")
+_MIN_TOKEN_CHARS = 16
+_CUT_TOKEN = re.compile(r"[\w-]{17,200}")
+_DIGEST = re.compile(r"redacted-[0-9a-f]{16}")
 _EPOCH = re.compile(r"\d{10}(?:\d{3}(?:\d{3})?)?(?:\.\d+)?")
 
 
@@ -117,11 +120,34 @@ class ReceivedValues:
             for each in texts:
                 for token in _TOKEN.finditer(each.text):
                     for value in (token[0], token[0].partition("=")[2], html.unescape(token[0])):
-                        if len(value) >= 16:
+                        if len(value) >= _MIN_TOKEN_CHARS:
                             known = _Text(each.tick, each.exchange, value)
                             placeholders[walk].setdefault(placeholder(value), known)
                             placeholders[walk].setdefault(placeholder(quote(value, safe="")), known)
+        self._add_beginnings(placeholders)
         return placeholders
+
+    def _add_beginnings(self, placeholders: Mapping[str, dict[str, _Text]]) -> None:
+        """Add what pages cut from the beginnings of tokens, at the lengths that explain what they sent in headers."""
+        sent = {each for one in self._exchanges for _, value in one.request.headers for each in _DIGEST.findall(value)}
+        unknown = sent.difference(*placeholders.values())
+        if not unknown:
+            return
+        tokens = [
+            (known, each)
+            for known in placeholders.values()
+            for each in tuple(known.values())
+            if _CUT_TOKEN.fullmatch(each.text)
+        ]
+        lengths = {
+            length
+            for _, each in tokens
+            for length in range(_MIN_TOKEN_CHARS, len(each.text))
+            if placeholder(each.text[:length]) in unknown
+        }
+        for known, each in tokens:
+            for text in (each.text[:length] for length in lengths):
+                known.setdefault(placeholder(text), each._replace(text=text))
 
 
 def is_masked(value: str) -> bool:
