@@ -377,20 +377,26 @@ async def test_what_a_page_says_first_is_a_greeting_only_in_the_step_that_opened
 
 
 @pytest.mark.parametrize(
-    ("destination", "step", "grade"),
-    [("document", 0, "exact"), ("document", 1, "uncertain"), ("empty", 0, "uncertain")],
+    ("destination", "method", "step", "grade"),
+    [
+        ("document", "GET", 0, "exact"),
+        ("document", "GET", 1, "uncertain"),
+        ("document", "POST", 0, "uncertain"),
+        ("empty", "GET", 0, "uncertain"),
+    ],
 )
 async def test_what_a_page_says_after_the_site_is_a_greeting_only_while_the_page_loads(
-    destination: str, step: int, grade: str
+    destination: str, method: str, step: int, grade: str
 ) -> None:
     opened = await recorded_socket(received("hello"), replace(page_message("subscribe"), step=step))
     messages = tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages))
-    page = request("/", headers=(("Sec-Fetch-Dest", destination),))
+    page = request("/", method, headers=(("Sec-Fetch-Dest", destination),))
     first, later = walk("w", (page, answer(b"page")), (request("/part", step=1), answer(b"part")))
     loads = (replace(first, number=1, began=2, ended=3), replace(later, number=2, began=20, ended=21))
     replay = ReplayInterceptor(Index(recording((replace(opened, messages=messages, ended=30), *loads))), "w")
+    await replay.answer(page, None)
     await replay.answer(request("/part"), None)
-    assert [entry.grade for entry in replay.take()] == [grade]
+    assert [entry.grade for entry in replay.take()] == ["exact", grade]
 
 
 async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:

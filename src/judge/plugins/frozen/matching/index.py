@@ -213,13 +213,14 @@ class Index:
         """The places of a socket's messages from the page that may have changed something.
 
         None of them is a greeting: what the page says in the step in which it opened the socket, before the site says
-        anything or if the page was loaded in that step. Loading a page changes nothing (RFC 9110, 9.2.1), and what it
-        says then and what it requests come in another order each time.
+        anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1), and what it says then and
+        what it requests come in another order each time.
         """
         own, others = exchange.request.step, self._by_walk[exchange.walk]
         # Old archives have no steps of messages.
         later = min((each.began for each in others if each.request.step > own), default=math.inf)
-        is_loaded = any(each.request.step == own and kind_of(each.request) == "document" for each in others)
+        documents = [each for each in others if each.request.step == own and kind_of(each.request) == "document"]
+        is_loaded = bool(documents) and not any(is_recorded_write(each) for each in documents)
         from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
         end = math.inf if is_loaded else next(from_site, math.inf)
         return frozenset(
