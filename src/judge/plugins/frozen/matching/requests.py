@@ -128,10 +128,7 @@ def _is_graphql_query(operation: Any, queries: Collection[str] = ()) -> bool:
     query = operation.get("query")
     if isinstance(query, str) and query:
         return _is_query(query)
-    # A persisted query consists of its name or its digest only.
-    name = operation.get("operationName")
-    is_named_query = "extensions" in operation and isinstance(name, str) and name.endswith("Query")
-    return is_named_query or _digest_of(operation) in queries
+    return _digest_of(operation) in queries
 
 
 def _digest_of(operation: dict[str, Any]) -> str:
