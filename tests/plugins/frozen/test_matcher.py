@@ -1,7 +1,6 @@
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -56,34 +55,12 @@ def test_persisted_queries_do_not_answer_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "digest", "grade"),
-    [
-        (("query Runs { runs }",), "ab", "exact"),
-        (("query Runs { runs }",), "cd", "uncertain"),
-        (("mutation Run { run }",), "ab", "uncertain"),
-        ((), "ab", "uncertain"),
-    ],
-)
-def test_a_digest_that_was_also_sent_with_the_text_of_a_query_is_a_query(
-    texts: Sequence[str], digest: str, grade: str
-) -> None:
-    def persisted(digest: str, **more: str) -> WireRequest:
-        body = {"extensions": {"persistedQuery": {"version": 1, "sha256Hash": digest * 32}}, **more}
-        return request("/q", "POST", json.dumps(body).encode(), JSON)
-
-    page = request("/page"), answer(b"page")
-    sent = [(persisted("ab", query=text), answer(b"runs")) for text in texts]
-    known = matcher(walk("w", page, *sent), walk("v", (persisted("ab"), answer()), (persisted("cd"), answer())))
-    known.match(persisted(digest))
-    assert known.match(page[0]).grade == grade
-
-
-@pytest.mark.parametrize(
     ("method", "body", "expected"),
     [
         ("GET", b"", False),
         ("POST", b"a=1", True),
         ("POST", b'{"query": "{ runs }"}', False),
+        ("POST", b'{"operationName": "SaveQuery", "extensions": {"persistedQuery": {"sha256Hash": "ab"}}}', True),
         ("POST", b'[{"query": "query A { a }"}, {"query": "mutation B { b }"}]', True),
         ("POST", b'{"query": "fragment F on A { a } mutation B { b }"}', True),
         ("DELETE", b"", True),

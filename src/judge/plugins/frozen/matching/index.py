@@ -55,13 +55,7 @@ from judge.plugins.frozen.matching.plays import (
     gaps_by,
     words_at,
 )
-from judge.plugins.frozen.matching.requests import (
-    Keys,
-    is_recorded_write,
-    keys_of,
-    persisted_queries,
-    varying_headers,
-)
+from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
 from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
 from judge.plugins.frozen.matching.values import ReceivedValues, is_entered, is_masked, time_in
@@ -113,8 +107,7 @@ class Index:
         self.received = ReceivedValues(self._exchanges)
         self._requests_by_id: dict[str, IndexedRequest] = {}
         self._classes: dict[str, str | None] = {}
-        self.queries = persisted_queries(each.request for each in self._exchanges)
-        self._before = self._writes_before()
+        self._before = _writes_before(self._exchanges)
         self._plays = Plays(recording, self.received, self._request_of)
         self._spots_of = self._plays.spots
         # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
@@ -177,14 +170,6 @@ class Index:
     def _request_of(self, exchange: RecordedExchange) -> RequestKey:
         request = self._asked_by(exchange)
         return request.keys.any_accept, request.tree, self._before[exchange.record_id]
-
-    def _writes_before(self) -> dict[str, int]:
-        """By the id of each exchange: how many writes of its walk had ended when it began."""
-        ends: defaultdict[str, list[int]] = defaultdict(list)
-        for exchange in self._exchanges:
-            if is_recorded_write(exchange, self.queries):
-                ends[exchange.walk].append(exchange.ended)
-        return {each.record_id: sum(end < each.began for end in ends[each.walk]) for each in self._exchanges}
 
     def class_of(self, exchange: RecordedExchange) -> str:
         """Equal for recorded requests that differ only where two plays do, in ways that are understood."""
@@ -333,7 +318,7 @@ class Index:
 
     def _time_of(self, exchange: RecordedExchange) -> int:
         """How often a write was made before in its walk: each time, the site issues another thing."""
-        if not is_recorded_write(exchange, self.queries):
+        if not is_recorded_write(exchange):
             return 0
         return sum(
             each.began < exchange.began and self.class_of(each) == self.class_of(exchange)
@@ -594,7 +579,7 @@ class Index:
     def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[tuple[int, int, int, int]]:
         """The writes of a walk: when each began and ended, its number, and that of its exchange."""
         for exchange in walk:
-            if is_recorded_write(exchange, self.queries):
+            if is_recorded_write(exchange):
                 number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
                 yield exchange.began, exchange.ended, number, exchange.number
             for place in sorted(self.writing(exchange)):
@@ -657,6 +642,15 @@ def _is_entered(value: str, entered: Collection[str]) -> bool:
         for each in entered
         if each
     )
+
+
+def _writes_before(exchanges: Sequence[RecordedExchange]) -> dict[str, int]:
+    """By the id of each exchange: how many writes of its walk had ended when it began."""
+    ends: defaultdict[str, list[int]] = defaultdict(list)
+    for exchange in exchanges:
+        if is_recorded_write(exchange):
+            ends[exchange.walk].append(exchange.ended)
+    return {each.record_id: sum(end < each.began for end in ends[each.walk]) for each in exchanges}
 
 
 def _is_accepted(exchange: RecordedExchange, accept: str) -> bool:

@@ -189,7 +189,7 @@ class Matcher:
         if match.kind in ("beacon", "report", "prefetch", "icon", "source_map", "socket"):
             return
         is_link = match.answer is not None and is_writing_link(request, match.answer)
-        if is_write(request, self.index.queries) or is_link:
+        if is_write(request) or is_link:
             is_certain = match.grade not in ("uncertain", "miss")
             number = self.index.label(request, match.exchange if is_certain else None)
             self._writes.append(number)

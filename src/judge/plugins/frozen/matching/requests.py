@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -84,29 +83,25 @@ def differing(request: WireRequest, recorded: WireRequest) -> tuple[str, ...]:
     return tuple(sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)))
 
 
-def is_write(request: WireRequest, queries: Collection[str] = ()) -> bool:
-    """Whether a request may change something on the site. `queries` are the digests of persisted GraphQL queries."""
+def is_write(request: WireRequest) -> bool:
+    """Whether a request may change something on the site."""
     if request.method in ("GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT"):
         return False
     mime_type = header(request.headers, "content-type").lower()
     if mime_type.startswith("application/graphql") and not is_json(mime_type, ""):
         return not _is_query(request.body.decode("utf-8", "replace"))
-    operations = _operations(request)
-    return not operations or not all(_is_graphql_query(each, queries) for each in operations)
+    parsed = parsed_body(request.body, mime_type) if request.body else ("", None)
+    kind, value = parsed[0], parsed[1]
+    operations = value if isinstance(value, list) else [value]
+    return kind != "json" or not operations or not all(map(_is_graphql_query, operations))
 
 
-def is_recorded_write(exchange: RecordedExchange, queries: Collection[str] = ()) -> bool:
-    """Whether the exchange may have changed something on the site; `queries` as for `is_write`."""
+def is_recorded_write(exchange: RecordedExchange) -> bool:
+    """Whether the exchange may have changed something on the site."""
     request, answer = exchange.request, exchange.answer
     if exchange.is_socket or kind_of(request) in _NO_WRITES:
         return False
-    return is_write(request, queries) or (answer is not None and is_writing_link(request, answer))
-
-
-def persisted_queries(requests: Iterable[WireRequest]) -> frozenset[str]:
-    """The digests of GraphQL queries that were also sent with their texts, as to a server that does not know them."""
-    operations = chain.from_iterable(_operations(each) for each in requests if b"persistedQuery" in each.body)
-    return frozenset(_digest_of(each) for each in operations if _is_graphql_query(each) and each.get("query"))
+    return is_write(request) or (answer is not None and is_writing_link(request, answer))
 
 
 def is_writing_link(request: WireRequest, answer: RecordedResponse) -> bool:
@@ -115,28 +110,12 @@ def is_writing_link(request: WireRequest, answer: RecordedResponse) -> bool:
     return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
 
 
-def _operations(request: WireRequest) -> list[Any]:
-    """What a JSON body consists of."""
-    mime_type = header(request.headers, "content-type").lower()
-    kind, value = parsed_body(request.body, mime_type) if request.body else ("", None)
-    return [] if kind != "json" else value if isinstance(value, list) else [value]
-
-
-def _is_graphql_query(operation: Any, queries: Collection[str] = ()) -> bool:
+def _is_graphql_query(operation: Any) -> bool:
     if not isinstance(operation, dict):
         return False
     query = operation.get("query")
-    if isinstance(query, str) and query:
-        return _is_query(query)
-    return _digest_of(operation) in queries
-
-
-def _digest_of(operation: dict[str, Any]) -> str:
-    """The digest of a persisted GraphQL query, as Apollo's clients send it; empty without one."""
-    extensions = operation.get("extensions")
-    persisted = extensions.get("persistedQuery") if isinstance(extensions, dict) else None
-    digest = persisted.get("sha256Hash") if isinstance(persisted, dict) else None
-    return digest if isinstance(digest, str) else ""
+    # A persisted query consists of its digest only, and of that nobody knows what it does.
+    return isinstance(query, str) and _is_query(query)
 
 
 def _is_query(text: str) -> bool:
