@@ -393,7 +393,8 @@ async def test_what_a_page_says_after_the_site_is_a_greeting_only_while_the_page
     page = request("/", method, headers=(("Sec-Fetch-Dest", destination),))
     first, later = walk("w", (page, answer(b"page")), (request("/part", step=1), answer(b"part")))
     loads = (replace(first, number=1, began=2, ended=3), replace(later, number=2, began=20, ended=21))
-    replay = ReplayInterceptor(Index(recording((replace(opened, messages=messages, ended=30), *loads))), "w")
+    socket = replace(opened, messages=messages, began=4, ended=30)
+    replay = ReplayInterceptor(Index(recording((socket, *loads))), "w")
     await replay.answer(page, None)
     await replay.answer(request("/part"), None)
     assert [entry.grade for entry in replay.take()] == ["exact", grade]

@@ -71,6 +71,27 @@ _WORDS = re.compile(r"[^0-9A-Za-z]+")
 SentTwice = tuple[RequestPair, tuple[Tree, Tree], tuple[int, int]]
 
 
+class RecordedWrite(NamedTuple):
+    """A write of a walk: when it began and ended, its number, and that of its exchange.
+
+    `is_own`: the page made it by itself in the step that loaded it.
+    """
+
+    began: int
+    ended: int
+    number: int
+    source: int
+    is_own: bool = False
+
+
+class PageLoad(NamedTuple):
+    """A page that a step loaded: its address, the tick when it had arrived, and the one when the step ended."""
+
+    url: str
+    loaded: int
+    ended: float
+
+
 class IndexedRequest(NamedTuple):
     """A request to answer: its keys and its places, and the values that the participant entered so far.
 
@@ -134,7 +155,8 @@ class Index:
         }
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        self._walk_writes: dict[str, list[tuple[int, int, int, int]]] = {}
+        self._walk_writes: dict[str, list[RecordedWrite]] = {}
+        self._loads: dict[tuple[str, int], PageLoad | None] = {}
         observations = list(self._observed())
         keys = [self._asked_by(each.exchange).keys for each in observations]
         classes = [self.class_of(each.exchange) for each in observations]
@@ -197,23 +219,38 @@ class Index:
     def writing(self, exchange: RecordedExchange) -> frozenset[int]:
         """The places of a socket's messages from the page that may have changed something.
 
-        None of them is a greeting: what the page says in the step in which it opened the socket, before the site says
-        anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1), and what it says then and
-        what it requests come in another order each time.
+        None of them is a greeting: what a page says in the step in which it opened the socket, before the site says
+        anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1).
         """
-        own, others = exchange.request.step, self._by_walk[exchange.walk]
+        own = exchange.request.step
         # Old archives have no steps of messages.
-        later = min((each.began for each in others if each.request.step > own), default=math.inf)
-        documents = [each for each in others if each.request.step == own and kind_of(each.request) == "document"]
-        is_loaded = bool(documents) and not any(is_recorded_write(each) for each in documents)
+        end_of_step = self._end_of_step(exchange)
         from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
-        end = math.inf if is_loaded else next(from_site, math.inf)
+        end = math.inf if self._load_of(exchange) else next(from_site, math.inf)
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
             if message.is_from_page and not is_idle(message.data)
-            if place >= end or (message.tick >= later if message.step is None else message.step > own)
+            if place >= end or (message.tick >= end_of_step if message.step is None else message.step > own)
         )
+
+    def _end_of_step(self, exchange: RecordedExchange) -> float:
+        """The tick when the next step of a walk made its first request."""
+        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
+        return min(later, default=math.inf)
+
+    def _load_of(self, exchange: RecordedExchange) -> PageLoad | None:
+        """The page that the step of an exchange loaded, by no write, if it had arrived when the exchange began."""
+        key = walk, step = exchange.walk, exchange.request.step
+        if key not in self._loads:
+            in_step = (each for each in self._by_walk[walk] if each.request.step == step)
+            documents = [each for each in in_step if kind_of(each.request) == "document"]
+            self._loads[key] = None
+            if documents and not any(map(is_recorded_write, documents)):
+                last = documents[-1]
+                self._loads[key] = PageLoad(last.request.url, last.ended, self._end_of_step(last))
+        load = self._loads[key]
+        return load if load is not None and exchange.began > load.loaded else None
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
@@ -508,13 +545,28 @@ class Index:
             counted(writes), cookies_of(request.headers, self._changing, self._credentials, self.token_class)
         )
 
+    def _possible_writes(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
+        """The writes that may have preceded what an exchange did at a tick, also with those that were under way.
+
+        A page sends other things and its own writes in another order each time while it loads.
+        """
+        writes, load = self._walk_writes.get(exchange.walk, ()), self._load_of(exchange)
+        own = [
+            each
+            for each in writes
+            if load and tick < load.ended and each.is_own and load.loaded < each.began < load.ended
+        ]
+        loose = [*own, *(each for each in writes if each.began < tick <= each.ended and each not in own)]
+        for count in range(len(loose) + 1):
+            yield [each.number for each in writes if each in loose[:count] or (each.ended < tick and each not in own)]
+
     def is_same_state(self, exchange: RecordedExchange, tick: int, writes: Iterable[int]) -> bool:
         """Whether these writes lead to the state in which a socket was at a tick, as far as it matters to it."""
         group = self._by_class.get(self.class_of(exchange))
-        before = (number for began, _, number, _ in self._walk_writes.get(exchange.walk, ()) if began < tick)
         if group is None:
             return False
-        return self.learnt.state(group, counted(before)) == self.learnt.state(group, counted(writes))
+        now = self.learnt.state(group, counted(writes))
+        return any(self.learnt.state(group, counted(each)) == now for each in self._possible_writes(exchange, tick))
 
     def is_foreseen(self, exchange: RecordedExchange, writes: Sequence[int]) -> bool:
         """Whether a socket goes on as recorded after the last of these writes, which was not made over it.
@@ -524,8 +576,10 @@ class Index:
         *before, last = writes
         has_reply = self._site_replies.get((exchange.path, last))
         return has_reply is False or any(
-            number == last and exchange.began < began < exchange.ended and self.is_same_state(exchange, began, before)
-            for began, _, number, _ in self._walk_writes.get(exchange.walk, ())
+            each.number == last
+            and exchange.began < each.began < exchange.ended
+            and self.is_same_state(exchange, each.began, before)
+            for each in self._walk_writes.get(exchange.walk, ())
         )
 
     @cached_property
@@ -533,26 +587,27 @@ class Index:
         """By path of a socket and write: whether the site ever said something next."""
         replies: defaultdict[tuple[str, int], bool] = defaultdict(bool)
         for each in self._exchanges:
-            own = [began for began, _, _, _ in self._walk_writes.get(each.walk, ()) if each.is_socket]
+            own = [write.began for write in self._walk_writes.get(each.walk, ()) if each.is_socket]
             is_from_site = {message.tick: not message.is_from_page for message in each.messages}
             events = sorted([*own, *is_from_site, each.ended])
-            for began, _, number, source in self._walk_writes.get(each.walk, ()) if each.is_socket else ():
-                if each.began < began < each.ended and source != each.number:
-                    following = events[bisect_right(events, began)]
-                    replies[each.path, number] |= is_from_site.get(following, False)
+            for write in self._walk_writes.get(each.walk, ()) if each.is_socket else ():
+                if each.began < write.began < each.ended and write.source != each.number:
+                    following = events[bisect_right(events, write.began)]
+                    replies[each.path, write.number] |= is_from_site.get(following, False)
         return replies
 
     def writes_before(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
-        writes = self._walk_writes.get(exchange.walk, ())
         return Counter(
-            number for began, _, number, source in writes if exchange.began < began < tick and source != exchange.number
+            each.number
+            for each in self._walk_writes.get(exchange.walk, ())
+            if exchange.began < each.began < tick and each.source != exchange.number
         )
 
     def since_write_ms(self, exchange: RecordedExchange, tick: int, at_ms: int) -> int | None:
         """How long before `at_ms` of an exchange, its `tick`, the last request began that may have caused it."""
         writes = self._walk_writes.get(exchange.walk, ())
-        sources = [source for began, _, _, source in writes if exchange.began < began < tick]
+        sources = [each.source for each in writes if exchange.began < each.began < tick]
         if not sources or sources[-1] == exchange.number:
             return None
         cause = next(each for each in self._exchanges if each.walk == exchange.walk and each.number == sources[-1])
@@ -564,32 +619,30 @@ class Index:
             for exchange in walk:
                 whole = self._entity(exchange)
                 if whole is not None:
-                    before = (number for began, end, number, _ in writes if end < exchange.began)
-                    overlapping = (number for began, _, number, _ in writes if began < exchange.began)
+                    before = (each.number for each in writes if each.ended < exchange.began)
+                    possible = self._possible_writes(exchange, exchange.began)
                     gaps = self._gaps.get(self.class_of(exchange), frozenset())
                     time = self._time_of(exchange) if gaps else 0
                     yield RecordedObservation(
                         whole,
                         f"{fingerprint(whole, gaps)} {time}",
                         self.context(exchange.request, before),
-                        self.context(exchange.request, overlapping),
+                        tuple(self.context(exchange.request, each) for each in possible),
                         holds_in_any_state(whole),
                     )
 
-    def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[tuple[int, int, int, int]]:
-        """The writes of a walk: when each began and ended, its number, and that of its exchange."""
+    def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[RecordedWrite]:
+        """The writes of a walk."""
         for exchange in walk:
             if is_recorded_write(exchange):
                 number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
-                yield exchange.began, exchange.ended, number, exchange.number
+                load = self._load_of(exchange)
+                is_own = load is not None and header(exchange.request.headers, "referer") == load.url
+                yield RecordedWrite(exchange.began, exchange.ended, number, exchange.number, is_own)
             for place in sorted(self.writing(exchange)):
                 message = exchange.messages[place]
-                yield (
-                    message.tick,
-                    message.tick,
-                    self._number(self.class_in(exchange, message), exchange.path),
-                    exchange.number,
-                )
+                number = self._number(self.class_in(exchange, message), exchange.path)
+                yield RecordedWrite(message.tick, message.tick, number, exchange.number)
 
     def _number(self, key: str, path: str) -> int:
         number = self._numbers.setdefault(key, len(self._numbers) + 1)

@@ -21,12 +21,12 @@ _MAX_COMPARED = 60
 
 @dataclass(frozen=True)
 class RecordedObservation:
-    """A recorded answer with its context; `overlapping` also counts the writes that were under way."""
+    """A recorded answer with the writes that had ended before it; `possible` are all contexts that it may belong to."""
 
     exchange: RecordedExchange
     likeness: str
     context: Context
-    overlapping: Context
+    possible: tuple[Context, ...]
     is_timeless: bool = False
 
 
@@ -171,11 +171,7 @@ def fitting_in(group: ObservationGroup, context: Context, learnt: Learnt) -> lis
         return (learnt.state(group, each.writes), learnt.cookies(group, each))
 
     expected = comparable(context)
-    return [
-        each
-        for each in group.observations
-        if any(comparable(each_context) == expected for each_context in (each.context, each.overlapping))
-    ]
+    return [each for each in group.observations if any(comparable(one) == expected for one in each.possible)]
 
 
 def _preferred(observations: Sequence[RecordedObservation], walk: str) -> RecordedObservation:
