@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -299,6 +300,32 @@ def test_a_write_that_a_page_makes_by_itself_as_it_loads_may_come_before_or_afte
     known = matcher(tuple(timed))
     order = (page, seen, request("/part")) if began == 5 else (page, request("/part"))
     assert [known.match(each).grade for each in order][-1] == grade
+
+
+@pytest.mark.parametrize(
+    ("requested", "grade"),
+    [
+        (("seen", "part"), "exact"),
+        (("seen", "page"), "uncertain"),
+        (("seen", "next", "seen next", "part"), "uncertain"),
+    ],
+)
+def test_a_write_that_a_page_makes_as_it_loads_counts_for_the_page_itself_and_for_later_steps(
+    requested: Sequence[str], grade: str
+) -> None:
+    def own(path: str, step: int) -> WireRequest:
+        return request("/seen", "POST", path.encode(), (("Referer", f"http://shop.test{path}"),), step=step)
+
+    document = (("Sec-Fetch-Dest", "document"),)
+    requests = {
+        "page": request("/", headers=document),
+        "part": request("/part"),
+        "seen": own("/", 0),
+        "next": request("/next", headers=document, step=1),
+        "seen next": own("/next", 1),
+    }
+    known = matcher(walk("w", *((each, answer(name.encode())) for name, each in requests.items())))
+    assert [known.match(requests[name]).grade for name in ("page", *requested)][-1] == grade
 
 
 def form_page(token: str) -> bytes:

@@ -400,6 +400,27 @@ async def test_what_a_page_says_after_the_site_is_a_greeting_only_while_the_page
     assert [entry.grade for entry in replay.take()] == ["exact", grade]
 
 
+@pytest.mark.parametrize(("step", "grades"), [(0, ["exact"]), (1, ["exact", "uncertain"])])
+async def test_a_reply_may_come_before_what_the_page_itself_writes_only_while_the_page_loads(
+    step: int, grades: list[str]
+) -> None:
+    opened = await recorded_socket(replace(page_message("show"), step=step), received("shown"))
+    messages = tuple(replace(each, tick=10 + at) for at, each in enumerate(opened.messages))
+    page = request("/", headers=(("Sec-Fetch-Dest", "document"),))
+    seen = request("/seen", "POST", headers=(("Referer", page.url),))
+    loads = walk("w", (page, answer(b"page")), (seen, answer()), (request("/later", step=1), answer(b"later")))
+    socket = replace(opened, number=3, messages=messages, began=5, ended=30)
+    first, own, later = (replace(each, began=at, ended=at + 1) for each, at in zip(loads, (1, 3, 9), strict=True))
+    index = Index(recording((first, socket, own, replace(later, began=9 if step else 20, ended=21))))
+    replay, end = ReplayInterceptor(index, "w"), End()
+    serving = asyncio.create_task(replay.socket(request(SOCKET), end, None))
+    end.queue.put_nowait(page_message("show"))
+    await end.until(lambda: end.outgoing == [b"shown"])
+    end.queue.put_nowait(SocketClose(True, 1000))
+    await asyncio.wait_for(serving, 10)
+    assert [entry.grade for entry in replay.take()] == grades
+
+
 async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
     exchange = await recorded_socket(received("hello"), page_message("a"), received("A"))
     replay, page, serving = await replayed(exchange)
