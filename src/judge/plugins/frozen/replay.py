@@ -165,8 +165,8 @@ class ReplayInterceptor:
         self, exchange: RecordedExchange, piece: Chunk | RecordedSocketMessage, before_ms: int, since: int
     ) -> None:
         """Wait for the writes that came before a piece, then as long as it took after the last write or piece."""
-        await self._progress.until(self._index.writes_before(exchange, piece.tick), since)
-        pauses = piece.at_ms - before_ms, self._index.since_write_ms(exchange, piece.tick, piece.at_ms)
+        await self._progress.until(self._index.writes.during(exchange, piece.tick), since)
+        pauses = piece.at_ms - before_ms, self._index.writes.since_ms(exchange, piece.tick, piece.at_ms)
         pause_ms = min(each for each in pauses if each is not None)
         await asyncio.sleep(min(max(0, pause_ms) / 1000, MAX_PAUSE_S))
 

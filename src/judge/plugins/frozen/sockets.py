@@ -58,7 +58,7 @@ class SocketReplay:
             (place, self._key_in(self.exchange, each)) for place, each in enumerate(self._messages) if each.is_from_page
         ]
         self._page_messages = page_messages
-        self._writing = self.matcher.index.writing(self.exchange)
+        self._writing = self.matcher.index.writes.in_messages(self.exchange)
         self._signals = {at for at, _ in page_messages if is_signal(self._messages[at].data)}
 
     async def run(self, notify: Callable[[], Awaitable[None]]) -> None:

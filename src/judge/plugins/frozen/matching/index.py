@@ -1,13 +1,11 @@
 """The index of an archive: every recorded request by its keys and places, with the context it was made in."""
 
 import json
-import math
 import re
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -31,7 +29,6 @@ from judge.plugins.frozen.matching.contexts import (
     path_of,
     token_in,
 )
-from judge.plugins.frozen.matching.messages import is_idle
 from judge.plugins.frozen.matching.places import (
     ANY,
     PlaceDifference,
@@ -59,6 +56,7 @@ from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys
 from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
 from judge.plugins.frozen.matching.values import ReceivedValues, is_entered, is_masked, time_in
+from judge.plugins.frozen.matching.writes import RecordedWrites
 from judge.plugins.frozen.secrets import PLACEHOLDER
 from judge.trajectory.redaction import is_secret_header
 
@@ -69,27 +67,6 @@ _MIN_ENTERED = 6
 _WORDS = re.compile(r"[^0-9A-Za-z]+")
 # A request or message in two plays: its trees, and the ticks when it was sent.
 SentTwice = tuple[RequestPair, tuple[Tree, Tree], tuple[int, int]]
-
-
-class RecordedWrite(NamedTuple):
-    """A write of a walk: when it began and ended, its number, and that of its exchange.
-
-    `is_own`: the page made it by itself in the step that loaded it.
-    """
-
-    began: int
-    ended: int
-    number: int
-    source: int
-    is_own: bool = False
-
-
-class PageLoad(NamedTuple):
-    """A page that a step loaded: its address, the tick when it had arrived, and the one when the step ended."""
-
-    url: str
-    loaded: int
-    ended: float
 
 
 class IndexedRequest(NamedTuple):
@@ -155,8 +132,7 @@ class Index:
         }
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        self._walk_writes: dict[str, list[RecordedWrite]] = {}
-        self._loads: dict[tuple[str, int], PageLoad | None] = {}
+        self.writes = RecordedWrites(self._exchanges, self._number_of)
         observations = list(self._observed())
         keys = [self._asked_by(each.exchange).keys for each in observations]
         classes = [self.class_of(each.exchange) for each in observations]
@@ -215,42 +191,6 @@ class Index:
     def class_in(self, exchange: RecordedExchange, message: RecordedSocketMessage) -> str:
         """The class of a message of a recorded socket."""
         return self.message_class(exchange.path, message.data, (exchange, message.tick))
-
-    def writing(self, exchange: RecordedExchange) -> frozenset[int]:
-        """The places of a socket's messages from the page that may have changed something.
-
-        None of them is a greeting: what a page says in the step in which it opened the socket, before the site says
-        anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1).
-        """
-        own = exchange.request.step
-        # Old archives have no steps of messages.
-        end_of_step = self._end_of_step(exchange)
-        from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
-        end = math.inf if self._load_of(exchange) else next(from_site, math.inf)
-        return frozenset(
-            place
-            for place, message in enumerate(exchange.messages)
-            if message.is_from_page and not is_idle(message.data)
-            if place >= end or (message.tick >= end_of_step if message.step is None else message.step > own)
-        )
-
-    def _end_of_step(self, exchange: RecordedExchange) -> float:
-        """The tick when the next step of a walk made its first request."""
-        later = (each.began for each in self._by_walk[exchange.walk] if each.request.step > exchange.request.step)
-        return min(later, default=math.inf)
-
-    def _load_of(self, exchange: RecordedExchange) -> PageLoad | None:
-        """The page that the step of an exchange loaded, by no write, if it had arrived when the exchange began."""
-        key = walk, step = exchange.walk, exchange.request.step
-        if key not in self._loads:
-            in_step = (each for each in self._by_walk[walk] if each.request.step == step)
-            documents = [each for each in in_step if kind_of(each.request) == "document"]
-            self._loads[key] = None
-            if documents and not any(map(is_recorded_write, documents)):
-                last = documents[-1]
-                self._loads[key] = PageLoad(last.request.url, last.ended, self._end_of_step(last))
-        load = self._loads[key]
-        return load if load is not None and exchange.began > load.loaded else None
 
     def _class_key(self, tree: Tree, accept: Any) -> str | None:
         for spots in self._spots.get(tree.shape, ()):
@@ -523,7 +463,7 @@ class Index:
         """Everything that was recorded under an address."""
         return self._at.get(url, ())
 
-    # Writes, and the states that they lead to.
+    # RecordedWrites, and the states that they lead to.
 
     def label(self, request: WireRequest, exchange: RecordedExchange | None) -> int:
         """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""
@@ -545,28 +485,13 @@ class Index:
             counted(writes), cookies_of(request.headers, self._changing, self._credentials, self.token_class)
         )
 
-    def _possible_writes(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
-        """The writes that may have preceded what an exchange did at a tick, also with those that were under way.
-
-        A page sends other things and its own writes in another order each time while it loads.
-        """
-        writes, load = self._walk_writes.get(exchange.walk, ()), self._load_of(exchange)
-        own = [
-            each
-            for each in writes
-            if load and tick < load.ended and each.is_own and load.loaded < each.began < load.ended
-        ]
-        loose = [*own, *(each for each in writes if each.began < tick <= each.ended and each not in own)]
-        for count in range(len(loose) + 1):
-            yield [each.number for each in writes if each in loose[:count] or (each.ended < tick and each not in own)]
-
     def is_same_state(self, exchange: RecordedExchange, tick: int, writes: Iterable[int]) -> bool:
         """Whether these writes lead to the state in which a socket was at a tick, as far as it matters to it."""
         group = self._by_class.get(self.class_of(exchange))
         if group is None:
             return False
         now = self.learnt.state(group, counted(writes))
-        return any(self.learnt.state(group, counted(each)) == now for each in self._possible_writes(exchange, tick))
+        return any(self.learnt.state(group, counted(each)) == now for each in self.writes.preceding(exchange, tick))
 
     def is_foreseen(self, exchange: RecordedExchange, writes: Sequence[int]) -> bool:
         """Whether a socket goes on as recorded after the last of these writes, which was not made over it.
@@ -574,75 +499,35 @@ class Index:
         It was made in the same state when the socket was recorded, or it never leads to a message.
         """
         *before, last = writes
-        has_reply = self._site_replies.get((exchange.path, last))
+        has_reply = self.writes.site_replies.get((exchange.path, last))
         return has_reply is False or any(
             each.number == last
             and exchange.began < each.began < exchange.ended
             and self.is_same_state(exchange, each.began, before)
-            for each in self._walk_writes.get(exchange.walk, ())
+            for each in self.writes.of(exchange)
         )
-
-    @cached_property
-    def _site_replies(self) -> Mapping[tuple[str, int], bool]:
-        """By path of a socket and write: whether the site ever said something next."""
-        replies: defaultdict[tuple[str, int], bool] = defaultdict(bool)
-        for each in self._exchanges:
-            own = [write.began for write in self._walk_writes.get(each.walk, ()) if each.is_socket]
-            is_from_site = {message.tick: not message.is_from_page for message in each.messages}
-            events = sorted([*own, *is_from_site, each.ended])
-            for write in self._walk_writes.get(each.walk, ()) if each.is_socket else ():
-                if each.began < write.began < each.ended and write.source != each.number:
-                    following = events[bisect_right(events, write.began)]
-                    replies[each.path, write.number] |= is_from_site.get(following, False)
-        return replies
-
-    def writes_before(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
-        """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
-        return Counter(
-            each.number
-            for each in self._walk_writes.get(exchange.walk, ())
-            if exchange.began < each.began < tick and each.source != exchange.number
-        )
-
-    def since_write_ms(self, exchange: RecordedExchange, tick: int, at_ms: int) -> int | None:
-        """How long before `at_ms` of an exchange, its `tick`, the last request began that may have caused it."""
-        writes = self._walk_writes.get(exchange.walk, ())
-        sources = [each.source for each in writes if exchange.began < each.began < tick]
-        if not sources or sources[-1] == exchange.number:
-            return None
-        cause = next(each for each in self._exchanges if each.walk == exchange.walk and each.number == sources[-1])
-        return None if cause.is_socket else exchange.at_ms + at_ms - cause.at_ms
 
     def _observed(self) -> Iterator[RecordedObservation]:
-        for walk in self._by_walk.values():
-            writes = self._walk_writes[walk[0].walk] = sorted(self._writes(walk))
-            for exchange in walk:
-                whole = self._entity(exchange)
-                if whole is not None:
-                    before = (each.number for each in writes if each.ended < exchange.began)
-                    possible = self._possible_writes(exchange, exchange.began)
-                    gaps = self._gaps.get(self.class_of(exchange), frozenset())
-                    time = self._time_of(exchange) if gaps else 0
-                    yield RecordedObservation(
-                        whole,
-                        f"{fingerprint(whole, gaps)} {time}",
-                        self.context(exchange.request, before),
-                        tuple(self.context(exchange.request, each) for each in possible),
-                        holds_in_any_state(whole),
-                    )
+        for exchange in self._exchanges:
+            whole = self._entity(exchange)
+            if whole is not None:
+                before = self.writes.ended_before(exchange)
+                possible = self.writes.preceding(exchange, exchange.began)
+                gaps = self._gaps.get(self.class_of(exchange), frozenset())
+                time = self._time_of(exchange) if gaps else 0
+                yield RecordedObservation(
+                    whole,
+                    f"{fingerprint(whole, gaps)} {time}",
+                    self.context(exchange.request, before),
+                    tuple(self.context(exchange.request, each) for each in possible),
+                    holds_in_any_state(whole),
+                )
 
-    def _writes(self, walk: Iterable[RecordedExchange]) -> Iterator[RecordedWrite]:
-        """The writes of a walk."""
-        for exchange in walk:
-            if is_recorded_write(exchange):
-                number = self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
-                load = self._load_of(exchange)
-                is_own = load is not None and header(exchange.request.headers, "referer") == load.url
-                yield RecordedWrite(exchange.began, exchange.ended, number, exchange.number, is_own)
-            for place in sorted(self.writing(exchange)):
-                message = exchange.messages[place]
-                number = self._number(self.class_in(exchange, message), exchange.path)
-                yield RecordedWrite(message.tick, message.tick, number, exchange.number)
+    def _number_of(self, exchange: RecordedExchange, message: RecordedSocketMessage | None) -> int:
+        """The number of a recorded write, or of a message over a socket that is one."""
+        if message is not None:
+            return self._number(self.class_in(exchange, message), exchange.path)
+        return self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))
 
     def _number(self, key: str, path: str) -> int:
         number = self._numbers.setdefault(key, len(self._numbers) + 1)

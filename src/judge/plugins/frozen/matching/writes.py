@@ -1,0 +1,148 @@
+"""The writes of recorded walks: what may have changed something on the site, and what it may have preceded. Pure."""
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedSocketMessage, header
+from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.matching.messages import is_idle
+from judge.plugins.frozen.matching.requests import is_recorded_write
+
+# The number of a write: that of an exchange, or of one of its messages.
+NumberOf = Callable[[RecordedExchange, RecordedSocketMessage | None], int]
+
+
+class RecordedWrite(NamedTuple):
+    """A write of a walk: when it began and ended, its number, and that of its exchange.
+
+    `is_own`: the page made it by itself in the step that loaded it.
+    """
+
+    began: int
+    ended: int
+    number: int
+    source: int
+    is_own: bool = False
+
+
+class PageLoad(NamedTuple):
+    """A page that a step loaded: its address, the tick when it had arrived, and the one when the step ended."""
+
+    url: str
+    loaded: int
+    ended: float
+
+
+class RecordedWrites:
+    """The writes of all walks, each in its order."""
+
+    def __init__(self, exchanges: Sequence[RecordedExchange], number_of: NumberOf) -> None:
+        self._exchanges: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
+        for exchange in exchanges:
+            self._exchanges[exchange.walk].append(exchange)
+        self._loads: dict[tuple[str, int], PageLoad | None] = {}
+        self._writes: defaultdict[str, list[RecordedWrite]] = defaultdict(list)
+        for exchange in exchanges:
+            self._writes[exchange.walk] += self._of_exchange(exchange, number_of)
+        for writes in self._writes.values():
+            writes.sort()
+
+    def of(self, exchange: RecordedExchange) -> Sequence[RecordedWrite]:
+        """The writes of the walk of an exchange."""
+        return self._writes.get(exchange.walk, ())
+
+    def _of_exchange(self, exchange: RecordedExchange, number_of: NumberOf) -> Iterator[RecordedWrite]:
+        if is_recorded_write(exchange):
+            load = self._load_of(exchange)
+            is_own = load is not None and header(exchange.request.headers, "referer") == load.url
+            number = number_of(exchange, None)
+            yield RecordedWrite(exchange.began, exchange.ended, number, exchange.number, is_own)
+        for place in sorted(self.in_messages(exchange)):
+            message = exchange.messages[place]
+            yield RecordedWrite(message.tick, message.tick, number_of(exchange, message), exchange.number)
+
+    def in_messages(self, exchange: RecordedExchange) -> frozenset[int]:
+        """The places of a socket's messages from the page that may have changed something.
+
+        None of them is a greeting: what a page says in the step in which it opened the socket, before the site says
+        anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1).
+        """
+        own = exchange.request.step
+        # Old archives have no steps of messages.
+        end_of_step = self._end_of_step(exchange)
+        from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
+        end = math.inf if self._load_of(exchange) else next(from_site, math.inf)
+        return frozenset(
+            place
+            for place, message in enumerate(exchange.messages)
+            if message.is_from_page and not is_idle(message.data)
+            if place >= end or (message.tick >= end_of_step if message.step is None else message.step > own)
+        )
+
+    def _end_of_step(self, exchange: RecordedExchange) -> float:
+        """The tick when the next step of a walk made its first request."""
+        later = (each.began for each in self._exchanges[exchange.walk] if each.request.step > exchange.request.step)
+        return min(later, default=math.inf)
+
+    def _load_of(self, exchange: RecordedExchange) -> PageLoad | None:
+        """The page that the step of an exchange loaded, by no write, if it had arrived when the exchange began."""
+        key = walk, step = exchange.walk, exchange.request.step
+        if key not in self._loads:
+            in_step = (each for each in self._exchanges[walk] if each.request.step == step)
+            documents = [each for each in in_step if kind_of(each.request) == "document"]
+            self._loads[key] = None
+            if documents and not any(map(is_recorded_write, documents)):
+                last = documents[-1]
+                self._loads[key] = PageLoad(last.request.url, last.ended, self._end_of_step(last))
+        load = self._loads[key]
+        return load if load is not None and exchange.began > load.loaded else None
+
+    def ended_before(self, exchange: RecordedExchange) -> Sequence[int]:
+        """The numbers of the writes that had ended when an exchange began."""
+        return [each.number for each in self.of(exchange) if each.ended < exchange.began]
+
+    def preceding(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
+        """The numbers of the writes that may have preceded what an exchange did at a tick, in each possible way.
+
+        Those under way may have. So may, while a page loads, its own writes, which it makes before or after its other
+        requests by chance.
+        """
+        writes, load, own = self.of(exchange), self._load_of(exchange), list[RecordedWrite]()
+        if load is not None and tick < load.ended:
+            own = [each for each in writes if each.is_own and load.loaded < each.began < load.ended]
+        loose = [*own, *(each for each in writes if each.began < tick <= each.ended and each not in own)]
+        for count in range(len(loose) + 1):
+            yield [each.number for each in writes if each in loose[:count] or (each.ended < tick and each not in own)]
+
+    def during(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
+        """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
+        return Counter(
+            each.number
+            for each in self.of(exchange)
+            if exchange.began < each.began < tick and each.source != exchange.number
+        )
+
+    def since_ms(self, exchange: RecordedExchange, tick: int, at_ms: int) -> int | None:
+        """How long before `at_ms` of an exchange, its `tick`, the last request began that may have caused it."""
+        sources = [each.source for each in self.of(exchange) if exchange.began < each.began < tick]
+        if not sources or sources[-1] == exchange.number:
+            return None
+        cause = next(each for each in self._exchanges[exchange.walk] if each.number == sources[-1])
+        return None if cause.is_socket else exchange.at_ms + at_ms - cause.at_ms
+
+    @cached_property
+    def site_replies(self) -> Mapping[tuple[str, int], bool]:
+        """By path of a socket and write: whether the site ever said something next."""
+        replies: defaultdict[tuple[str, int], bool] = defaultdict(bool)
+        for each in (each for walk in self._exchanges.values() for each in walk if each.is_socket):
+            is_from_site = {message.tick: not message.is_from_page for message in each.messages}
+            events = sorted([*(write.began for write in self.of(each)), *is_from_site, each.ended])
+            for write in self.of(each):
+                if each.began < write.began < each.ended and write.source != each.number:
+                    following = events[bisect_right(events, write.began)]
+                    replies[each.path, write.number] |= is_from_site.get(following, False)
+        return replies
