@@ -1,6 +1,6 @@
 """Looks for wrong answers that frozen sites give without a flag, on many simulated small sites.
 
-    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0] [--changing]
+    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0] [--changing | --loading]
 
 The sites and servers are those of `tests/plugins/frozen/test_matching_oracle.py`. Each is recorded in one to three
 walks and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A
@@ -8,6 +8,9 @@ plain generator makes them, because Hypothesis keeps what it has tried, and ends
 
 With `--changing`, they are those of `tests/plugins/frozen/changing_sites.py`: their entities have new identifiers in
 each play, and they talk over a socket. They are recorded in one or two plays.
+
+With `--loading`, they are those of `tests/plugins/frozen/loading_sites.py`: their pages write something as they load,
+before or after their other requests by chance.
 
 Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if
 there is any.
@@ -28,7 +31,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.matching.matcher import MATCHER, Matcher
-from plugins.frozen import changing_sites
+from plugins.frozen import changing_sites, loading_sites
 from plugins.frozen.made import request
 from plugins.frozen.test_matching_oracle import SURE, VARIABLES, Page, Server, Site, Write, recorded
 
@@ -120,10 +123,14 @@ def main() -> int:
     parser.add_argument("--sites", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the number of the first site")
     parser.add_argument("--changing", action="store_true", help="sites with new identifiers in each play, and sockets")
+    parser.add_argument("--loading", action="store_true", help="sites whose pages write something as they load")
     options = parser.parse_args()
     began, grades = time.monotonic(), Counter[str]()
     seeds = range(options.seed, options.seed + options.sites)
-    bad = asyncio.run(changing(seeds, grades)) if options.changing else plain(seeds, grades)
+    if options.changing:
+        bad = asyncio.run(changing(seeds, grades))
+    else:
+        bad = loading(seeds, grades) if options.loading else plain(seeds, grades)
     sure = sum(grades[grade] for grade in SURE)
     print(f"matcher {MATCHER}: {options.sites} sites, {bad} wrong of {sure} certain answers; {dict(grades)}")
     print(f"{time.monotonic() - began:.0f} s")
@@ -144,6 +151,17 @@ def plain(seeds: Iterable[int], grades: Counter[str]) -> int:
                     + [f"  asked: {requests_text(case.requests)}"]
                 )
             )
+    return bad
+
+
+def loading(seeds: Iterable[int], grades: Counter[str]) -> int:
+    """As `plain`, for sites whose pages write something as they load."""
+    bad = 0
+    for seed in seeds:
+        case = loading_sites.make_case(seed)
+        if mistake := loading_sites.wrong(case, grades):
+            bad += 1
+            print(f"wrong, seed {seed}: {mistake}\n  {case}")
     return bad
 
 

@@ -400,7 +400,7 @@ async def test_what_a_page_says_after_the_site_is_a_greeting_only_while_the_page
     assert [entry.grade for entry in replay.take()] == ["exact", grade]
 
 
-@pytest.mark.parametrize(("step", "grades"), [(0, ["exact"]), (1, ["exact", "uncertain"])])
+@pytest.mark.parametrize(("step", "grades"), [(0, ["exact", "exact"]), (1, ["exact", "exact", "uncertain"])])
 async def test_a_reply_may_come_before_what_the_page_itself_writes_only_while_the_page_loads(
     step: int, grades: list[str]
 ) -> None:
@@ -413,8 +413,9 @@ async def test_a_reply_may_come_before_what_the_page_itself_writes_only_while_th
     first, own, later = (replace(each, began=at, ended=at + 1) for each, at in zip(loads, (1, 3, 9), strict=True))
     index = Index(recording((first, socket, own, replace(later, began=9 if step else 20, ended=21))))
     replay, end = ReplayInterceptor(index, "w"), End()
+    await replay.answer(page, None)
     serving = asyncio.create_task(replay.socket(request(SOCKET), end, None))
-    end.queue.put_nowait(page_message("show"))
+    end.queue.put_nowait(replace(page_message("show"), step=step))
     await end.until(lambda: end.outgoing == [b"shown"])
     end.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)

@@ -87,7 +87,7 @@ class ReplayInterceptor:
         self._note(request, match)
         if self._progress.count > before:
             for each in self._sockets:
-                each.wrote()
+                each.wrote(request.step)
             await self._progress.notify()
         if match.exchange is None:
             return self._missed(request, match)

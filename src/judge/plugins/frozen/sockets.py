@@ -74,9 +74,11 @@ class SocketReplay:
             self._released.cancel()
             await asyncio.gather(self._released, return_exceptions=True)
 
-    def wrote(self) -> None:
-        """Note a write outside of the socket."""
-        if not self.matcher.index.is_foreseen(self.exchange, self.matcher.writes):
+    def wrote(self, step: int) -> None:
+        """Note a write outside of the socket in a step."""
+        *_, last = self.matcher.writes
+        before = self.matcher.state(step, -1)
+        if not self.matcher.index.is_foreseen(self.exchange, before, last):
             self._note("uncertain")
 
     async def _release(self, start: int) -> None:
@@ -126,7 +128,7 @@ class SocketReplay:
             True, message.is_text, self.matcher.as_recorded(message.data), message.at_ms, 0
         )
         key = self._key(page_message)
-        writes = tuple(self.matcher.writes)
+        writes = self.matcher.state(message.step)
         self._follow(key)
         self._exchanged.append((True, key))
         places = [place for place, each in self._page_messages if each == key]

@@ -132,7 +132,7 @@ class Index:
         }
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        self.writes = RecordedWrites(self._exchanges, self._number_of)
+        self.writes = RecordedWrites(self._exchanges, self._number_of, self.page)
         observations = list(self._observed())
         keys = [self._asked_by(each.exchange).keys for each in observations]
         classes = [self.class_of(each.exchange) for each in observations]
@@ -463,7 +463,7 @@ class Index:
         """Everything that was recorded under an address."""
         return self._at.get(url, ())
 
-    # RecordedWrites, and the states that they lead to.
+    # Writes, and the states that they lead to.
 
     def label(self, request: WireRequest, exchange: RecordedExchange | None) -> int:
         """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""
@@ -493,12 +493,11 @@ class Index:
         now = self.learnt.state(group, counted(writes))
         return any(self.learnt.state(group, counted(each)) == now for each in self.writes.preceding(exchange, tick))
 
-    def is_foreseen(self, exchange: RecordedExchange, writes: Sequence[int]) -> bool:
-        """Whether a socket goes on as recorded after the last of these writes, which was not made over it.
+    def is_foreseen(self, exchange: RecordedExchange, before: Sequence[int], last: int) -> bool:
+        """Whether a socket goes on as recorded after a write after others, which was not made over it.
 
         It was made in the same state when the socket was recorded, or it never leads to a message.
         """
-        *before, last = writes
         has_reply = self.writes.site_replies.get((exchange.path, last))
         return has_reply is False or any(
             each.number == last
@@ -511,7 +510,7 @@ class Index:
         for exchange in self._exchanges:
             whole = self._entity(exchange)
             if whole is not None:
-                before = self.writes.ended_before(exchange)
+                before = self.writes.before(exchange)
                 possible = self.writes.preceding(exchange, exchange.began)
                 gaps = self._gaps.get(self.class_of(exchange), frozenset())
                 time = self._time_of(exchange) if gaps else 0
@@ -522,6 +521,10 @@ class Index:
                     tuple(self.context(exchange.request, each) for each in possible),
                     holds_in_any_state(whole),
                 )
+
+    def page(self, document: RecordedExchange) -> int:
+        """The number of a page, as of a write."""
+        return self._number(f"page {self.class_of(document)}", "")
 
     def _number_of(self, exchange: RecordedExchange, message: RecordedSocketMessage | None) -> int:
         """The number of a recorded write, or of a message over a socket that is one."""

@@ -16,7 +16,7 @@ from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
 from judge.plugins.frozen.matching.binary import as_text, is_binary
 from judge.plugins.frozen.matching.contexts import Context
 from judge.plugins.frozen.matching.index import Fit, Index
-from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
+from judge.plugins.frozen.matching.requests import differing, is_recorded_write, is_write, is_writing_link
 from judge.plugins.frozen.matching.states import ObservationGroup, Selection, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
@@ -27,6 +27,7 @@ from judge.plugins.frozen.matching.synthesis import (
     preflight,
     without_range,
 )
+from judge.plugins.frozen.matching.writes import is_sent_by
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade, MissClass
 
@@ -89,6 +90,9 @@ class Matcher:
     _now: dict[str, str] = field(default_factory=dict)
     # The walks that answered writes which other walks answered differently.
     _bound: dict[int, str] = field(default_factory=dict)
+    # The page that a step loaded: the step, its address and its number, and which of the writes are its own.
+    _load: tuple[int, str, int] | None = None
+    _own: set[int] = field(default_factory=set)
     # What the site issued, by what it stands for, and what other plays have in its place.
     _issued: dict[str, str] = field(default_factory=dict)
     _instead: dict[str, str] = field(default_factory=dict)
@@ -98,7 +102,7 @@ class Matcher:
         plain = self._as_recorded(request)
         redacted_request = self.secrets.request(plain)
         kind = kind_of(redacted_request)
-        context = self.index.context(redacted_request, self._writes)
+        context = self.index.context(redacted_request, self.state(request.step))
         answer_match = self._find(redacted_request, context, plain)
         if answer_match is None:
             match = Match(kind, "miss", miss=miss_class(redacted_request, kind))
@@ -110,7 +114,20 @@ class Matcher:
                 fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
         self._note(redacted_request, match, is_divided=answer_match is not None and answer_match.choice.is_divided)
+        if kind == "document":
+            self._note_load(redacted_request, match)
         return match
+
+    def _note_load(self, request: WireRequest, match: Match) -> None:
+        self._load, self._own = None, set()
+        if match.exchange is not None and match.grade != "uncertain" and not is_recorded_write(match.exchange):
+            self._load = request.step, request.url, self.index.page(match.exchange)
+
+    def state(self, step: int, count: int | None = None) -> Sequence[int]:
+        """The first writes, as many as `count`, as they count in a step: see `RecordedWrites`."""
+        if self._load is None or self._load[0] != step or not self.index.writes.own(self._load[2]):
+            return self._writes[:count]
+        return [*(each for place, each in enumerate(self._writes[:count]) if place not in self._own), self._load[2]]
 
     def entered(self, texts: Iterable[str]) -> None:
         """Note what the participant entered: a page did not make it up."""
@@ -192,6 +209,8 @@ class Matcher:
         if is_write(request) or is_link:
             is_certain = match.grade not in ("uncertain", "miss")
             number = self.index.label(request, match.exchange if is_certain else None)
+            if self._load and request.step == self._load[0] and is_sent_by(request, self._load[1]):
+                self._own |= {len(self._writes)} if number in self.index.writes.own(self._load[2]) else set()
             self._writes.append(number)
             if is_divided and match.exchange is not None:
                 self._bound[number] = match.exchange.walk
@@ -210,7 +229,7 @@ class Matcher:
     def _without_login(self, request: WireRequest) -> _Match | None:
         """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
         bare = self.index.without_login(request)
-        best = self._recorded(bare, self.index.context(bare, self._writes))
+        best = self._recorded(bare, self.index.context(bare, self.state(request.step)))
         if best is None or self.index.has_login(best.choice.observation.exchange):
             return None
         return replace(best, choice=best.choice._replace(how="nearest"))

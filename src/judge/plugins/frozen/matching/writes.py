@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedSocketMessage, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.messages import is_idle
@@ -19,37 +20,52 @@ NumberOf = Callable[[RecordedExchange, RecordedSocketMessage | None], int]
 class RecordedWrite(NamedTuple):
     """A write of a walk: when it began and ended, its number, and that of its exchange.
 
-    `is_own`: the page made it by itself in the step that loaded it.
+    `page` is the number of the page that made it by itself in the step that loaded it, if one did.
     """
 
     began: int
     ended: int
     number: int
     source: int
-    is_own: bool = False
+    page: int | None = None
 
 
 class PageLoad(NamedTuple):
-    """A page that a step loaded: its address, the tick when it had arrived, and the one when the step ended."""
+    """A page that a step loaded: its document, and the tick when the step ended."""
 
-    url: str
-    loaded: int
+    document: RecordedExchange
     ended: float
 
 
 class RecordedWrites:
-    """The writes of all walks, each in its order."""
+    """The writes of all walks, each in its order.
 
-    def __init__(self, exchanges: Sequence[RecordedExchange], number_of: NumberOf) -> None:
+    While a page loads, it makes its own writes before or after its other requests by chance. These are told apart by
+    the page that loads instead, which has a number like a write, until the step has ended.
+    """
+
+    def __init__(
+        self, exchanges: Sequence[RecordedExchange], number_of: NumberOf, page_of: Callable[[RecordedExchange], int]
+    ) -> None:
         self._exchanges: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in exchanges:
             self._exchanges[exchange.walk].append(exchange)
+        self._page_of = page_of
         self._loads: dict[tuple[str, int], PageLoad | None] = {}
         self._writes: defaultdict[str, list[RecordedWrite]] = defaultdict(list)
         for exchange in exchanges:
             self._writes[exchange.walk] += self._of_exchange(exchange, number_of)
         for writes in self._writes.values():
             writes.sort()
+        own: defaultdict[int, set[int]] = defaultdict(set)
+        for write in (each for writes in self._writes.values() for each in writes):
+            if write.page is not None:
+                own[write.page].add(write.number)
+        self._own = {page: frozenset(numbers) for page, numbers in own.items()}
+
+    def own(self, page: int) -> frozenset[int]:
+        """The numbers of the writes that a page makes as it loads."""
+        return self._own.get(page, frozenset())
 
     def of(self, exchange: RecordedExchange) -> Sequence[RecordedWrite]:
         """The writes of the walk of an exchange."""
@@ -58,9 +74,9 @@ class RecordedWrites:
     def _of_exchange(self, exchange: RecordedExchange, number_of: NumberOf) -> Iterator[RecordedWrite]:
         if is_recorded_write(exchange):
             load = self._load_of(exchange)
-            is_own = load is not None and header(exchange.request.headers, "referer") == load.url
-            number = number_of(exchange, None)
-            yield RecordedWrite(exchange.began, exchange.ended, number, exchange.number, is_own)
+            is_own = load is not None and is_sent_by(exchange.request, load.document.request.url)
+            page = self._page_of(load.document) if load is not None and is_own else None
+            yield RecordedWrite(exchange.began, exchange.ended, number_of(exchange, None), exchange.number, page)
         for place in sorted(self.in_messages(exchange)):
             message = exchange.messages[place]
             yield RecordedWrite(message.tick, message.tick, number_of(exchange, message), exchange.number)
@@ -94,29 +110,29 @@ class RecordedWrites:
         if key not in self._loads:
             in_step = (each for each in self._exchanges[walk] if each.request.step == step)
             documents = [each for each in in_step if kind_of(each.request) == "document"]
-            self._loads[key] = None
-            if documents and not any(map(is_recorded_write, documents)):
-                last = documents[-1]
-                self._loads[key] = PageLoad(last.request.url, last.ended, self._end_of_step(last))
+            is_safe = bool(documents) and not any(map(is_recorded_write, documents))
+            self._loads[key] = PageLoad(documents[-1], self._end_of_step(exchange)) if is_safe else None
         load = self._loads[key]
-        return load if load is not None and exchange.began > load.loaded else None
+        return load if load is not None and exchange.began > load.document.ended else None
 
-    def ended_before(self, exchange: RecordedExchange) -> Sequence[int]:
-        """The numbers of the writes that had ended when an exchange began."""
-        return [each.number for each in self.of(exchange) if each.ended < exchange.began]
+    def before(self, exchange: RecordedExchange) -> Sequence[int]:
+        """The numbers of the writes that had ended when an exchange began, and that of the page that was loading."""
+        return next(self.preceding(exchange, exchange.began))
 
     def preceding(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
-        """The numbers of the writes that may have preceded what an exchange did at a tick, in each possible way.
-
-        Those under way may have. So may, while a page loads, its own writes, which it makes before or after its other
-        requests by chance.
-        """
-        writes, load, own = self.of(exchange), self._load_of(exchange), list[RecordedWrite]()
+        """As `before`, for what an exchange did at a tick, with none, some and all of the writes under way."""
+        load, page = self._load_of(exchange), -1
+        since = math.inf
         if load is not None and tick < load.ended:
-            own = [each for each in writes if each.is_own and load.loaded < each.began < load.ended]
-        loose = [*own, *(each for each in writes if each.began < tick <= each.ended and each not in own)]
-        for count in range(len(loose) + 1):
-            yield [each.number for each in writes if each in loose[:count] or (each.ended < tick and each not in own)]
+            since, page = load.document.ended, self._page_of(load.document)
+        others = [each for each in self.of(exchange) if each.page != page or each.began < since]
+        under_way = [each for each in others if each.began < tick <= each.ended]
+        loading = [page] if self.own(page) else []
+        for count in range(len(under_way) + 1):
+            yield [
+                *(each.number for each in others if each.ended < tick or each in under_way[:count]),
+                *loading,
+            ]
 
     def during(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
@@ -146,3 +162,8 @@ class RecordedWrites:
                     following = events[bisect_right(events, write.began)]
                     replies[each.path, write.number] |= is_from_site.get(following, False)
         return replies
+
+
+def is_sent_by(request: WireRequest, page_url: str) -> bool:
+    """Whether the page at an address sent a request."""
+    return header(request.headers, "referer") == page_url
