@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,8 +45,14 @@ class RecordedWrites:
     """
 
     def __init__(
-        self, exchanges: Sequence[RecordedExchange], number_of: NumberOf, page_of: Callable[[RecordedExchange], int]
+        self,
+        exchanges: Sequence[RecordedExchange],
+        scripted: Collection[str],
+        number_of: NumberOf,
+        page_of: Callable[[RecordedExchange], int],
     ) -> None:
+        """`scripted` are the names of walks that scripts played."""
+        self._scripted = scripted
         self._exchanges: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in exchanges:
             self._exchanges[exchange.walk].append(exchange)
@@ -111,7 +117,10 @@ class RecordedWrites:
             in_step = (each for each in self._exchanges[walk] if each.request.step == step)
             documents = [each for each in in_step if kind_of(each.request) == "document"]
             is_safe = bool(documents) and not any(map(is_recorded_write, documents))
-            self._loads[key] = PageLoad(documents[-1], self._end_of_step(exchange)) if is_safe else None
+            ended = self._end_of_step(exchange)
+            # A log-in, and a walk by hand, is one step with everything that a person does.
+            is_step = ended < math.inf or walk in self._scripted
+            self._loads[key] = PageLoad(documents[-1], ended) if is_safe and is_step else None
         load = self._loads[key]
         return load if load is not None and exchange.began > load.document.ended else None
 
