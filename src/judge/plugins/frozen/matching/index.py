@@ -132,7 +132,8 @@ class Index:
         }
         self._numbers: dict[str, int] = {}
         self._by_path: dict[str, int] = {}
-        scripted = {walk.name for walk in recording.walks if walk.is_reference or walk.repeats}
+        repeated = {walk.repeats for walk in recording.walks}
+        scripted = {walk.name for walk in recording.walks if walk.is_reference or walk.repeats or walk.name in repeated}
         self.writes = RecordedWrites(self._exchanges, scripted, self._number_of, self.page)
         observations = list(self._observed())
         keys = [self._asked_by(each.exchange).keys for each in observations]

@@ -56,6 +56,10 @@ class RecordedWrites:
         self._exchanges: defaultdict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in exchanges:
             self._exchanges[exchange.walk].append(exchange)
+        self._last_steps = {
+            walk: max(step or 0 for each in own for step in (each.request.step, *(one.step for one in each.messages)))
+            for walk, own in self._exchanges.items()
+        }
         self._page_of = page_of
         self._loads: dict[tuple[str, int], PageLoad | None] = {}
         self._writes: defaultdict[str, list[RecordedWrite]] = defaultdict(list)
@@ -93,11 +97,10 @@ class RecordedWrites:
         None of them is a greeting: what a page says in the step in which it opened the socket, before the site says
         anything or if that step loaded the page. Loading a page is safe (RFC 9110, 9.2.1).
         """
-        own = exchange.request.step
         # Old archives have no steps of messages.
-        end_of_step = self._end_of_step(exchange)
+        own, end_of_step = exchange.request.step, self._end_of_step(exchange)
         from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
-        end = math.inf if self._load_of(exchange) else next(from_site, math.inf)
+        end = math.inf if self._load_of(exchange) else next(from_site, math.inf) if self._is_step(exchange) else 0
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
@@ -110,6 +113,10 @@ class RecordedWrites:
         later = (each.began for each in self._exchanges[exchange.walk] if each.request.step > exchange.request.step)
         return min(later, default=math.inf)
 
+    def _is_step(self, exchange: RecordedExchange) -> bool:
+        """Whether the step of an exchange is one action. A log-in, and a walk by hand, is one step with everything."""
+        return exchange.walk in self._scripted or exchange.request.step < self._last_steps[exchange.walk]
+
     def _load_of(self, exchange: RecordedExchange) -> PageLoad | None:
         """The page that the step of an exchange loaded, by no write, if it had arrived when the exchange began."""
         key = walk, step = exchange.walk, exchange.request.step
@@ -117,10 +124,8 @@ class RecordedWrites:
             in_step = (each for each in self._exchanges[walk] if each.request.step == step)
             documents = [each for each in in_step if kind_of(each.request) == "document"]
             is_safe = bool(documents) and not any(map(is_recorded_write, documents))
-            ended = self._end_of_step(exchange)
-            # A log-in, and a walk by hand, is one step with everything that a person does.
-            is_step = ended < math.inf or walk in self._scripted
-            self._loads[key] = PageLoad(documents[-1], ended) if is_safe and is_step else None
+            is_load = is_safe and self._is_step(exchange)
+            self._loads[key] = PageLoad(documents[-1], self._end_of_step(exchange)) if is_load else None
         load = self._loads[key]
         return load if load is not None and exchange.began > load.document.ended else None
 
