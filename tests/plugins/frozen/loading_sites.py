@@ -7,6 +7,7 @@ say. What a page requests as it loads may show the state before or after its own
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from judge.network.interception import HeaderPairs, WireRequest
@@ -22,18 +23,23 @@ Written = tuple[str, int]
 
 
 class Step(NamedTuple):
-    """What a participant does: it writes something, goes to a page or asks for a part of one, in this order."""
+    """What a participant does: it writes something, goes to a page or asks for a part of one, in this order.
+
+    `is_form`: it writes by a form, whose answer is a page too.
+    """
 
     write: Written | None = None
+    is_form: bool = False
     page: str = ""
     part: str = ""
 
 
 class Case(NamedTuple):
-    """`own` is what each page writes as it loads, if anything."""
+    """`own` is what each page writes as it loads, if anything, and `parts` are what it requests then."""
 
     site: Site
     own: dict[str, Written | None]
+    parts: dict[str, list[str]]
     walks: list[list[Step]]
     steps: list[Step]
     seed: int
@@ -55,7 +61,8 @@ def make_case(seed: int) -> Case:
     own = {page: _written(dice) if dice.random() < 0.6 else None for page in PAGES}
     walks = [_walk(dice) for _ in range(dice.randint(1, 3))]
     steps = _walk(dice) if dice.random() < 0.5 else [each for each in dice.choice(walks) if dice.random() < 0.8]
-    return Case(Site(tuple(shown), tuple(writes)), own, walks, steps, seed)
+    parts = {page: dice.sample(PARTS, 2) for page in PAGES}
+    return Case(Site(tuple(shown), tuple(writes)), own, parts, walks, steps, seed)
 
 
 def _written(dice: random.Random) -> Written:
@@ -66,6 +73,7 @@ def _walk(dice: random.Random) -> list[Step]:
     return [
         Step(
             _written(dice) if dice.random() < 0.3 else None,
+            dice.random() < 0.5,
             dice.choice(PAGES) if dice.random() < 0.6 else "",
             dice.choice(PARTS) if dice.random() < 0.4 else "",
         )
@@ -73,8 +81,8 @@ def _walk(dice: random.Random) -> list[Step]:
     ]
 
 
-def played(case: Case, steps: Sequence[Step], dice: random.Random) -> Iterator[Request]:
-    """Play steps on the site."""
+def played(case: Case, steps: Sequence[Step], dice: random.Random, *, leaves_early: bool = True) -> Iterator[Request]:
+    """Play steps on the site. `leaves_early`: the participant may go on before a page has written anything."""
     server, page, number = Server(case.site), "", 0
 
     def sent(path: str, written: Written | None = None, headers: HeaderPairs = ()) -> WireRequest:
@@ -82,17 +90,17 @@ def played(case: Case, steps: Sequence[Step], dice: random.Random) -> Iterator[R
         path, body = (written[0], str(written[1]).encode()) if written else (path, b"")
         return request(path, "POST" if written else "GET", body, (*referer, *headers), number)
 
-    for write, goes_to, part in steps:
+    document = (("Sec-Fetch-Dest", "document"),)
+    for write, is_form, goes_to, part in steps:
         number += 1
         if write:
-            yield _answered(sent("", write), server)
+            yield _answered(sent("", write, document if is_form else ()), server)
         if goes_to:
-            yield _answered(sent(goes_to, headers=(("Sec-Fetch-Dest", "document"),)), server)
+            yield _answered(sent(goes_to, headers=document), server)
             page, own = goes_to, case.own[goes_to]
             before, after = (Server(case.site, dict(server.values)) for _ in range(2))
-            loading = [sent(each) for each in dice.sample(PARTS, 2)]
-            # The participant may go on before the page has written anything.
-            if own and (place := dice.randint(0, 3)) < 3:
+            loading = [sent(each) for each in case.parts[goes_to]]
+            if own and (place := dice.randint(0, 3 if leaves_early else 2)) < 3:
                 loading.insert(place, sent("", own))
             if own:
                 after.answer(sent("", own))
@@ -106,6 +114,25 @@ def played(case: Case, steps: Sequence[Step], dice: random.Random) -> Iterator[R
 
 def _answered(wire_request: WireRequest, server: Server) -> Request:
     return Request(wire_request, server.answer(wire_request))
+
+
+def flagged(case: Case) -> str | None:
+    """The first answer of a recorded walk that is not certain, although only the order of what pages do differs."""
+    plays = [
+        list(played(case, steps, random.Random(f"{case.seed} {at}"), leaves_early=False))
+        for at, steps in enumerate(case.walks)
+    ]
+    known = recording(
+        *(walk(f"w{at}", *((one.request, one.live) for one in each)) for at, each in enumerate(plays) if each)
+    )
+    index = Index(replace(known, walks=tuple(replace(each, is_reference=True) for each in known.walks)))
+    for at, steps in enumerate(case.walks):
+        matcher = Matcher(index, walk=f"w{at}")
+        for wire_request, _, _ in played(case, steps, random.Random(f"{case.seed} again {at}"), leaves_early=False):
+            match = matcher.match(wire_request)
+            if match.grade not in SURE:
+                return f"w{at}: {wire_request.method} {wire_request.url} {wire_request.step}: {match.grade}"
+    return None
 
 
 def wrong(case: Case, grades: Counter[str] | None = None) -> str | None:

@@ -284,7 +284,7 @@ FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
     [
         ("/", 5, 0, 1, "exact"),
         # The page before may have sent it, or a step of the participant.
-        ("/", 2, 0, 1, "uncertain"),
+        ("/", 0, 0, 1, "uncertain"),
         ("/before", 5, 0, 1, "uncertain"),
         ("/", 5, 1, 1, "uncertain"),
         # By hand, or in a log-in, everything is one step.

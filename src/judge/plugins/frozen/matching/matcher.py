@@ -16,7 +16,7 @@ from judge.plugins.frozen.kinds import RequestKind, kind_of, miss_class
 from judge.plugins.frozen.matching.binary import as_text, is_binary
 from judge.plugins.frozen.matching.contexts import Context
 from judge.plugins.frozen.matching.index import Fit, Index
-from judge.plugins.frozen.matching.requests import differing, is_recorded_write, is_write, is_writing_link
+from judge.plugins.frozen.matching.requests import differing, is_write, is_writing_link
 from judge.plugins.frozen.matching.states import ObservationGroup, Selection, choose, fitting_in
 from judge.plugins.frozen.matching.synthesis import (
     after_preflight,
@@ -27,7 +27,7 @@ from judge.plugins.frozen.matching.synthesis import (
     preflight,
     without_range,
 )
-from judge.plugins.frozen.matching.writes import is_sent_by
+from judge.plugins.frozen.matching.writes import NO_PAGE, is_sent_by
 from judge.plugins.frozen.secrets import Secrets
 from judge.records.ledger import Grade, MissClass
 
@@ -91,7 +91,7 @@ class Matcher:
     # The walks that answered writes which other walks answered differently.
     _bound: dict[int, str] = field(default_factory=dict)
     # The page that a step loaded: the step, its address and its number, and which of the writes are its own.
-    _load: tuple[int, str, int] | None = None
+    _load: tuple[int, str, int] = (-1, "", NO_PAGE)
     _own: set[int] = field(default_factory=set)
     # What the site issued, by what it stands for, and what other plays have in its place.
     _issued: dict[str, str] = field(default_factory=dict)
@@ -119,13 +119,14 @@ class Matcher:
         return match
 
     def _note_load(self, request: WireRequest, match: Match) -> None:
-        self._load, self._own = None, set()
-        if match.exchange is not None and match.grade != "uncertain" and not is_recorded_write(match.exchange):
-            self._load = request.step, request.url, self.index.page(match.exchange)
+        """Note the page that a step loads."""
+        is_known = match.exchange is not None and match.grade != "uncertain"
+        page = self.index.page(match.exchange) if match.exchange is not None and is_known else NO_PAGE
+        self._load, self._own = (request.step, request.url, page), set()
 
     def state(self, step: int, count: int | None = None) -> Sequence[int]:
         """The first writes, as many as `count`, as they count in a step: see `RecordedWrites`."""
-        if self._load is None or self._load[0] != step or not self.index.writes.own(self._load[2]):
+        if self._load[0] != step or not self.index.writes.own(self._load[2]):
             return self._writes[:count]
         return [*(each for place, each in enumerate(self._writes[:count]) if place not in self._own), self._load[2]]
 
@@ -209,7 +210,7 @@ class Matcher:
         if is_write(request) or is_link:
             is_certain = match.grade not in ("uncertain", "miss")
             number = self.index.label(request, match.exchange if is_certain else None)
-            if self._load and request.step == self._load[0] and is_sent_by(request, self._load[1]):
+            if request.step == self._load[0] and is_sent_by(request, self._load[1]):
                 self._own |= {len(self._writes)} if number in self.index.writes.own(self._load[2]) else set()
             self._writes.append(number)
             if is_divided and match.exchange is not None:

@@ -13,6 +13,8 @@ from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.messages import is_idle
 from judge.plugins.frozen.matching.requests import is_recorded_write
 
+# Instead of the number of a page.
+NO_PAGE = 0
 # The number of a write: that of an exchange, or of one of its messages.
 NumberOf = Callable[[RecordedExchange, RecordedSocketMessage | None], int]
 
@@ -20,21 +22,22 @@ NumberOf = Callable[[RecordedExchange, RecordedSocketMessage | None], int]
 class RecordedWrite(NamedTuple):
     """A write of a walk: when it began and ended, its number, and that of its exchange.
 
-    `page` is the number of the page that made it by itself in the step that loaded it, if one did.
+    `page` is the number of the page that made it by itself in the step that loaded it.
     """
 
     began: int
     ended: int
     number: int
     source: int
-    page: int | None = None
+    page: int = NO_PAGE
 
 
 class PageLoad(NamedTuple):
-    """A page that a step loaded: its document, and the tick when the step ended."""
+    """A page that a step loaded: its document, the tick when the step ended, and whether it was loaded by no write."""
 
     document: RecordedExchange
     ended: float
+    is_safe: bool
 
 
 class RecordedWrites:
@@ -69,7 +72,7 @@ class RecordedWrites:
             writes.sort()
         own: defaultdict[int, set[int]] = defaultdict(set)
         for write in (each for writes in self._writes.values() for each in writes):
-            if write.page is not None:
+            if write.page != NO_PAGE:
                 own[write.page].add(write.number)
         self._own = {page: frozenset(numbers) for page, numbers in own.items()}
 
@@ -85,7 +88,7 @@ class RecordedWrites:
         if is_recorded_write(exchange):
             load = self._load_of(exchange)
             is_own = load is not None and is_sent_by(exchange.request, load.document.request.url)
-            page = self._page_of(load.document) if load is not None and is_own else None
+            page = self._page_of(load.document) if load is not None and is_own else NO_PAGE
             yield RecordedWrite(exchange.began, exchange.ended, number_of(exchange, None), exchange.number, page)
         for place in sorted(self.in_messages(exchange)):
             message = exchange.messages[place]
@@ -100,7 +103,9 @@ class RecordedWrites:
         # Old archives have no steps of messages.
         own, end_of_step = exchange.request.step, self._end_of_step(exchange)
         from_site = (place for place, message in enumerate(exchange.messages) if not message.is_from_page)
-        end = math.inf if self._load_of(exchange) else next(from_site, math.inf) if self._is_step(exchange) else 0
+        load = self._load_of(exchange)
+        end = next(from_site, math.inf) if self._is_step(exchange) else 0
+        end = math.inf if load is not None and load.is_safe else end
         return frozenset(
             place
             for place, message in enumerate(exchange.messages)
@@ -118,16 +123,16 @@ class RecordedWrites:
         return exchange.walk in self._scripted or exchange.request.step < self._last_steps[exchange.walk]
 
     def _load_of(self, exchange: RecordedExchange) -> PageLoad | None:
-        """The page that the step of an exchange loaded, by no write, if it had arrived when the exchange began."""
+        """The page that the step of an exchange loaded, if that had begun before the exchange did."""
         key = walk, step = exchange.walk, exchange.request.step
         if key not in self._loads:
             in_step = (each for each in self._exchanges[walk] if each.request.step == step)
             documents = [each for each in in_step if kind_of(each.request) == "document"]
-            is_safe = bool(documents) and not any(map(is_recorded_write, documents))
-            is_load = is_safe and self._is_step(exchange)
-            self._loads[key] = PageLoad(documents[-1], self._end_of_step(exchange)) if is_load else None
+            is_safe, ended = not any(map(is_recorded_write, documents)), self._end_of_step(exchange)
+            is_load = bool(documents) and self._is_step(exchange)
+            self._loads[key] = PageLoad(documents[-1], ended, is_safe) if is_load else None
         load = self._loads[key]
-        return load if load is not None and exchange.began > load.document.ended else None
+        return load if load is not None and exchange.began > load.document.began else None
 
     def before(self, exchange: RecordedExchange) -> Sequence[int]:
         """The numbers of the writes that had ended when an exchange began, and that of the page that was loading."""
@@ -135,18 +140,14 @@ class RecordedWrites:
 
     def preceding(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
         """As `before`, for what an exchange did at a tick, with none, some and all of the writes under way."""
-        load, page = self._load_of(exchange), -1
-        since = math.inf
+        load, page, since = self._load_of(exchange), NO_PAGE, math.inf
         if load is not None and tick < load.ended:
-            since, page = load.document.ended, self._page_of(load.document)
+            page, since = self._page_of(load.document), load.document.began
         others = [each for each in self.of(exchange) if each.page != page or each.began < since]
         under_way = [each for each in others if each.began < tick <= each.ended]
         loading = [page] if self.own(page) else []
         for count in range(len(under_way) + 1):
-            yield [
-                *(each.number for each in others if each.ended < tick or each in under_way[:count]),
-                *loading,
-            ]
+            yield [*(each.number for each in others if each.ended < tick or each in under_way[:count]), *loading]
 
     def during(self, exchange: RecordedExchange, tick: int) -> Counter[int]:
         """Writes by others between the start of an exchange and a tick, which may have caused what arrived then."""
