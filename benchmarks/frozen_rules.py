@@ -1,9 +1,9 @@
 """What each rule of the matcher of frozen sites brings: the same simulated visits without it.
 
-    python benchmarks/frozen_rules.py [--sites 1000] [--changing 500] [--visits 50] [--rules NAME…]
+    python benchmarks/frozen_rules.py [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
 
-The sites and visits are those of `frozen_oracle.py`, with and without `--changing`, and of `frozen_entities.py`. For
-each rule, in points: how many more answers are certain and wrong without it, and how many fewer are certain. What a
+The sites and visits are those of `frozen_oracle.py`, without and with `--changing` and `--loading`, and of
+`frozen_entities.py`. For each rule, in points: how many more answers are certain and wrong without it, and how many fewer are certain. What a
 rule brings on real pages is shown by `frozen_sites.py --again --without RULE`, on recordings and visits that it kept.
 """
 
@@ -23,7 +23,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import frozen_oracle as oracle
 from judge.plugins.frozen import sockets
-from judge.plugins.frozen.matching import index, matcher, messages, states
+from judge.plugins.frozen.matching import index, matcher, messages, states, writes
+from plugins.frozen import loading_sites
 from plugins.frozen.test_matching_oracle import SURE
 from plugins.frozen.visits import entered_case, entity_case, invented_case, of_invented, of_other, of_same
 
@@ -68,6 +69,9 @@ RULES: dict[str, Sequence[Patch]] = {
     "an order that was the same in both plays by chance": [(index.Index, "_learn_orders", always(None))],
     "a reply over a socket is certain only after the same writes": [(index.Index, "is_same_state", always(True))],
     "a write that the site may report over a socket is uncertain": [(index.Index, "is_foreseen", always(True))],
+    "what a page writes as it loads counts from the next step on": [
+        (writes.RecordedWrites, "own", always(frozenset()))
+    ],
     "signals change nothing": [(messages, "is_signal", always(False)), (sockets, "is_signal", always(False))],
     "cookies that differ in each play identify a session": [(index, "changing_cookies", always(frozenset()))],
     "signed cookies are compared by their content": [(index, "content_of", lambda value: value)],
@@ -89,13 +93,18 @@ def without(rule: str) -> Iterator[None]:
 
 
 def measured(options: argparse.Namespace) -> list[tuple[int, int, int]]:
-    """On simulated sites, on changing ones, and on visits: the answers that are wrong, certain, and all of them."""
+    """On simulated sites, on changing and on loading ones, and on visits: the answers that are wrong, certain, and all of them."""
     measurements = []
     for seeds, is_changing in ((range(options.sites), False), (range(options.changing), True)):
         grades = Counter[str]()
         with redirect_stdout(io.StringIO()):
             bad = asyncio.run(oracle.changing(seeds, grades)) if is_changing else oracle.plain(seeds, grades)
         measurements.append((bad, sum(grades[grade] for grade in SURE), grades.total()))
+    cases, grades = [loading_sites.make_case(seed) for seed in range(options.loading)], Counter[str]()
+    bad = sum(loading_sites.wrong(case, grades) is not None for case in cases)
+    for case in cases:
+        loading_sites.flagged(case, grades)
+    measurements.append((bad, sum(grades[grade] for grade in SURE), grades.total()))
     numbers = range(options.visits)
     own = [*map(entity_case, numbers), *map(entered_case, numbers)]
     outcomes = Counter(of_other(case).outcome for case in own)
@@ -109,6 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sites", type=int, default=1_000)
     parser.add_argument("--changing", type=int, default=500)
+    parser.add_argument("--loading", type=int, default=300)
     parser.add_argument("--visits", type=int, default=50, help="of each kind")
     parser.add_argument("--rules", nargs="*", default=list(RULES), choices=list(RULES), metavar="NAME")
     options = parser.parse_args()
@@ -116,7 +126,7 @@ def main() -> int:
     with without(""):
         whole = measured(options)
     print(f"all rules: {', '.join(f'{bad} wrong of {sure} certain of {count}' for bad, sure, count in whole)}")
-    print("| without | more wrong: simulated, changing, visits | fewer certain, in points |\n|---|---|---|")
+    print("| without | more wrong: simulated, changing, loading, visits | fewer certain, in points |\n|---|---|---|")
     for rule in options.rules:
         with without(rule):
             measurements = measured(options)

@@ -116,7 +116,7 @@ def _answered(wire_request: WireRequest, server: Server) -> Request:
     return Request(wire_request, server.answer(wire_request))
 
 
-def flagged(case: Case) -> str | None:
+def flagged(case: Case, grades: Counter[str] | None = None) -> str | None:
     """The first answer of a recorded walk that is not certain, although only the order of what pages do differs."""
     plays = [
         list(played(case, steps, random.Random(f"{case.seed} {at}"), leaves_early=False))
@@ -130,6 +130,8 @@ def flagged(case: Case) -> str | None:
         matcher = Matcher(index, walk=f"w{at}")
         for wire_request, _, _ in played(case, steps, random.Random(f"{case.seed} again {at}"), leaves_early=False):
             match = matcher.match(wire_request)
+            if grades is not None:
+                grades[match.grade] += 1
             if match.grade not in SURE:
                 return f"w{at}: {wire_request.method} {wire_request.url} {wire_request.step}: {match.grade}"
     return None
