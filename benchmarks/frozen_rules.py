@@ -3,8 +3,9 @@
     python benchmarks/frozen_rules.py [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
 
 The sites and visits are those of `frozen_oracle.py`, without and with `--changing` and `--loading`, and of
-`frozen_entities.py`. For each rule, in points: how many more answers are certain and wrong without it, and how many fewer are certain. What a
-rule brings on real pages is shown by `frozen_sites.py --again --without RULE`, on recordings and visits that it kept.
+`frozen_entities.py`. For each rule, in points: how many more answers are certain and wrong without it, and how many
+fewer are certain. What a rule brings on real pages is shown by `frozen_sites.py --again --without RULE`, on recordings
+and visits that it kept.
 """
 
 import argparse
@@ -93,7 +94,7 @@ def without(rule: str) -> Iterator[None]:
 
 
 def measured(options: argparse.Namespace) -> list[tuple[int, int, int]]:
-    """On simulated sites, on changing and on loading ones, and on visits: the answers that are wrong, certain, and all of them."""
+    """The answers that are wrong, certain, and all of them: on simulated, changing and loading sites, and on visits."""
     measurements = []
     for seeds, is_changing in ((range(options.sites), False), (range(options.changing), True)):
         grades = Counter[str]()
