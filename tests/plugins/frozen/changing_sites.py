@@ -47,7 +47,7 @@ class Op(NamedTuple):
     of: int = 0
 
 
-HTTP = ("page", "set", "list", "new", "item", "raise", "drop")
+HTTP = ("page", "set", "list", "new", "item", "raise", "drop", "make", "mend", "made")
 TALK = ("open", "show", "put", "add")
 
 
@@ -76,6 +76,8 @@ class Server:
     dice: random.Random
     value: int = 0
     items: dict[str, int] = field(default_factory=dict)
+    made: dict[str, list[int]] = field(default_factory=dict)
+    """By identifiers of the page's own, which no answer repeats: what it made, and how often it mended that."""
 
     def __post_init__(self) -> None:
         for _ in range(self.site.stock):
@@ -104,6 +106,8 @@ class Server:
             return {"id": self._new()}
         if path == "/items":
             return [{"id": each, "n": n} for each, n in self.items.items()]
+        if path.startswith("/made"):
+            return self._made(path.removeprefix("/made/"), wire_request)
         key, _, action = path.removeprefix("/items/").partition("/")
         if key not in self.items:
             return {"value": self.value} if path == "/" else None
@@ -111,6 +115,13 @@ class Server:
             return {"dropped": self.items.pop(key)}
         self.items[key] += action == "raise"
         return {"id": key, "n": self.items[key], "value": self.value}
+
+    def _made(self, key: str, wire_request: WireRequest) -> object:
+        if wire_request.method == "PUT":
+            self.made[key] = [int(wire_request.body), 0]
+        if wire_request.method == "POST" and key in self.made:
+            self.made[key][1] += 1
+        return list(self.made.values()) if wire_request.method == "GET" else "done"
 
     def greeting(self) -> list[str]:
         return [f'{{"hello": {self.value}}}'] if self.site.greets else []
@@ -134,15 +145,21 @@ class Page:
     dice: random.Random
     identifiers: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
 
     def request(self, op: Op) -> WireRequest | None:
         """The request of an operation; `None` if the page does not know such an entity."""
-        if op.do in ("page", "list"):
-            return request("/" if op.do == "page" else "/items")
+        if op.do in ("page", "list", "made"):
+            return request({"page": "/", "list": "/items", "made": "/made"}[op.do])
         if op.do == "set":
             return request("/set", "POST", str(op.of).encode())
         if op.do == "new":
             return request("/items", "POST")
+        if op.do == "make":
+            self.own.append(IDS[self.site.ids](self.dice))
+            return request(f"/made/{self.own[-1]}", "PUT", str(op.of).encode())
+        if op.do == "mend":
+            return request(f"/made/{self.own[op.of]}", "POST") if op.of < len(self.own) else None
         if op.of >= len(self.identifiers):
             return None
         path = f"/items/{self.identifiers[op.of]}"
@@ -191,13 +208,23 @@ def make_case(seed: int) -> Case:
         lambda: dice.choices(seen, k=dice.randint(1, 14)),
         lambda: [each for each in dice.choice(walks) if dice.random() < 0.7],
         lambda: list(dice.choice(walks)),
+        lambda: _of_another(dice, dice.choice(walks)),
     )
     return Case(site, walks, dice.choice(others)(), seed, dice.choice((1, 2, 2)))
 
 
 def _walk(dice: random.Random, site: Site) -> list[Op]:
-    chosen = (*HTTP, *TALK) if site.has_socket else HTTP
+    possible = (*HTTP, *TALK) if site.has_socket else HTTP
+    # Of fewer kinds, more belong together.
+    chosen = dice.sample(possible, dice.randint(3, len(possible)))
     return [Op(dice.choice(chosen), dice.randint(0, 2)) for _ in range(dice.randint(1, 14))]
+
+
+def _of_another(dice: random.Random, walk: Sequence[Op]) -> list[Op]:
+    """The walk with another thing in one of its operations."""
+    places = [at for at, op in enumerate(walk) if op.do in ("item", "raise", "drop", "mend")]
+    at = dice.choice(places or range(len(walk)))
+    return [*walk[:at], Op(walk[at].do, (walk[at].of + dice.randint(1, 2)) % 3), *walk[at + 1 :]]
 
 
 # On the site
@@ -365,6 +392,9 @@ async def wrong(case: Case, grades: Counter[str] | None = None) -> str | None:
             text = await frozen.does(op)
             if grades is not None:
                 grades.update(text.grades)
+            if op.do == "open" and "miss" in text.grades:
+                # The page has no socket, and does not go on as on the site.
+                break
             # Pushes belong to the socket.
             items = [each.messages if not frozen.is_lost else () for each in (here, text)]
             if text.is_sure and (here.answer, items[0]) != (text.answer, items[1]):

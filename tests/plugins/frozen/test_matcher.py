@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.network.interception import HeaderPairs, WireRequest
-from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
+from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, SiteRecording, Walk, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
@@ -328,6 +328,43 @@ def test_a_write_that_a_page_makes_as_it_loads_counts_for_the_page_itself_and_fo
     }
     known = matcher(walk("w", *((each, answer(name.encode())) for name, each in requests.items())))
     assert [known.match(requests[name]).grade for name in ("page", *requested)][-1] == grade
+
+
+@pytest.mark.parametrize(
+    ("ids", "now"),
+    [
+        ((("k3j9x1aa", "p0z7q2bb"), ("m2n8b4cc", "t5v1c6dd")), ("z9y8x7ee", "q1w2e3ff")),
+        (
+            ((str(START_MS + 10), str(START_MS + 20)), (str(START_MS + 60_011), str(START_MS + 60_019))),
+            (str(START_MS + 12), str(START_MS + 17)),
+        ),
+    ],
+    ids=["random", "times"],
+)
+@pytest.mark.parametrize(("chosen", "grades"), [(0, ["exact", "exact"]), (1, ["uncertain", "uncertain"])])
+def test_of_things_that_the_page_named_itself_another_one_is_another_thing(
+    ids: tuple[tuple[str, str], ...], now: tuple[str, str], chosen: int, grades: list[str]
+) -> None:
+    def requests(names: tuple[str, str], dropped: int) -> list[WireRequest]:
+        milk, bread = (
+            request(f"/todos/{name}", "PUT", text) for name, text in zip(names, (b"milk", b"bread"), strict=True)
+        )
+        return [milk, bread, request(f"/todos/{names[dropped]}", "DELETE"), request("/todos")]
+
+    index = Index(played_twice(lambda play: [(each, answer(b"done")) for each in requests(ids[play], 0)]))
+    matcher = Matcher(index, walk="w")
+    assert [matcher.match(each).grade for each in requests(now, chosen)] == ["fuzzy", "fuzzy", *grades]
+
+
+def test_a_time_may_be_one_that_the_page_has_sent_before() -> None:
+    later = 60 * MINUTE_MS
+    first = [(f"/a?t={START_MS + at + 5}", f"/b?t={START_MS + at + 9}") for at in (0, later, 2 * later)]
+    plays = [
+        walk(name, *((request(path), answer()) for path in paths)) for name, paths in zip("uvw", first, strict=True)
+    ]
+    walks = (Walk("u", START_MS), Walk("v", START_MS + later), Walk("w", START_MS + 2 * later, repeats="v"))
+    matcher = Matcher(Index(SiteRecording(walks, tuple(each for play in plays for each in play))), walk="w")
+    assert [matcher.match(request(f"{path}?t={START_MS + 7}")).grade for path in ("/a", "/b")] == ["fuzzy", "fuzzy"]
 
 
 def form_page(token: str) -> bytes:

@@ -1,11 +1,12 @@
 """The index of an archive: every recorded request by its keys and places, with the context it was made in."""
 
 import json
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -65,6 +66,8 @@ _MAX_NEAR = 200
 # Shorter ones are in many values by chance.
 _MIN_ENTERED = 6
 _WORDS = re.compile(r"[^0-9A-Za-z]+")
+# Of so many things, one can be taken for another.
+_MIN_NAMED = 2
 # A request or message in two plays: its trees, and the ticks when it was sent.
 SentTwice = tuple[RequestPair, tuple[Tree, Tree], tuple[int, int]]
 
@@ -261,6 +264,8 @@ class Index:
         """What stands for a recorded value at a spot; `None` if it is not one of that spot."""
         if spot.kind == "issued":
             return self.token_class(value)
+        if made := self._made(exchange.walk, value, tick):
+            return made
         if spot.kind == "clock":
             return "time" if self._is_at(value, self._starts[exchange.walk] + spot.offset_ms) else None
         return None if self.received.before(exchange.walk, value, tick) else "new"
@@ -271,9 +276,42 @@ class Index:
             return self.token_class(value)
         if not value or _is_entered(value, entered) or self.received.anywhere(value):
             return None
+        for walk in self._starts:
+            if made := self._made(walk, value, math.inf):
+                return made
         if spot.kind == "clock":
-            return "time" if self._is_at(value, self.recording.clock_ms + spot.offset_ms) else None
+            # A time that the page has used before is that of the recording.
+            starts = (self.recording.clock_ms, *self._starts.values())
+            return "time" if any(self._is_at(value, start + spot.offset_ms) for start in starts) else None
         return "new"
+
+    def _made(self, walk: str, value: str, tick: float) -> str | None:
+        """What a value stands for that a page made up and had sent before in a write, as the name of something.
+
+        `None` for the only value that it made up at that place, because there is nothing to take it for.
+        """
+        write, place = self._makers.get((walk, value), (None, None))
+        if write is None or write.began >= tick or self._made_counts[walk, place] < _MIN_NAMED:
+            return None
+        return f"made {self.class_of(write)} {self._time_of(write)}"
+
+    @cached_property
+    def _makers(self) -> Mapping[tuple[str, str], tuple[RecordedExchange, tuple[str, ValuePath]]]:
+        """By walk and value that its page made up: the write that sent it first, with its shape and the place."""
+        makers: dict[tuple[str, str], tuple[RecordedExchange, tuple[str, ValuePath]]] = {}
+        for exchange in filter(is_recorded_write, self._exchanges):
+            tree = self._asked_by(exchange).tree
+            for place, spot in self._spots_of.get(exchange.record_id, {}).items():
+                if spot.kind in ("varies", "clock") and place[:1] != ("header",):
+                    fit = fitted(tree, {place: spot}, lambda _, value: value)
+                    for value in fit.middles if fit else ():
+                        makers.setdefault((exchange.walk, value), (exchange, (tree.shape, place)))
+        return makers
+
+    @cached_property
+    def _made_counts(self) -> Counter[tuple[str, tuple[str, ValuePath] | None]]:
+        """By walk, shape and place: how many values its page made up there."""
+        return Counter((walk, place) for (walk, _), (_, place) in self._makers.items())
 
     @staticmethod
     def _is_at(value: str, moment_ms: float) -> bool:
