@@ -51,6 +51,9 @@ class ReceivedValues:
 
     def __init__(self, exchanges: Iterable[RecordedExchange]) -> None:
         self._exchanges = tuple(exchanges)
+        if any(_DIGEST.search(value) for each in self._exchanges for _, value in each.request.headers):
+            # It takes seconds for large archives, which no page should wait for.
+            _ = self._placeholders
         self.anywhere = lru_cache(maxsize=10_000)(self._anywhere)
         self.origin = lru_cache(maxsize=10_000)(self._origin)
 
@@ -116,14 +119,12 @@ class ReceivedValues:
     def _placeholders(self) -> Mapping[str, dict[str, _Text]]:
         """By walk and placeholder: the token itself, with its exchange and tick."""
         placeholders: defaultdict[str, dict[str, _Text]] = defaultdict(dict)
+        # Every walk received the same scripts.
+        tokens_in = lru_cache(maxsize=None)(_tokens_in)
         for walk, texts in self._texts.items():
             for each in texts:
-                for token in _TOKEN.finditer(each.text):
-                    for value in (token[0], token[0].partition("=")[2], html.unescape(token[0])):
-                        if len(value) >= _MIN_TOKEN_CHARS:
-                            known = _Text(each.tick, each.exchange, value)
-                            placeholders[walk].setdefault(placeholder(value), known)
-                            placeholders[walk].setdefault(placeholder(quote(value, safe="")), known)
+                for name, value in tokens_in(each.text).items():
+                    placeholders[walk].setdefault(name, _Text(each.tick, each.exchange, value))
         self._add_beginnings(placeholders)
         return placeholders
 
@@ -148,6 +149,17 @@ class ReceivedValues:
         for known, each in tokens:
             for text in (each.text[:length] for length in lengths):
                 known.setdefault(placeholder(text), each._replace(text=text))
+
+
+def _tokens_in(text: str) -> Mapping[str, str]:
+    """The tokens in a text, by their placeholders."""
+    tokens: dict[str, str] = {}
+    for token in _TOKEN.finditer(text):
+        for value in {token[0], token[0].partition("=")[2], html.unescape(token[0])}:
+            if len(value) >= _MIN_TOKEN_CHARS:
+                for notation in {value, quote(value, safe="")}:
+                    tokens.setdefault(placeholder(notation), value)
+    return tokens
 
 
 def is_masked(value: str) -> bool:
