@@ -369,6 +369,27 @@ async def test_a_reply_that_is_damaged_or_too_large_is_asked_for_again(shards: S
     assert (await shards.cached(model).complete(ASK)).text == "z"
 
 
+async def test_what_a_cancelled_caller_has_begun_ends_before_the_connections_are_closed(shards: Shards) -> None:
+    state, has_begun, goes_on = shards.state(), asyncio.Event(), asyncio.Event()
+
+    async def command() -> None:
+        has_begun.set()
+        await goes_on.wait()
+        await state.client.set(state.key("ended"), "1")
+
+    caller = asyncio.create_task(state.to_end(command()))
+    await has_begun.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    asyncio.get_running_loop().call_later(0.05, goes_on.set)
+    await state.aclose()
+    assert await shards.keys("ended")
+    pool = state.client.connection_pool
+    assert not pool._in_use_connections
+    assert not any(each.is_connected for each in pool._available_connections)
+
+
 async def test_keys_belong_to_the_run_expire_and_hold_no_secret(shards: Shards, server: RedisServer) -> None:
     limits = RateLimits(600, 100_000, limiter=shards.state().limiter)
     model = MeteredModel(ScriptedModel(lambda _: completion("x")), PRICE, own=shards.budget(), rates=limits)

@@ -8,11 +8,12 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr, ValidationError
 
+from shared.concurrency import T
 from shared.engines import Engine
 from shared.errors import ConfigError, SharedStateFault
 from shared.imports import optional_package
@@ -159,6 +160,7 @@ class RedisState:
         self._server = f"{address.get('host', address.get('path', 'localhost'))}:{address.get('port', 6379)}"
         self._places = asyncio.Semaphore(_AT_ONCE)
         self.client: Redis = aioredis.Redis(connection_pool=pool)
+        self._ending: set[asyncio.Task[Any]] = set()
 
     def key(self, name: str) -> str:
         """The key `name` of this run."""
@@ -196,8 +198,16 @@ class RedisState:
         async with self.command_errors():
             await self.client.set(self.key("checked"), "1", px=60_000)
 
+    async def to_end(self, command: Coroutine[Any, Any, T]) -> T:
+        """Run a command to its end, also if the caller is cancelled."""
+        task = asyncio.create_task(command)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return await asyncio.shield(task)
+
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections, after the commands that have to end. One that came later would open another one."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
         await self.client.connection_pool.disconnect()
 
 
@@ -279,7 +289,7 @@ class SharedBudget(Budget):
             yield
         finally:
             try:
-                await asyncio.shield(self._ask(end=call))
+                await self._state.to_end(self._ask(end=call))
             except SharedStateFault as error:
                 # The reply is paid for and must not be lost; the next call reports this one's cost, or fails.
                 log.warning("%s", error.message)
@@ -348,8 +358,8 @@ class RedisReplies:
             # If the server does not answer, the lock expires.
             with contextlib.suppress(SharedStateFault):
                 async with self._state.command_errors():
-                    # Shielded, so that others need not wait for the lock to expire if the caller is cancelled.
-                    await asyncio.shield(lock.release())
+                    # Others need not wait for the lock to expire if the caller is cancelled.
+                    await self._state.to_end(lock.release())
 
     async def payer(self, name: str, payer: str) -> str:
         """The shard that counts the cost of a shared reply: the first one that claimed it with `payer`."""
@@ -409,6 +419,7 @@ class RedisReplies:
             yield
         finally:
             renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
 
     async def aclose(self) -> None:
         """Close the connections."""
