@@ -10,7 +10,7 @@ With `--changing`, they are those of `tests/plugins/frozen/changing_sites.py`: t
 each play, and they talk over a socket. They are recorded in one or two plays.
 
 With `--loading`, they are those of `tests/plugins/frozen/loading_sites.py`: their pages write something as they load,
-before or after their other requests by chance. Recorded walks that are not certain in another order count as wrong.
+in any order with their other requests. Recorded walks that are not certain in another order count as wrong.
 
 Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if
 there is any.

@@ -1,4 +1,4 @@
-"""Generated sites whose pages make a write of their own as they load, before or after their other requests by chance.
+"""Generated sites whose pages make a write of their own as they load, before or after their other requests.
 
 `wrong` records such a site in some walks, visits the archive and the site itself in another one, and compares what both
 say. What a page requests as it loads may show the state before or after its own write: it could on the site itself.

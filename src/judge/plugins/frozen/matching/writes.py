@@ -43,8 +43,8 @@ class PageLoad(NamedTuple):
 class RecordedWrites:
     """The writes of all walks, each in its order.
 
-    While a page loads, it makes its own writes before or after its other requests by chance. These are told apart by
-    the page that loads instead, which has a number like a write, until the step has ended.
+    While a page loads, the order of its own writes and its other requests is arbitrary. Until the step ends, the page
+    itself, which has a number like a write, therefore stands for its own writes.
     """
 
     def __init__(
