@@ -356,7 +356,10 @@ def test_of_things_that_the_page_named_itself_another_one_is_another_thing(
     assert [matcher.match(each).grade for each in requests(now, chosen)] == ["fuzzy", "fuzzy", *grades]
 
 
-def test_a_time_may_be_one_that_the_page_has_sent_before() -> None:
+@pytest.mark.parametrize(("minutes", "grades"), [(0, ["fuzzy", "fuzzy"]), (60, ["uncertain", "uncertain"])])
+def test_a_time_may_be_one_that_the_page_has_sent_before_but_not_any_time_near_another_walk(
+    minutes: int, grades: list[str]
+) -> None:
     later = 60 * MINUTE_MS
     first = [(f"/a?t={START_MS + at + 5}", f"/b?t={START_MS + at + 9}") for at in (0, later, 2 * later)]
     plays = [
@@ -364,7 +367,8 @@ def test_a_time_may_be_one_that_the_page_has_sent_before() -> None:
     ]
     walks = (Walk("u", START_MS), Walk("v", START_MS + later), Walk("w", START_MS + 2 * later, repeats="v"))
     matcher = Matcher(Index(SiteRecording(walks, tuple(each for play in plays for each in play))), walk="w")
-    assert [matcher.match(request(f"{path}?t={START_MS + 7}")).grade for path in ("/a", "/b")] == ["fuzzy", "fuzzy"]
+    now = START_MS + minutes * MINUTE_MS + 7
+    assert [matcher.match(request(f"{path}?t={now}")).grade for path in ("/a", "/b")] == grades
 
 
 def form_page(token: str) -> bytes:

@@ -280,9 +280,9 @@ class Index:
             if made := self._made(walk, value, math.inf):
                 return made
         if spot.kind == "clock":
-            # A time that the page has used before is that of the recording.
-            starts = (self.recording.clock_ms, *self._starts.values())
-            return "time" if any(self._is_at(value, start + spot.offset_ms) for start in starts) else None
+            # A time that the page has sent before is that of the recording.
+            is_now = self._is_at(value, self.recording.clock_ms + spot.offset_ms) or value in self._times
+            return "time" if is_now else None
         return "new"
 
     def _made(self, walk: str, value: str, tick: float) -> str | None:
@@ -299,14 +299,24 @@ class Index:
     def _makers(self) -> Mapping[tuple[str, str], tuple[RecordedExchange, tuple[str, ValuePath]]]:
         """By walk and value that its page made up: the write that sent it first, with its shape and the place."""
         makers: dict[tuple[str, str], tuple[RecordedExchange, tuple[str, ValuePath]]] = {}
-        for exchange in filter(is_recorded_write, self._exchanges):
+        for exchange, place, _, value in self._made_up_values():
+            if is_recorded_write(exchange) and place[:1] != ("header",):
+                shape = self._asked_by(exchange).tree.shape
+                makers.setdefault((exchange.walk, value), (exchange, (shape, place)))
+        return makers
+
+    @cached_property
+    def _times(self) -> frozenset[str]:
+        """The times that pages sent as such."""
+        return frozenset(value for _, _, spot, value in self._made_up_values() if spot.kind == "clock")
+
+    def _made_up_values(self) -> Iterator[tuple[RecordedExchange, ValuePath, Spot, str]]:
+        """What pages made up in requests: each value with its place and what is known about that."""
+        for exchange in self._exchanges:
             tree = self._asked_by(exchange).tree
             for place, spot in self._spots_of.get(exchange.record_id, {}).items():
-                if spot.kind in ("varies", "clock") and place[:1] != ("header",):
-                    fit = fitted(tree, {place: spot}, lambda _, value: value)
-                    for value in fit.middles if fit else ():
-                        makers.setdefault((exchange.walk, value), (exchange, (tree.shape, place)))
-        return makers
+                fit = fitted(tree, {place: spot}, lambda _, value: value) if spot.kind in ("varies", "clock") else None
+                yield from ((exchange, place, spot, value) for value in (fit.middles if fit else ()))
 
     @cached_property
     def _made_counts(self) -> Counter[tuple[str, tuple[str, ValuePath] | None]]:
