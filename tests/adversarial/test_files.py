@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
+from helpers.cases import each
 from helpers.episode.file_plays import (
     CASES,
     FILES,
@@ -23,23 +25,28 @@ from judge.trajectory.network import read_har
 pytestmark = pytest.mark.e2e
 
 # One page of each mechanism: a chooser that the page replaces, a drop, a navigation, a link, a PDF.
-SOME = {name: CASES[name] for name in ("replaced", "entries", "frame", "attachment", "generated", "pdf")}
+SOME = ("replaced", "entries", "frame", "attachment", "generated", "pdf")
 
 
 def files_left(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted((folder / "downloads").glob("*"))]
 
 
-@pytest.mark.parametrize("settle", ["page-time", "real-time"])
-async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, settle: str) -> None:
+MODES = ("page-time", "real-time")
+
+
+@pytest.mark.parametrize(
+    ("names", "settle"), each(product((SOME, tuple(CASES)), MODES), suite=list(product((SOME,), MODES)))
+)
+async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, names: tuple[str, ...], settle: str) -> None:
     judge.files = FILES
     with hostile_site(file_site()) as site:
-        tasks = file_tasks(site.url, SOME)
+        tasks = file_tasks(site.url, {name: CASES[name] for name in names})
         async with participant(FilePlayer()) as url:
             assessed = await judge.ask(url, tasks, judge_model="offline", settle=settle, max_parallel=2, max_steps=8)
     verdicts = {entry["task_id"]: entry["verdict"] for entry in assessed.detail["tasks"]}
     expected = {
-        f"{name}-{way}": "success" if way == "right" else "failure" for name in SOME for way in ("right", "wrong")
+        f"{name}-{way}": "success" if way == "right" else "failure" for name in names for way in ("right", "wrong")
     }
     assert verdicts == expected, json.dumps([assessed.result(each)["key_points"] for each in verdicts], indent=1)
     assert verify_run(RunStore(judge.output_dir, assessed.folder.name)).mismatches == ()

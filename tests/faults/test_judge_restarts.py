@@ -297,7 +297,7 @@ CLIENTS: dict[str, Callable[[str, str, asyncio.Event], Any]] = {
 @pytest.mark.slow
 def test_a_service_that_is_killed_completes_its_assessments_and_plays_nothing_twice() -> None:
     # Two stops; by hand: ten.
-    script = [sys.executable, str(ROOT / "benchmarks" / "judge_restarts.py"), "--kills", "2", "--tasks", "2"]
+    script = [sys.executable, str(ROOT / "benchmarks" / "resume"), "service", "--kills", "2", "--tasks", "2"]
     done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 of 3 assessments complete, the judge stopped 2 times" in done.stdout

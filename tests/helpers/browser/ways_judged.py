@@ -13,7 +13,6 @@ from pydantic import TypeAdapter
 from helpers.browser.ways_of_sending import Logged, Sending, path_of, served, ways_of
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.browser.pool import BrowserPool
-from judge.browser.requests import RequestLog
 from judge.browser.session import Traffic
 from judge.evaluators.policies import decided
 from judge.network.holding import Holding
@@ -81,18 +80,15 @@ def forbids(name: str, url: str) -> dict[str, Any]:
 
 
 async def requests_and_record(
-    pool: BrowserPool, servers: Servers, origin: str, sender: str, *, by_guard: bool = True
+    pool: BrowserPool, servers: Servers, origin: str, sender: str
 ) -> tuple[list[str], Traffic]:
-    """What the forbidden server was sent by all ways of a sender, and what was recorded of the attempt.
-
-    Not `by_guard`: only what the browser reports is recorded, as if no policy were about requests.
-    """
+    """What the forbidden server was sent by all ways of a sender, and what was recorded of the attempt."""
     task, own = servers.task(), servers.site if origin == "site" else servers.participant
     holding = Holding(task, NONE_SHARED.of(task))
     servers.forbidden.log.clear()
     servers.relay.log.clear()
     relay = servers.relay.url.removeprefix("http://").rstrip("/")
-    async with pool.browser(servers.policy, holding.interceptor if by_guard else None) as browser:
+    async with pool.browser(servers.policy, holding.interceptor) as browser:
         await browser.log_in(task)
         await browser.open(servers.site.url)
         await browser.observe()
@@ -106,10 +102,9 @@ async def requests_and_record(
         await browser.observe()
         await asyncio.sleep(_LATE_S)
         holding.close()
-        traffic = browser.traffic() if by_guard else RequestLog(browser.folder).read()
+        traffic = browser.traffic()
     assert traffic is not None
-    # Without who read it, the record is taken for that of an older version, which was believed to be complete.
-    return list(servers.forbidden.log), traffic if by_guard else traffic.model_copy(update={"seen_by": None})
+    return list(servers.forbidden.log), traffic
 
 
 def judged(traffic: Traffic, website: str, policies: list[dict[str, Any]]) -> tuple[PolicyResult, ...]:
@@ -130,11 +125,9 @@ def judged(traffic: Traffic, website: str, policies: list[dict[str, Any]]) -> tu
         return decided(_POLICIES.validate_python(policies), trajectory)
 
 
-async def outcomes(
-    pool: BrowserPool, servers: Servers, origin: str, sender: str, *, by_guard: bool = True
-) -> list[Outcome]:
+async def outcomes(pool: BrowserPool, servers: Servers, origin: str, sender: str) -> list[Outcome]:
     """The outcome of each way of a sender, and of its connections to the relay."""
-    log, traffic = await requests_and_record(pool, servers, origin, sender, by_guard=by_guard)
+    log, traffic = await requests_and_record(pool, servers, origin, sender)
     names = [f"{origin}.{sender}.{way}" for way in ways_of(sender)]
     target = servers.forbidden.url.rstrip("/")
     policies = [forbids(str(number), target + path_of(name)) for number, name in enumerate(names)]

@@ -24,7 +24,6 @@ AGENTS = {
     "v03": ("v03", "old_agent.py"),
     "v1": (None, "new_agent.py"),
     "adk": ("adk", "adk_agent.py"),
-    "bare": (None, "bare_agent.py"),
 }
 # A client by name: the same, and the binding it speaks.
 CLIENTS = {

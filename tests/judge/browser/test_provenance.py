@@ -206,7 +206,6 @@ async def test_what_was_typed_is_left_out_of_every_name_and_text(tmp_path: Path)
     wrong: list[str] = []
     with two_sites() as (own, _, documents):
         async with a_browser() as browser:
-            # `benchmarks/named_pages.py` makes 3,000 of them.
             for first in range(0, 100, 25):
                 items = [named_page(seed) for seed in range(first, first + 25)]
                 documents[f"/{first}"] = in_frames(items)
@@ -240,7 +239,6 @@ async def test_reading_what_was_typed_leaves_the_page_and_its_references_as_they
     assert "seen" not in second.snapshot
 
 
-# `benchmarks/written_pages.py` observes 2,000 of them.
 SEEDS = {"every kind": (1, 3, 4, 5, 6, 9, 11, 12, 13, 14, 16, 19, 20, 29), "all": tuple(range(30))}
 
 

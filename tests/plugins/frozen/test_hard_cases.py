@@ -1,6 +1,6 @@
 """Some of the hard cases in the real browser: recorded, then replayed from the archive with the site stopped.
 
-All of them take minutes: `python benchmarks/frozen_sites.py --parts hard`.
+All of them take minutes: `python benchmarks/frozen sites --parts hard`.
 """
 
 from collections.abc import Iterable

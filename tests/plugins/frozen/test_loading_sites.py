@@ -4,7 +4,7 @@ from collections import Counter
 
 from plugins.frozen.loading_sites import flagged, make_case, wrong
 
-# `benchmarks/frozen_oracle.py` tries more of them.
+# `benchmarks/frozen oracle` tries more of them.
 SEEDS = range(200)
 
 

@@ -113,7 +113,7 @@ def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
     return Index(recording(*items))
 
 
-# `benchmarks/frozen_oracle.py` compares 40,000 of them.
+# `benchmarks/frozen oracle` compares 40,000 of them.
 @settings(max_examples=4 * settings().max_examples)
 @given(cases())
 def test_a_replayed_answer_is_the_servers_or_uncertain_or_a_miss(

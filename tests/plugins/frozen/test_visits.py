@@ -2,7 +2,7 @@
 
 from plugins.frozen.visits import entered_case, entity_case, invented_case, of_invented, of_other, of_same
 
-# `benchmarks/frozen_entities.py` tries more of them. A multiple of kinds and places, so that each meets each.
+# `benchmarks/frozen entities` tries more of them. A multiple of kinds and places, so that each meets each.
 NUMBERS = range(72)
 
 

@@ -1,6 +1,6 @@
 """Kills a matrix twice and resumes it: its verdicts must equal those of an undisturbed one, with nothing played twice.
 
-`python benchmarks/matrix_resume.py [--limit N] [--epochs 2] [--seed 1]`: a fresh `wabe new-agent`, the replay and the
+`python benchmarks/resume matrix [--limit N] [--epochs 2] [--seed 1]`: a fresh `wabe new-agent`, the replay and the
 random participant on copies of `demo` and `miniwob` on free ports. The matrix alone gets SIGKILL, then the matrix with
 everything below it. Prints a line per cell. Exit code 1 if anything differs.
 """
@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.runner.commands import RunningCommand, command, descendants

@@ -1,4 +1,7 @@
-"""Plays a recording on a later day: `apt install faketime`, then `python benchmarks/later_day.py [--days 9] [--apart]`.
+"""Plays a recording on a later day.
+
+    apt install faketime
+    python benchmarks/frozen later-day [--days 9] [--apart]
 
 A small site with a log-in, a cookie that lasts a day, and a report of "the last 7 days" is recorded. Its page sends
 the present date in addresses, bodies and its log-in. Then the site is stopped, and the task is played on the archive by

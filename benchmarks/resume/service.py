@@ -1,6 +1,6 @@
 """Stops a judge service at random moments during three assessments: all must complete, and nothing is played twice.
 
-`python benchmarks/judge_restarts.py [--kills 10] [--tasks 6] [--longest-s 30] [--seed 1]
+`python benchmarks/resume service [--kills 10] [--tasks 6] [--longest-s 30] [--seed 1]
 [--port 9950]`: three copies of the demo's
 first tasks, each with its own site and participant, for one `wabe serve` to which all clients are strangers. The judge
 gets SIGKILL or, about every third time, SIGTERM, and is started again. One client leaves after its first update, so the
@@ -25,10 +25,11 @@ from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import httpx
+from run import in_all_epochs, same, settled
 
 from helpers.runner.commands import BIN
 from helpers.runner.held_replay import HeldReplay, started_apart
@@ -37,7 +38,6 @@ from judge.records.events import RUN_ID_KEY
 from judge.runner.follow import RunOutcome, request_assessment
 from judge.scenario.draft import RequestDraft
 from judge.scenario.toml import load_scenario
-from kill_resume import in_all_epochs, same, settled
 from shared.a2a.client import AssessmentClient
 from shared.files import read_json
 

@@ -1,7 +1,7 @@
 """Measures how well a recorded website replaces the live one: the figures of docs/benchmarks.md.
 
     wabe apps install all
-    python benchmarks/frozen_sites.py [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]
+    python benchmarks/frozen sites [--parts hard walks verdicts] [--apps NAME…] [--seeds N] [--json FILE]
 
 hard: the site of hard cases over HTTPS (`tests/helpers/frozen`). walks: the applications of `scenarios/apps`, and the
 single-page application `hire`. Each is recorded while the reference scripts are played twice, then stopped; listeners
@@ -35,15 +35,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / part) for part in ("src", "tests", "benchmarks")]
 
 import httpx
 import psutil
+from rules import RULES, without
 
 from apps import installed, scenario_copy, watched
 from apps import play as play_apps
-from frozen_rules import RULES, without
 from helpers.browser.sessions import with_flags
 from helpers.frozen.case import Case, Walk
 from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
@@ -758,7 +758,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--output", type=Path, help="keep archives and runs here")
     parser.add_argument("--only-live", action="store_true", help="record and visit sites, without replays")
-    parser.add_argument("--without", default="", choices=["", *RULES], metavar="RULE", help="of frozen_rules.py")
+    parser.add_argument("--without", default="", choices=["", *RULES], metavar="RULE", help="a rule of `frozen rules`")
     parser.add_argument("--again", action="store_true", help="use the recordings and visits that --output has")
     options = parser.parse_args()
     began = time.monotonic()

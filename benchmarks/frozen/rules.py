@@ -1,10 +1,10 @@
 """What each rule of the matcher of frozen sites brings: the same simulated visits without it.
 
-    python benchmarks/frozen_rules.py [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
+    python benchmarks/frozen rules [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
 
-The sites and visits are those of `frozen_oracle.py`, without and with `--changing` and `--loading`, and of
-`frozen_entities.py`. For each rule, in points: how many more answers are certain and wrong without it, and how many
-fewer are certain. What a rule brings on real pages is shown by `frozen_sites.py --again --without RULE`, on recordings
+The sites and visits are those of `frozen oracle`, without and with `--changing` and `--loading`, and of
+`frozen entities`. For each rule, in points: how many more answers are certain and wrong without it, and how many
+fewer are certain. What a rule brings on real pages is shown by `frozen sites --again --without RULE`, on recordings
 and visits that it kept.
 """
 
@@ -19,10 +19,11 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-import frozen_oracle as oracle
+import oracle
+
 from judge.plugins.frozen import sockets
 from judge.plugins.frozen.matching import index, matcher, messages, states, writes
 from plugins.frozen import loading_sites

@@ -1,6 +1,6 @@
 """Whether frozen sites tell values apart: another entity or input than was recorded, and what pages invent.
 
-    python benchmarks/frozen_entities.py [--entities 300] [--entered 200] [--invented 250] [--show 3]
+    python benchmarks/frozen entities [--entities 300] [--entered 200] [--invented 250] [--show 3]
 
 The visits are those of `tests/plugins/frozen/visits.py`: small pages, recorded in memory in one or two plays of each
 task, and visited again. entities and entered: the attempt asks for another value than any task of the recording, and
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from judge.plugins.frozen.matching.matcher import MATCHER

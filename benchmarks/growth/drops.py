@@ -1,6 +1,6 @@
 """Opens sessions of `wabe env serve` and drops them, and counts what is left of them.
 
-    python benchmarks/env_drops.py [--sessions 500] [--at-once 4]
+    python benchmarks/growth drops [--sessions 500] [--at-once 4]
 
 Each client disappears without a word (its connection is reset) at one of four places in turn: after it connected, in
 the middle of its `reset`, after its first observation, and in the middle of a step. Before that there is a warm-up: 20
@@ -22,8 +22,8 @@ from pathlib import Path
 
 import psutil
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / part) for part in ("src", "tests", "benchmarks")]
 
 from env_serving import TASK, WireClient, action, dialled, served, snapshot_of
 from helpers.scenario.copies import scenario_on_free_ports

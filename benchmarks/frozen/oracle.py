@@ -1,6 +1,6 @@
 """Looks for wrong answers that frozen sites give without a flag, on many simulated small sites.
 
-    python benchmarks/frozen_oracle.py [--sites 20000] [--seed 0] [--changing | --loading]
+    python benchmarks/frozen oracle [--sites 20000] [--seed 0] [--changing | --loading]
 
 The sites and servers are those of `tests/plugins/frozen/test_matching_oracle.py`. Each is recorded in one to three
 walks and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from judge.network.interception import WireRequest

@@ -1,6 +1,6 @@
 """Plays episodes of a served scenario without end, and counts what each of them leaves.
 
-    python benchmarks/endless_episodes.py [--episodes 300] [--sessions 2] [--keep 100] [--kill-every 25]
+    python benchmarks/growth episodes [--episodes 300] [--sessions 2] [--keep 100] [--kill-every 25]
 
 The scenario is the demo shop, on a port of its own. The policy is idle: it finishes at once. Every so many episodes a
 browser is killed in the middle, which must be an error and leave nothing either. Everything runs in this process: the
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 import psutil
