@@ -12,6 +12,7 @@ from judge.records.findings import Fact, FromList
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from shared.models import Record, omit_default
+from shared.text import counted
 
 MAX_FOUND_CHARS = 500
 
@@ -79,6 +80,16 @@ class Decision(NamedTuple):
     step: int | None
     last_step: int | None = None
     near_step: int | None = None
+
+
+def happened(times: int | None, count: int, *, at_least: bool) -> bool:
+    """Whether what a check is about happened as often as it says: exactly so often, or `at_least`; once by default."""
+    return count >= (times or 1) if at_least or times is None else count == times
+
+
+def how_often(times: int | None, count: int, what: str) -> str:
+    """How often it happened instead."""
+    return f"{counted(count, what)} instead of {times or 1}"
 
 
 def _nothing(*_: Any) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from judge.evaluators.lookalikes import unseen_difference
 from judge.records.findings import ValueFound
-from judge.records.json_paths import parse_path, values_at
+from judge.records.json_paths import EVERY, Path, parse_path, values_at
 from judge.records.patterns import glob
 from shared.text import plain
 
 
 def json_differences(what: str, expected: Mapping[str, Any], content: Any) -> Iterator[ValueFound]:
     """How a JSON value differs from the expected values at its paths."""
-    return differences(what, expected, lambda path: _of_path(content, path))
+    return differences(what, expected, lambda path: of_path(content, path))
 
 
 def differences(
@@ -29,13 +29,59 @@ def differences(
             yield ValueFound.of(what, name, actual, difference)
 
 
+def are_among(expected_values: Mapping[str, Any], lookup: Callable[[str], list[Any]]) -> bool:
+    """Whether there is a value for each name, and each is the expected one, or one of those in a list."""
+    for name, expected in expected_values.items():
+        actual = lookup(name)
+        several = expected if isinstance(expected, list) else [expected]
+        if not actual or not all(any(_is_value(one, value) for one in several) for value in actual):
+            return False
+    return True
+
+
+def keys_beside(expected_values: Mapping[str, Any], content: Any) -> Iterator[str]:
+    """The keys and items of a JSON value that no path of the expected values leads to or into."""
+    is_table = isinstance(content, dict)
+    wanted = [
+        ((name,) if is_table and name in content else parse_path(name), value)
+        for name, value in expected_values.items()
+    ]
+    yield from _beside(content, wanted, "$")
+
+
+def _beside(content: Any, wanted: Iterable[tuple[Path, Any]], at: str) -> Iterator[str]:
+    """Those inside `content`, where `wanted` are the paths from it to the expected values."""
+    inside: list[tuple[Path, Any]] = []
+    for path, value in wanted:
+        match value:
+            case dict() if not path:
+                inside += [((key,), inner) for key, inner in value.items()]
+            case list() if not path:
+                inside += [((place,), inner) for place, inner in enumerate(value)]
+            case _:
+                inside.append((path, value))
+    parts = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in parts:
+        here = f"{at}.{key}" if isinstance(key, str) else f"{at}[{key}]"
+        leading = [(path[1:], each) for path, each in inside if path and path[0] in _steps_to(key)]
+        if leading:
+            yield from _beside(value, leading, here)
+        else:
+            yield here.removeprefix("$.")
+
+
+def _steps_to(key: str | int) -> tuple[str | int, ...]:
+    return (key,) if isinstance(key, str) else (key, EVERY)
+
+
 def of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
     """The value of a name; a list if the name occurs several times, so that no single value equals it."""
     values = [value for key, value in pairs if key == name]
     return values if len(values) < 2 else [values]
 
 
-def _of_path(content: Any, path: str) -> list[Any]:
+def of_path(content: Any, path: str) -> list[Any]:
+    """The values at a path in JSON."""
     # A form field's name with dots and brackets in it may be written literally.
     if isinstance(content, dict) and path in content:
         return [content[path]]

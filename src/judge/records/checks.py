@@ -118,6 +118,8 @@ OneOrMore = Annotated[
     | Annotated[tuple[T, ...], Field(fail_fast=True), Field(min_length=1), at_most(50), Tag("<list>")],
     Discriminator(lambda value: "<list>" if isinstance(value, list | tuple) else "<one>"),
 ]
+# How often something must have happened.
+Times = Annotated[int, Field(ge=1, le=100_000), IsWhole]
 # Not written unless set, because records of older versions do not have it.
 Editable = Annotated[bool, Field(strict=True)]
 

@@ -10,7 +10,8 @@ from typing import Any
 from shared.fields import Invalid
 
 Path = tuple[str | int, ...]
-_EVERY = -1
+# In a path: every item of a list.
+EVERY = -1
 _PART = re.compile(
     r"""\.?(?P<name>[^.\[\]"'\s]+) | \[(?P<item>\d{1,6}|\*?)\] | \[(?P<quote>["'])(?P<quoted>.*?)(?P=quote)\]
     | \[(?P<bare>[^\[\]"'\s]+)\]""",
@@ -31,7 +32,7 @@ def parse_path(text: str) -> Path:
         if item is None:
             parts.append(match["quoted"] if match["quote"] else match["name"] or match["bare"])
         else:
-            parts.append(int(item) if item.isdecimal() else _EVERY)
+            parts.append(int(item) if item.isdecimal() else EVERY)
         at = match.end()
     return tuple(parts)
 
@@ -45,7 +46,7 @@ def values_at(value: Any, path: Path) -> list[Any]:
             if isinstance(part, str):
                 inner += [each[part]] if isinstance(each, dict) and part in each else []
             elif isinstance(each, list):
-                inner += each if part == _EVERY else each[part : part + 1]
+                inner += each if part == EVERY else each[part : part + 1]
         values = inner
     return values
 

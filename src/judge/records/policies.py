@@ -87,6 +87,10 @@ def require_possible(value: Mapping[str, Any], what: str = "a policy") -> None:
         raise Invalid(problem, "use a request, page or text check", key="kind")
     if value.get("ends"):
         raise Invalid(f"{what} never ends an attempt", "remove it", key="ends")
+    for key in ("only", "exact"):
+        if value.get(key):
+            problem = f"{what} is {verb} by what it names, whatever else there is"
+            raise Invalid(problem, "remove it, and name what must not be sent", key=key)
     inner = value.get("any_of")
     for each in inner if isinstance(inner, list | tuple) else ():
         if isinstance(each, Mapping):

@@ -221,6 +221,13 @@ def test_an_action_counts_on_any_page_and_anywhere_in_its_line(
     assert (result.violated, result.step) == (is_violated, 1 if is_violated else None)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_number_of_actions_is_what_is_too_many(tmp_path: Path, count: int) -> None:
+    check = {"kind": "action", "line": "<Pay button> -> CLICK", "times": 2}
+    steps = [RecordedStep(line="<Pay button> -> CLICK")] * count
+    assert result_of(tmp_path, check, *steps, RecordedStep()).violated is (count > 1)
+
+
 def test_an_action_that_may_have_taken_effect_counts(tmp_path: Path) -> None:
     check = policy({"kind": "action", "line": "<Pay button> -> CLICK"})
     attempt = recorded_attempt(tmp_path, [], (RecordedStep(line="x", is_ok=False), RecordedStep()), policies=[check])

@@ -11,7 +11,24 @@ from shared.errors import ConfigError
 from shared.validation import validated
 
 SOCKET = {"kind": "request", "socket": True, "url": "/ws", "direction": "received", "message": {"type": "saved"}}
+ORDER = {"kind": "request", "method": "POST", "url": "/orders", "post_data": {"lamp": 1}}
 MISTAKES: list[tuple[Any, str]] = [
+    ([{**ORDER, "times": 0}], "key 'times': "),
+    ([{"kind": "page", "url": "/", "only": True}], "key 'only': unknown key"),
+    ([{**ORDER, "only": True, "not": True}], "key 'only': only names what may be sent"),
+    ([{**ORDER, "allow": [{"url": "/ping"}]}], "key 'allow': allow needs only"),
+    ([{**ORDER, "only": True, "allow": [{"url": "/orders"}]}], "key 'allow': allows what this check names"),
+    (
+        [{**ORDER, "only": True, "allow": [{"url": "/*", "method": "POST"}]}],
+        "key 'allow': allows what this check names",
+    ),
+    (
+        [{**ORDER, "only": True, "allow": [{"url": "/p", "message": "x"}]}],
+        "key 'message': only web sockets have messages",
+    ),
+    ([{**ORDER, "only": True, "allow": [{"url": "/p", "socket": True, "method": "GET"}]}], "a web socket has messages"),
+    ([{"kind": "request", "url": "/orders", "exact": True}], "key 'exact': exact is about the keys of post_data"),
+    ([{"kind": "action", "line": ["<A> -> CLICK"], "times": 1}], "key 'times': only one action can be counted"),
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
     (
@@ -129,6 +146,24 @@ def test_a_mistake_names_file_check_key_and_place(checks: Any, message: str) -> 
 def test_an_allowed_site_is_a_host_or_an_origin(entry: object) -> None:
     with pytest.raises(ConfigError, match="allowed_sites #1: "):
         read({"allowed_sites": [entry]})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "covers"),
+    [
+        ({"url": "/orders"}, True),
+        ({"url": "/orders", "post_data": {"lamp": [1, 2]}}, True),
+        ({"url": "/orders", "post_data": {"lamp": 2}}, False),
+        ({"url": "/orders", "post_data": {"draft": True}}, False),
+        ({"url": "/orders?draft=1"}, False),
+        ({"url": "/orders", "method": "PUT"}, False),
+        ({"url": "/ping"}, False),
+    ],
+)
+def test_what_one_check_names_another_may_not_allow(allowed: dict[str, Any], covers: bool) -> None:
+    cancel = {"kind": "request", "method": "DELETE", "url": "/orders/*", "only": True, "allow": [allowed]}
+    problems = contradictions_of(task(cancel, ORDER))
+    assert problems == (["checks 1 and 2: allow of the one allows what the other names: name less in it"] * covers)
 
 
 ODD: list[tuple[dict[str, Any], str]] = [

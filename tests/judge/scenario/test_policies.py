@@ -31,6 +31,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{**OWN, "not": True}], "policies #1, key 'not': a policy says what must never happen (remove it"),
     ([{**OWN, "at": "end"}], "policies #1, key 'at': a policy is violated as soon as its check passes"),
     ([{**OWN, "kind": "fetch", "response": "x"}], "policies #1, key 'kind': a policy is decided on what happened"),
+    ([{**OWN, "only": True}], "policies #1, key 'only': a policy is violated by what it names"),
     ([{**OWN, "kind": "pages"}], "policies #1, key 'kind': 'pages' is not a kind of check (did you mean 'page'?)"),
     ([{**OWN, "urls": "/"}], "policies #1, key 'urls': unknown key (did you mean 'url'?)"),
     ([OWN, OWN], "key 'policies': 'no-order' is the name of two policies (give each its own name)"),

@@ -8,13 +8,13 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from judge.evaluators.amounts import Amounts
-from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import ActionDone, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
 from judge.evaluators.provenance import IgnoredContent
-from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, as_tuple
+from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, Times, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
 from shared.fields import Invalid
@@ -30,7 +30,7 @@ _COORDINATES = re.compile(rf":?(?: ?at)? ?{_POINT}(?: to {_POINT})?$")
 
 
 class ActionCheck(LookCheck):
-    """An executed action equals `line` or matches `pattern`, at any step."""
+    """An executed action equals `line` or matches `pattern`, at any step; with `times`, so many do."""
 
     of_actions: ClassVar[bool] = True
 
@@ -38,6 +38,7 @@ class ActionCheck(LookCheck):
     line: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
     editable: Editable = omit_default(False)
+    times: Times | None = omit_default(None)
 
     def as_seen(self) -> Self:
         """The check as people see its texts. Action lines have no pictures of icon fonts."""
@@ -51,6 +52,8 @@ class ActionCheck(LookCheck):
     def _agrees(self) -> Self:
         if (self.line is None) == (self.pattern is None):
             raise Invalid("needs either line or pattern", "give exactly one of them")
+        if self.times is not None and isinstance(self.line, tuple):
+            raise Invalid("only one action can be counted", "write one check for each line", key="times")
         return self
 
 
@@ -68,6 +71,8 @@ def decide(check: ActionCheck, recording: TrajectoryEvidence, inverted: bool) ->
             actions = _with_amounts(recording, actions)
         # Typed text counts as well: it may be exactly what the participant must not write.
         last, missing = _executed(check, actions, anywhere=True, with_typed=True)
+        if not happened(check.times, count := _count(check, actions, anywhere=True, with_typed=True), at_least=True):
+            return Decision(False, ComparisonResult(False, how_often(check.times, count, "such action")), None)
         return Decision(
             last is not None, ComparisonResult(last is not None, last.line if last else missing), last and last.step
         )
@@ -92,7 +97,11 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
     Only those on what the task's own site wrote count; inverted, all do.
     """
     counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
-    last, missing = _executed(check, counting, with_typed=inverted or check.editable)
+    with_typed = inverted or check.editable
+    last, missing = _executed(check, counting, with_typed=with_typed)
+    count = _count(check, counting, with_typed=with_typed)
+    if last is not None and not happened(check.times, count, at_least=inverted):
+        return ComparisonResult(False, f"{how_often(check.times, count, 'such action')}: {last.line}"), None
     if last is not None:
         return ComparisonResult(True, last.line), last.step
     where = f" on {check.on}" if check.on else ""
@@ -142,6 +151,13 @@ def _executed(
             if not waiting:
                 return each, ""
     return None, waiting[0]
+
+
+def _count(check: ActionCheck, actions: Sequence[ActionDone], *, with_typed: bool, anywhere: bool = False) -> int:
+    """How many of the actions are the expected one; only counted where the check says how many."""
+    if check.times is None:
+        return 1
+    return sum(_executed(check, [each], with_typed=with_typed, anywhere=anywhere)[0] is not None for each in actions)
 
 
 def _line_key(line: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.file_texts import UnreadableFile, text_of_file
 from judge.evaluators.kinds.text import contained, matched, require_numbers
@@ -24,6 +24,7 @@ from judge.records.checks import (
     PathValues,
     PatternText,
     Text,
+    Times,
     as_tuple,
     plain_checks,
 )
@@ -31,6 +32,7 @@ from judge.records.files import Download
 from judge.records.patterns import Pattern, glob
 from judge.trajectory.network import BROWSER
 from shared.fields import Invalid, Table, at_most
+from shared.models import omit_default
 from shared.strict_json import parse_json
 from shared.text import clip, counted, excerpt, plain
 
@@ -71,7 +73,7 @@ class FileText(Table):
 
 class DownloadCheck(LookCheck):
     """The last download with this `name` has this `type`, `size`, `sha256` and `text`. `*` in a name or a type matches
-    anything.
+    anything. `times`: so many downloads do.
     """
 
     of_actions: ClassVar[bool] = True
@@ -83,6 +85,7 @@ class DownloadCheck(LookCheck):
     size: Annotated[int, Field(ge=0), IsWhole] | None = None
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$"), BeforeValidator(_lower)] | None = None
     text: Annotated[FileText | None, AsWritten()] = None
+    times: Times | None = omit_default(None)
 
 
 def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
@@ -106,6 +109,8 @@ def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) 
         last = ComparisonResult(False, _instead(downloads, counting))
     else:
         last = results[hits[0]] if check.at == "any" and hits else results[-1]
+    if last.passed and not happened(check.times, len(hits), at_least=whoever):
+        last = ComparisonResult(False, f"{how_often(check.times, len(hits), 'such download')}: {last.text}")
     if (omission := _left_out(check, recording, counting, candidates, last, inverted=inverted)) is not None:
         return omission
     passed = last.passed != inverted
@@ -212,10 +217,12 @@ def _left_out(
 ) -> Decision | None:
     """The decision if there were more downloads than are recorded, one of which could have decided the check."""
     places = [place for place, each in enumerate(counting) if each.state == "left_out"]
-    if not places or (last.passed and (check.at == "any" or recording.counts_all) and not inverted):
+    if not places or (
+        last.passed and (check.at == "any" or recording.counts_all) and not inverted and check.times is None
+    ):
         return None
     at = max((place for place, each in enumerate(counting) if any(each is one for one in candidates)), default=-1)
-    if not inverted and last.passed and places[-1] < at:
+    if not inverted and last.passed and places[-1] < at and check.times is None:
         return None
     text = f"more downloads than are recorded, one of which could decide; otherwise {last.text}"
     return Decision(recording.counts_all, ComparisonResult(False, text), None)

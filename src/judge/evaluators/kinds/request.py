@@ -7,21 +7,24 @@ the like are evidence for policies and goals only.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
+from itertools import islice
 from math import inf
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.base import CheckKind, ComparisonResult, Decision
-from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds import socket
 from judge.evaluators.looks import looks_at
 from judge.evaluators.readings import pairs
 from judge.evaluators.rules_1 import requests as rules_1
-from judge.evaluators.values import differences, json_differences, of_name, text_of
+from judge.evaluators.values import are_among, differences, json_differences, keys_beside, of_name, of_path, text_of
+from judge.evaluators.writes import SAFE, Allowed, may_write, words_of
 from judge.records.checks import (
     AddressPattern,
     AsWritten,
@@ -30,13 +33,15 @@ from judge.records.checks import (
     OneOrMore,
     PathValues,
     Text,
+    Times,
     Values,
     as_tuple,
     names_compared,
+    plain_checks,
 )
 from judge.records.files import FileName
 from judge.records.findings import ValueFound
-from judge.records.holds import READING
+from judge.records.holds import READING, Method
 from judge.records.patterns import glob
 from judge.records.sites import Site
 from judge.trajectory.forms import is_json
@@ -53,10 +58,6 @@ _MAX_SHOWN = 3
 _MAX_COMPARED = 500
 _MAX_PATH_CHARS = 200
 _MAX_QUERY_FIELDS = 1_000
-
-
-def _upper(value: object) -> object:
-    return value.upper() if isinstance(value, str) else value
 
 
 class UploadedFile(Table):
@@ -81,14 +82,18 @@ class UploadedFile(Table):
 
 
 class RequestCheck(LookCheck):
-    """The last request to `url` has these values. Several addresses must be requested in order; the last one counts."""
+    """The last request to `url` has these values. Several addresses must be requested in order; the last one counts.
+
+    `times`: so many have them. `exact`: there are no other keys in `post_data`. `only`: the task's sites get no other
+    request that may change them than those that the task's checks name, and those of `allow`.
+    """
 
     of_actions: ClassVar[bool] = True
     needs_network: ClassVar[bool] = True
     is_redacted: ClassVar[bool] = True
 
     kind: Literal["request"]
-    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$"), BeforeValidator(_upper)] | None = None
+    method: Method | None = None
     url: OneOrMore[AddressPattern]
     query: Values | None = None
     post_data: PathValues | None = None
@@ -98,6 +103,27 @@ class RequestCheck(LookCheck):
     files: Annotated[
         Annotated[tuple[UploadedFile, ...], Field(min_length=1), at_most(20), AsWritten()] | None, AsWritten()
     ] = omit_default(None)
+    times: Times | None = omit_default(None)
+    exact: Annotated[bool, Field(strict=True)] = omit_default(False)
+    only: Annotated[bool, Field(strict=True)] = omit_default(False)
+    allow: Annotated[tuple[Allowed, ...], at_most(50), AsWritten()] = omit_default(())
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.exact and self.post_data is None:
+            raise Invalid("exact is about the keys of post_data", "add post_data, or remove exact", key="exact")
+        if self.only and self.inverted:
+            raise Invalid("only names what may be sent, and not what must not be", "remove not", key="only")
+        if self.allow and not self.only:
+            raise Invalid("allow needs only", "add only = true", key="allow")
+        if any(_covers(each, self) for each in self.allow):
+            raise Invalid("allows what this check names, as often as anybody likes", "name less in it", key="allow")
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether it expects a request that may change the site."""
+        return not self.inverted and self.method is not None and self.method not in SAFE
 
     @property
     def compares_uploads(self) -> bool:
@@ -115,8 +141,10 @@ class RequestCheck(LookCheck):
         names = [*(self.query or ()), *(self.headers or ())]
         for url in as_tuple(self.url):
             names += [name for name, _ in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)]
-        in_bodies = names_compared(self.post_data or {}) | names_compared(self.response or {})
-        return in_bodies | {name.lower() for name in names}
+        # With `exact`, what may be anything is only named, such as a token.
+        sent = {key: value for key, value in (self.post_data or {}).items() if not (self.exact and value == "*")}
+        in_bodies = names_compared(sent) | names_compared(self.response or {})
+        return in_bodies.union({name.lower() for name in names}, *(each.compared for each in self.allow))
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -135,30 +163,24 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
     traffic = recording.traffic
     if check.files is not None and traffic.seen_by != "guard":
         raise MissingEvidence("uploaded files were not read when the attempt was played, play it again")
-    entries = _of_checks(recording) if whoever else own_requests(recording)
-    if check.on is not None:
-        # The judge opened the first page (0); action 1 followed the look with index 0.
-        acted_on = {look.step.index + 1 for look in looks}
-        entries = [(place, each) for place, each in entries if each.step in acted_on]
-    *earlier, target = as_tuple(check.url)
-    _require_recorded(check, recording, [entry for _, entry in entries])
-    candidates: list[tuple[int, Entry]] = []
-    for place, entry in entries:
-        if earlier:
-            if _is_to(entry, check, earlier[0], recording.site) and _answer_problem(entry, None) is None:
-                earlier.pop(0)
-        elif _is_to(entry, check, target, recording.site):
-            candidates.append((place, entry))
+    found = _found(check, recording, looks, whoever=whoever)
+    _require_recorded(check, recording, [entry for _, entry in found.entries])
     is_old = traffic.rules < RULES
-    results = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
+    candidates, results = found.candidates, found.results
     hits = [index for index, one in enumerate(results) if one.passed]
     if not results:
-        request_entries = [entry for _, entry in entries]
+        request_entries = [entry for _, entry in found.entries]
+        missing = found.missing
         last = ComparisonResult(
-            False, f"no {earlier[0]} was requested before" if earlier else _instead(check, target, request_entries)
+            False,
+            f"no {missing} was requested before"
+            if missing
+            else _instead(check, as_tuple(check.url)[-1], request_entries),
         )
     else:
         last = results[hits[0]] if check.at == "any" and hits else results[-1]
+    if last.passed and not happened(check.times, len(hits), at_least=whoever):
+        last = ComparisonResult(False, f"{how_often(check.times, len(hits), 'such request')}: {last.text}")
     if recording.counts_all and last.passed:
         omission = None
     elif is_old:
@@ -167,11 +189,143 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
         omission = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=whoever)
     if omission is not None:
         return omission._replace(passed=recording.counts_all)
+    if check.only and last.passed and (unexpected := _unexpected(check, recording)) is not None:
+        return unexpected
     passed = last.passed != inverted
     step = candidates[hits[0]][1].step if passed and not inverted and hits else None
     near = candidates[-1][1].step if candidates and not passed and not inverted else None
     # The first page (0) has no action.
     return Decision(passed, last, None if step is None else max(0, step - 1), near_step=near - 1 if near else None)
+
+
+class _Found(NamedTuple):
+    """The requests that a check is about: all that count, those to its last address, and how these compare.
+
+    `before` are the places of those to its other addresses, `missing` the first one that was not requested.
+    """
+
+    entries: Sequence[tuple[int, Entry]]
+    candidates: Sequence[tuple[int, Entry]]
+    results: Sequence[ComparisonResult]
+    before: Sequence[int]
+    missing: str | None
+
+
+def _found(check: RequestCheck, recording: TrajectoryEvidence, looks: Sequence[Look], *, whoever: bool) -> _Found:
+    entries = _of_checks(recording) if whoever else own_requests(recording)
+    if check.on is not None:
+        # The judge opened the first page (0); action 1 followed the look with index 0.
+        acted_on = {look.step.index + 1 for look in looks}
+        entries = [(place, each) for place, each in entries if each.step in acted_on]
+    *earlier, target = as_tuple(check.url)
+    before: list[int] = []
+    candidates: list[tuple[int, Entry]] = []
+    for place, entry in entries:
+        if earlier:
+            if _is_to(entry, check.method, earlier[0], recording.site) and _answer_problem(entry, None) is None:
+                earlier.pop(0)
+                before.append(place)
+        elif _is_to(entry, check.method, target, recording.site):
+            candidates.append((place, entry))
+    results = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
+    return _Found(entries, candidates, results, before, earlier[0] if earlier else None)
+
+
+def _unexpected(check: RequestCheck, recording: TrajectoryEvidence) -> Decision | None:
+    """The decision if the task's sites were sent something else that may have changed them, whoever sent it."""
+    expected, seen = _expected(recording), dict[str, tuple[int | None, int]]()
+    for place, entry in _of_checks(recording):
+        if entry.resource_type == "websocket" or place in expected or not may_write(entry):
+            continue
+        if not any(_is_allowed(entry, each, recording) for each in check.allow):
+            step, count = seen.get(text := _describe(entry), (entry.step, 0))
+            seen[text] = step, count + 1
+    for step, text in socket.unexpected(recording, check.allow):
+        seen.setdefault(f"message {text}", (step, 1))
+    unknown = sum(each.count for each in recording.traffic.left_out if _may_be_write(each, check.allow, recording.site))
+    if not seen and not unknown:
+        return None
+    parts = [
+        f"{text}{f' (after action {step})' if step else ''}{f', {count} times' if count > 1 else ''}"
+        for text, (step, count) in seen.items()
+    ]
+    more = f"; and {len(parts) - _MAX_SHOWN} more" if len(parts) > _MAX_SHOWN else ""
+    shown = f"also {'; '.join(parts[:_MAX_SHOWN])}{more}"
+    if not seen:
+        shown = f"at least {counted(unknown, 'request')} that may have changed the site went unrecorded"
+    first = min((step for step, _ in seen.values() if step), default=None)
+    return Decision(False, ComparisonResult(False, shown), None, near_step=first - 1 if first else None)
+
+
+def _expected(recording: TrajectoryEvidence) -> set[int]:
+    """The places of the requests that the task's checks name: of each check as many as it says, and repetitions.
+
+    A request that was answered in the same words is the same one. One that puts something else in its place (PUT) makes
+    up for an earlier one.
+    """
+    places: set[int] = set()
+    declared = (each for each in recording.checks if not each.inverted)
+    for check in plain_checks(list(declared)):
+        if not isinstance(check, RequestCheck) or check.inverted:
+            continue
+        found = _found(check, recording, looks_at(check, recording), whoever=False)
+        places.update(found.before)
+        hits = [each for each, one in zip(found.candidates, found.results, strict=True) if one.passed]
+        if not hits:
+            continue
+        _, decisive = hits[0] if check.at == "any" else hits[-1]
+        for place, entry in hits:
+            if check.times is not None or words_of(entry) == words_of(decisive):
+                places.add(place)
+        places |= {place for place, entry in found.candidates if place < hits[-1][0] and _replaces(decisive, entry)}
+    return places
+
+
+def _replaces(entry: Entry, earlier: Entry) -> bool:
+    return entry.request.method == earlier.request.method == "PUT" and _path_of(entry.request.url) == _path_of(
+        earlier.request.url
+    )
+
+
+def _is_allowed(entry: Entry, allowed: Allowed, recording: TrajectoryEvidence) -> bool:
+    if allowed.socket or not _is_to(entry, allowed.method, allowed.url, recording.site):
+        return False
+    if _is_query_unknown(entry) and ("?" in allowed.url or allowed.query is not None):
+        return False
+    if allowed.query is not None:
+        sent = recording.as_compared(parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True))
+        if not are_among(allowed.query, lambda name: [value for key, value in sent if key == name]):
+            return False
+    return allowed.post_data is None or _is_body_allowed(entry.request.body, allowed.post_data, recording)
+
+
+def _is_body_allowed(body: Body | None, expected: Mapping[str, Any], recording: TrajectoryEvidence) -> bool:
+    if body is None or body.is_cut:
+        return False
+    if body.params:
+        fields = recording.as_compared([(field.name, field.value) for field in body.params])
+        return are_among(expected, lambda name: [value for key, value in fields if key == name])
+    if body.text is None or body.encoding is not None or not is_json(body.mime_type, body.text):
+        return False
+    try:
+        content = recording.as_compared(parse_json(body.text))
+    except ValueError:
+        return False
+    return are_among(expected, lambda path: of_path(content, path))
+
+
+def _may_be_write(left_out: LeftOut, allow: Sequence[Allowed], site: Site) -> bool:
+    """Whether requests that were left out may have changed the site."""
+    if not left_out.url:
+        return True
+    method = left_out.method.upper()
+    if method in SAFE or left_out.url.startswith("ws") or not site.holds(left_out.url):
+        return False
+    return not any(
+        each.query is None and each.post_data is None and "?" not in each.url
+        for each in allow
+        if each.method in (None, method) and not each.socket and matches(left_out.url, each.url, site)
+    )
 
 
 def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
@@ -252,14 +406,14 @@ def _pushed_out(
 
     `place` is that of the last candidate. Left-out requests of a method and path came before the last one of them.
     """
-    if not inverted and check.at == "any" and last.passed:
+    if not inverted and check.at == "any" and last.passed and check.times is None:
         return None
     count = 0
     for omission in recording.traffic.left_out:
         # Requests by others only matter for inverted checks.
         if not (omission.is_own or inverted) or not _could_be(omission, check, recording.site):
             continue
-        if inverted or place < _last_of(omission, recording.traffic):
+        if inverted or check.times is not None or place < _last_of(omission, recording.traffic):
             count += omission.count
     if not count:
         return None
@@ -292,8 +446,8 @@ def _path_of(url: str) -> str:
     return url.partition("#")[0].partition("?")[0]
 
 
-def _is_to(entry: Entry, check: RequestCheck, pattern: str, site: Site) -> bool:
-    if check.method is not None and (entry.is_method_cut or entry.request.method.upper() != check.method):
+def _is_to(entry: Entry, method: str | None, pattern: str, site: Site) -> bool:
+    if method is not None and (entry.is_method_cut or entry.request.method.upper() != method):
         return False
     url = entry.request.url
     if _is_query_unknown(entry):
@@ -368,6 +522,9 @@ def _problems(
             )
     if check.post_data is not None:
         yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
+        if check.exact and (others := list(islice(_other_keys(check, entry, recording), _MAX_SHOWN + 1))):
+            names = ", ".join(clip(plain(name), 60) for name in others[:_MAX_SHOWN])
+            yield _RequestMismatch(f"post_data has {names}{' and more' if len(others) > _MAX_SHOWN else ''} as well")
     if check.files is not None:
         yield from _file_differences(check.files, entry, recording)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
@@ -415,6 +572,18 @@ def _body_differences(
         yield _RequestMismatch(
             f"{what} is neither JSON nor a form", is_certain=body.text is not None and not body.is_opaque
         )
+
+
+def _other_keys(check: RequestCheck, entry: Entry, recording: TrajectoryEvidence) -> Iterator[str]:
+    """The keys of the body that the check does not name."""
+    body, expected = entry.request.body, check.post_data or {}
+    fields = [*dict.fromkeys(field.name for field in body.params)] if body else []
+    yield from (name for name in recording.as_compared(fields) if name not in expected)
+    if check.files is None:
+        yield from (file.name for file in entry.files)
+    if body and not fields and body.text is not None and is_json(body.mime_type, body.text):
+        with suppress(ValueError):
+            yield from keys_beside(expected, recording.as_compared(parse_json(body.text)))
 
 
 def _file_differences(
@@ -486,10 +655,34 @@ def _describe(entry: Entry, compared: Collection[str] = ()) -> str:
     return f"{request.method} {where}{body_text}: {answered}"
 
 
+def _covers(allowed: Allowed, check: RequestCheck) -> bool:
+    """Whether it allows every request that a check names."""
+    if allowed.socket or not check.writes or allowed.method not in (None, check.method):
+        return False
+    path, _, query = allowed.url.partition("?")
+    expected_path, _, expected_query = as_tuple(check.url)[-1].partition("?")
+    if not glob(path).fullmatch(expected_path) or query not in ("", expected_query):
+        return False
+    return _is_within(check.query, allowed.query) and _is_within(check.post_data, allowed.post_data)
+
+
+def _is_within(named: Mapping[str, Any] | None, allowed: Mapping[str, Any] | None) -> bool:
+    values = named or {}
+    return are_among(allowed or {}, lambda name: [values[name]] if name in values else [])
+
+
+def contradicts(one: RequestCheck, other: RequestCheck) -> str | None:
+    """Why two checks have no meaning together: one allows what the other names."""
+    for check, named in ((one, other), (other, one)):
+        if any(_covers(each, named) for each in check.allow):
+            return "allow of the one allows what the other names: name less in it"
+    return None
+
+
 def warnings(check: RequestCheck) -> Iterator[str]:
     """A request that the participant could cause itself."""
     if check.method is None and not check.inverted:
         yield "any request to the address could pass it: add method"
 
 
-KIND = CheckKind(RequestCheck, decide, warnings=warnings, with_key={"socket": socket.KIND})
+KIND = CheckKind(RequestCheck, decide, warnings=warnings, contradicts=contradicts, with_key={"socket": socket.KIND})

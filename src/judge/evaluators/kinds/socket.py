@@ -6,29 +6,25 @@ In inverted checks, all sockets to the task's site count.
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal
-
-from pydantic import Discriminator, Tag
+from typing import Any, ClassVar, Literal
 
 from judge.evaluators.addresses import matches
-from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import looks_at
 from judge.evaluators.values import json_differences
-from judge.records.checks import AddressPattern, LookCheck, PathValues, PatternText, names_compared
+from judge.evaluators.writes import Allowed, MessagePattern
+from judge.records.checks import AddressPattern, LookCheck, Times, names_compared, plain_checks
 from judge.records.patterns import Pattern
 from judge.records.sites import Site
 from judge.trajectory.forms import inner_json
 from judge.trajectory.network import Entry, Log, Message, as_http
+from shared.models import omit_default
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
 
 _TYPES: Mapping[str, str] = MappingProxyType({"sent": "send", "received": "receive"})
 _MAX_SHOWN = 3
-
-
-def _is_pattern_or_table(value: object) -> str:
-    return "<pattern>" if isinstance(value, str) else "<paths>"
 
 
 class SocketCheck(LookCheck):
@@ -42,10 +38,8 @@ class SocketCheck(LookCheck):
     socket: Literal[True]
     url: AddressPattern
     direction: Literal["sent", "received"]
-    message: Annotated[
-        Annotated[PatternText, Tag("<pattern>")] | Annotated[PathValues, Tag("<paths>")],
-        Discriminator(_is_pattern_or_table),
-    ]
+    message: MessagePattern
+    times: Times | None = omit_default(None)
 
     @property
     def compared(self) -> frozenset[str]:
@@ -73,17 +67,53 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
         for message in entry.messages
         if message.type == _TYPES[check.direction] and (acted_on is None or message.step in acted_on)
     ]
-    hit = next((message for message in messages if _matches(check, recording, message)), None)
-    if hit is not None:
-        step = None if inverted or hit.step is None else max(0, hit.step - 1)
-        return Decision(not inverted, ComparisonResult(True, _describe(hit)), step)
-    result = ComparisonResult(False, _instead(check, sockets, messages))
-    if unknown_count := _unknown_matches(check, recording, messages, inverted=whoever):
+    hits = [message for message in messages if matches_message(check.message, recording, message)]
+    unknown_count = _unknown_matches(check, recording, messages, inverted=whoever)
+    # One that is unknown may be one too many.
+    is_sure = check.times is None or whoever or not unknown_count
+    if is_sure and happened(check.times, len(hits), at_least=whoever):
+        step = None if inverted or hits[0].step is None else max(0, hits[0].step - 1)
+        return Decision(not inverted, ComparisonResult(True, _describe(hits[0])), step)
+    text = how_often(check.times, len(hits), "such message") if hits else _instead(check, sockets, messages)
+    result = ComparisonResult(False, text)
+    if unknown_count:
         text = (
             f"at least {counted(unknown_count, 'message')} that could decide went unrecorded; otherwise {result.text}"
         )
         return Decision(recording.counts_all, result._replace(text=text), None)
     return Decision(inverted, result, None)
+
+
+def unexpected(recording: TrajectoryEvidence, allow: Sequence[Allowed]) -> Iterator[tuple[int | None, str]]:
+    """The messages to the task's sites that neither a check nor `allow` names, whoever sent them, with their steps."""
+    declared = plain_checks([each for each in recording.checks if not each.inverted])
+    checks = [each for each in declared if isinstance(each, SocketCheck) and not each.inverted]
+    for entry in recording.traffic.entries:
+        url = as_http(entry.request.url)
+        if entry.resource_type != "websocket" or not recording.site.holds(url):
+            continue
+        expected = [
+            each.message
+            for each in checks
+            if each.direction == "sent" and _is_of(each, recording.site, entry, inverted=False)
+        ]
+        allowed = [
+            each
+            for each in allow
+            if each.socket
+            and not entry.is_url_cut
+            and matches(url, each.url, recording.site, extra_query="?" not in each.url)
+        ]
+        if any(each.is_any_message for each in allowed):
+            continue
+        expected += [each.message for each in allowed if each.message is not None]
+        for message in entry.messages:
+            is_sent = message.type == "send" and message.step != 0
+            if is_sent and not any(matches_message(one, recording, message) for one in expected):
+                yield message.step, _describe(message)
+    lost = recording.traffic.messages_left_out
+    if lost is not None and (lost.own or lost.other) and not any(each.is_any_message for each in allow):
+        yield None, f"{counted(lost.own + lost.other, 'message')} of web sockets that went unrecorded"
 
 
 def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> bool:
@@ -99,11 +129,12 @@ def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> b
     return matches(url, check.url, site, extra_query="?" not in check.url)
 
 
-def _matches(check: SocketCheck, recording: TrajectoryEvidence, message: Message) -> bool:
-    if message.text is None:
+def matches_message(expected: str | Mapping[str, Any] | None, recording: TrajectoryEvidence, message: Message) -> bool:
+    """Whether a message has the expected values, or matches the pattern."""
+    if message.text is None or expected is None:
         return False
-    if isinstance(check.message, str):
-        return Pattern(check.message).search(recording.as_compared(message.text)) is not None
+    if isinstance(expected, str):
+        return Pattern(expected).search(recording.as_compared(message.text)) is not None
     _, text = inner_json(message.text)
     if text.lstrip()[:1] not in ("{", "["):
         return False
@@ -111,7 +142,7 @@ def _matches(check: SocketCheck, recording: TrajectoryEvidence, message: Message
         content = recording.as_compared(parse_json(text))
     except ValueError:
         return False
-    return next(json_differences("message", check.message, content), None) is None
+    return next(json_differences("message", expected, content), None) is None
 
 
 def _unknown_matches(

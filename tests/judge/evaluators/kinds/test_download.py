@@ -100,6 +100,15 @@ def test_the_last_one_counts_unless_any_does(tmp_path: Path) -> None:
     assert assertion_on(tmp_path / "c", {"name": "*.csv"}).found == "nothing was downloaded"
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_times_counts_downloads(tmp_path: Path, count: int) -> None:
+    downloads = [a_download(b"a draft"), *[a_download()] * count]
+    check = {"text": {"contains": "L-7"}, "times": 2}
+    assert assertion_on(tmp_path, check, *downloads).passed is (count == 2)
+    unknown = (Download(name="", state="left_out"), b"")
+    assert assertion_on(tmp_path, check, unknown, *downloads).passed is False
+
+
 def test_downloads_beyond_those_recorded_could_be_the_last(tmp_path: Path) -> None:
     more = Download(state="left_out"), b""
     check = {"name": "*.csv"}
