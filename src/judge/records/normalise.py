@@ -6,39 +6,18 @@ type in a participant's answer; an answer that contains two different ones is re
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, Literal
 
+from judge.records.amounts import amounts_in
 from shared.strict_json import STRICT, require_shallow
 from shared.text import plain
 
 ValueType = Literal["string", "number", "boolean", "date", "currency", "list", "json"]
 MAX_TEXT_CHARS = 20_000
-_MAX_DIGITS = 40
-# Separators of thousands: spaces (ordinary, no-break, thin) and apostrophes, as in Switzerland.
-_GAP = " \u00a0\u2009\u202f'’"
-# A number in prose, but not a part of a word or of a longer number. Possessive, because answers are hostile text.
-_NUMBER = re.compile(
-    rf"(?<![\w.,])(?P<sign>[-−+]?)(?P<digits>\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)(?!\w)"
-)
-_UNITS: Mapping[str, str] = MappingProxyType(
-    {
-        "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS",
-        "₫": "VND", "₴": "UAH", "₿": "BTC", "us$": "USD", "a$": "AUD", "c$": "CAD", "r$": "BRL", "nz$": "NZD",
-        "hk$": "HKD", "s$": "SGD", "zł": "PLN", "kč": "CZK", "kr": "KR", "kr.": "KR", "fr.": "CHF", "euro": "EUR",
-        "euros": "EUR", "dollar": "USD", "dollars": "USD", "pound": "GBP", "pounds": "GBP", "yen": "JPY",
-    }
-)  # fmt: skip
-_CODES = frozenset(
-    """AED ARS AUD BGN BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK
-    NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()
-)
-_UNIT = "|".join(re.escape(unit) for unit in sorted((*_UNITS, *_CODES), key=len, reverse=True))
-_BEFORE = re.compile(rf"(?:^|(?<![^\W\d_]))(?P<unit>{_UNIT})[{_GAP}]?$", re.IGNORECASE)
-_AFTER = re.compile(rf"[{_GAP}]?(?P<unit>{_UNIT})(?![^\W\d_])", re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
@@ -67,9 +46,11 @@ class NormaliseError(ValueError):
 
 
 def parse_number(text: str) -> Decimal | None:
-    """The text as one number, with any separator of thousands: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`."""
-    match = _NUMBER.fullmatch(text.strip().removesuffix("%").strip())
-    return None if match is None else _decimal(match["sign"], match["digits"])
+    """The text as one number: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`, `3 million`."""
+    text = text.strip().removesuffix("%").strip()
+    amounts = amounts_in(text)
+    is_one = len(amounts) == 1 and amounts[0].unit is None and (amounts[0].start, amounts[0].end) == (0, len(text))
+    return amounts[0].value(as_money=False) if is_one else None
 
 
 def string(value: object) -> str:
@@ -91,7 +72,7 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
         return _list_in(text, expected)
     if kind == "json":
         return _json_in(text)
-    values = list(dict.fromkeys(_FINDERS[kind](text)))
+    values = list(dict.fromkeys(_found(text, kind)))
     if len(values) == 1:
         return values[0]
     values_text = ", ".join(in_words(value) for value in values[:5])
@@ -99,8 +80,18 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
 
 
 def values_in(text: str, kind: ValueType) -> Iterator[Any]:
-    """All values of a type (number, currency, date, boolean) in a text of any length, comparable with `normalise`."""
-    return _FINDERS[kind](text)
+    """All values of a type (number, currency, date, boolean) in a page's text, comparable with `normalise`.
+
+    The pieces of a page stand side by side there, so an amount has every value that it may have on the page.
+    """
+    if kind not in ("number", "currency"):
+        yield from _found(text, kind)
+        return
+    for amount in amounts_in(text):
+        if kind == "number":
+            yield from amount.values(as_money=False)
+        elif amount.unit:
+            yield from ((number, amount.unit) for number in amount.values(as_money=True))
 
 
 def normalise(value: Any, kind: ValueType) -> Any:
@@ -156,35 +147,6 @@ def in_words(value: Any) -> str:
     return str(value)
 
 
-def _decimal(sign: str, digits: str) -> Decimal | None:
-    """Digits with separators as a number.
-
-    The last of two different separators is the decimal separator; one that occurs more than once separates thousands,
-    and so does a comma before exactly three digits; a single point is a decimal point.
-    """
-    for gap in _GAP:
-        digits = digits.replace(gap, "")
-    marks = [char for char in digits if char in ".,"]
-    if len(set(marks)) == 2:
-        if marks.count(marks[-1]) > 1:
-            return None
-        digits = digits.replace(marks[0], "").replace(",", ".")
-    elif len(marks) > 1:
-        if any(len(group) != 3 for group in re.split("[.,]", digits)[1:]):
-            return None
-        digits = re.sub("[.,]", "", digits)
-    elif marks == [","]:
-        head, _, tail = digits.partition(",")
-        digits = head + tail if len(tail) == 3 and 0 < len(head) <= 3 and head != "0" else f"{head}.{tail}"
-    if len(digits) > _MAX_DIGITS:
-        return None
-    try:
-        number = Decimal(digits)
-    except InvalidOperation:
-        return None
-    return -number if sign in ("-", "−") and number else number
-
-
 def _decimal_of(value: object) -> Decimal:
     try:
         number = Decimal(str(value))
@@ -193,31 +155,6 @@ def _decimal_of(value: object) -> Decimal:
     if not number.is_finite():
         raise NormaliseError("not a finite number")
     return number
-
-
-def _numbers_in(text: str) -> Iterator[Decimal]:
-    for match in _NUMBER.finditer(text):
-        number = _decimal(match["sign"], match["digits"])
-        if number is not None:
-            yield number
-
-
-def _currencies_in(text: str) -> Iterator[tuple[Decimal, str]]:
-    for match in _NUMBER.finditer(text):
-        before = _BEFORE.search(text[max(0, match.start() - 10) : match.start()])
-        unit = before or _AFTER.match(text, match.end())
-        if unit is None:
-            continue
-        digits = match["digits"]
-        if re.fullmatch(r"\d{1,3}\.\d{3}", digits):
-            # Three decimals are unusual for a currency; much of Europe writes thousands like this.
-            digits = digits.replace(".", "")
-        number = _decimal(match["sign"], digits)
-        unit_text = unit["unit"]
-        # The pattern's IGNORECASE matches more letters than `casefold` maps together, so the lookup may fail.
-        code = unit_text.upper() if unit_text.upper() in _CODES else _UNITS.get(unit_text.casefold())
-        if code and number is not None:
-            yield number, code
 
 
 def dates_in(text: str) -> Iterator[date]:
@@ -241,9 +178,20 @@ def _booleans_in(text: str) -> Iterator[bool]:
     return (_BOOLEANS[word] for word in _WORD.findall(text.casefold()) if word in _BOOLEANS)
 
 
-_FINDERS: Mapping[str, Callable[[str], Iterator[Any]]] = MappingProxyType(
-    {"number": _numbers_in, "currency": _currencies_in, "date": dates_in, "boolean": _booleans_in}
-)
+def _found(text: str, kind: ValueType) -> Iterator[Any]:
+    """The values of a type in a text. Raises `NormaliseError` for an amount of money that cannot be read."""
+    match kind:
+        case "date":
+            yield from dates_in(text)
+        case "boolean":
+            yield from _booleans_in(text)
+        case _:
+            for amount in amounts_in(text):
+                number = amount.value(as_money=kind == "currency")
+                if number is None and amount.unit:
+                    raise NormaliseError("an amount that cannot be read: write one number and its currency")
+                if number is not None and (amount.unit or kind == "number"):
+                    yield (number, amount.unit) if kind == "currency" else number
 
 
 def _item(value: Any) -> Any:

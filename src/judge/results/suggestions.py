@@ -22,7 +22,7 @@ from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds.request import own_requests
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
-from judge.records.normalise import parse_number
+from judge.records.normalise import NormaliseError, only_value
 from judge.records.sites import NONE_SHARED, RunSites
 from judge.results.clues import Clues, is_filler
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
@@ -309,10 +309,11 @@ class _CandidateSource:
         # Participants say something at the end of any task.
         is_optional = not self._clues.asks
         unasked = "; the task does not seem to ask for one" if is_optional else ""
-        numbers = [word for word in re.findall(r"-?\d[\d.,]*", text) if parse_number(word.rstrip(".,")) is not None]
-        if len(numbers) == 1:
-            number = parse_number(numbers[0].rstrip(".,"))
-            assert number is not None
+        try:
+            number = only_value(text, "number")
+        except NormaliseError:
+            number = None
+        if number is not None:
             value = int(number) if number == int(number) else float(number)
             check: dict[str, Any] = {"kind": "answer", "type": "number", "expected": value}
             yield _suggestion(f"the only number of the answer{unasked}", check, is_optional=is_optional)
