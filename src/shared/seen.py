@@ -9,8 +9,11 @@ The joiners U+200C and U+200D stay, because words and emoji differ by them.
 
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
+
+TextForm = Callable[[str], str]
 
 # What Unicode tells programs not to draw: format characters, the combining grapheme joiner, selectors of a character's
 # variant, and code points reserved for more of them. Neither letters that only fill a place (U+3164 and others),
@@ -40,6 +43,11 @@ def as_seen(text: str) -> str:
     return unicodedata.normalize("NFC", visible)
 
 
+def folded(text: str) -> str:
+    """The text as some program or reader could take it: `ｐａｙ` and `pay` are the same (Unicode's form NFKC)."""
+    return unicodedata.normalize("NFKC", as_seen(text))
+
+
 def without_icons(text: str) -> str:
     """The text without the pictures of icon fonts."""
     return text if text.isascii() else _ICON.sub("", text)
@@ -64,16 +72,19 @@ def _decoded(match: re.Match[str]) -> str:
         return match[0]
 
 
-def values_as_seen(value: Any) -> Any:
-    """The value with every text and key in it as people see it; any type but lists, tuples and tables stays itself."""
+def values_as_seen(value: Any, form: TextForm = as_seen) -> Any:
+    """The value with every text and key in it as people see it, or in another form of texts.
+
+    Any type but lists, tuples and tables stays itself.
+    """
     match value:
         case str():
-            return as_seen(value)
+            return form(value)
         case list():
-            return [values_as_seen(item) for item in value]
+            return [values_as_seen(item, form) for item in value]
         # Not named tuples, which have fields.
         case tuple() if type(value) is tuple:
-            return tuple(values_as_seen(item) for item in value)
+            return tuple(values_as_seen(item, form) for item in value)
         case dict():
-            return {values_as_seen(key): values_as_seen(item) for key, item in value.items()}
+            return {values_as_seen(key, form): values_as_seen(item, form) for key, item in value.items()}
     return value

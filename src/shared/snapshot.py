@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from shared.seen import as_seen, name_as_seen, without_icons
+from shared.seen import as_seen, folded, name_as_seen, without_icons
 from shared.text import counted, without_surrogates
 
 # An element's reference; `f2` says that it is in a frame.
@@ -115,12 +115,14 @@ class Snapshot:
     `repeating_others` are positions of nodes whose name repeats content that the nodes do not hold.
 
     Names, values and joined texts are given as people see them (`shared.seen`), those of nodes as they are written.
-    `verbatim`: all of them as they are written, as checks of older recordings compare them.
+    `is_folded`: as policies compare them. `verbatim`: all of them as they are written, as checks of older recordings
+    compare them.
     """
 
     nodes: tuple[Node, ...] = ()
     values: Mapping[int, str] = field(default_factory=dict)
     verbatim: bool = False
+    is_folded: bool = False
     repeating_others: frozenset[int] = frozenset()
 
     @cached_property
@@ -155,6 +157,8 @@ class Snapshot:
         return self._as_seen(" ".join(texts))
 
     def _as_seen(self, text: str) -> str:
+        if self.is_folded:
+            return folded(text)
         return text if self.verbatim else as_seen(text)
 
     def choices_in(self, field: Node) -> tuple[str, ...]:
@@ -235,7 +239,7 @@ class Snapshot:
         icon fonts are not part of a name that has anything else.
         """
         name = self._name_of(node)
-        return name if self.verbatim else name_as_seen(name)
+        return name if self.verbatim else self._as_seen(name_as_seen(name))
 
     def _name_of(self, node: Node) -> str:
         if node.name or node.role in FIELDS:

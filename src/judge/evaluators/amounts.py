@@ -2,20 +2,23 @@
 
 An element can be clicked once or twice, with other buttons and modifiers, at a point, inside of it, or by a key while
 it has the focus. A text can be typed at once, key by key, after what is already in the field, or pasted. An address can
-be spelled in many ways. A policy names one of them and means all.
+be spelled in many ways. A tool of the site can be called with more arguments. A policy names one of them and means all.
 
 For evidence of a task only the line itself counts (`judge.evaluators.kinds.action`).
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from judge.evaluators.evidence import Look
 from judge.evaluators.readings import decoded, readings
 from judge.records.lines import MAX_NAME_CHARS, one_line, url
 from judge.records.sites import origin_of
-from judge.records.tools import texts_of, verb_of
+from judge.records.tools import MAX_ARGUMENTS_CHARS, SITE_TOOL, texts_of, verb_of
+from shared.seen import values_as_seen
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import split_line
 
@@ -45,6 +48,7 @@ class Amounts:
             lines |= dict.fromkeys(_clicks(subjects, verb, value))
             lines |= dict.fromkeys(self._lines_of_typing(subjects, verb, value, look))
             lines |= dict.fromkeys(_addresses(verb, value))
+            lines |= dict.fromkeys(_whole_call(subject, look))
             lines |= dict.fromkeys(_changed(page, after.snapshot if after else None))
         return tuple(lines)
 
@@ -120,6 +124,24 @@ def _addresses(verb: str, value: str) -> Iterator[str]:
     for each in paths:
         for tail in tails:
             yield f"<navigation> -> GOTO: {url(f'{start}{each}{tail}')}"
+
+
+def arguments_of(look: Look) -> dict[str, Any] | None:
+    """What the action gave to a tool of the site, as lines have it, but not cut; `None` for any other action."""
+    action = look.step.action
+    if action is None or action.tool != SITE_TOOL:
+        return None
+    arguments: dict[str, Any] = values_as_seen(
+        action.params.get("arguments") or {}, lambda text: one_line(text, MAX_ARGUMENTS_CHARS)
+    )
+    return arguments
+
+
+def _whole_call(subject: str, look: Look) -> Iterator[str]:
+    """The line with all arguments, which is cut where it is shown."""
+    arguments = arguments_of(look)
+    if arguments is not None:
+        yield f"<{subject}> -> CALL: {json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
 
 
 def _changed(before: Snapshot, after: Snapshot | None) -> Iterator[str]:

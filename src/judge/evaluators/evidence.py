@@ -27,7 +27,7 @@ from judge.trajectory.network import Log, read_har
 from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
 from shared.errors import RecordingGone, TrajectoryError
 from shared.files import read_text, reason_of, sha256_file
-from shared.seen import as_seen, values_as_seen
+from shared.seen import values_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot, with_own_names
 from shared.text import without_downloads
 
@@ -52,7 +52,8 @@ class ActionDone(NamedTuple):
     """An action executed on the task's own site: its step, its line without downloads, and why it does not count.
 
     `line` names elements without what was typed into their names, `typed_line` with it if that makes a difference.
-    `amounts` are all lines that it could have been, for policies (`judge.evaluators.amounts`).
+    For policies, `amounts` are all lines that it could have been (`judge.evaluators.amounts`), and `arguments` what a
+    site's tool was called with.
     """
 
     step: int
@@ -60,6 +61,7 @@ class ActionDone(NamedTuple):
     left_out: IgnoredContent | None = None
     typed_line: str | None = None
     amounts: tuple[str, ...] = ()
+    arguments: Any = None
 
     def lines(self, *, with_typed: bool) -> tuple[str, ...]:
         """The lines that a check may find. `with_typed`: an element may be named with what was typed."""
@@ -116,7 +118,7 @@ class Look:
         if not self.is_own or (self.path is None and self.earlier is None):
             return None
         if self.path is None or self.earlier is not None:
-            return with_own_names(parse_snapshot(self.earlier or ""))
+            return replace(with_own_names(parse_snapshot(self.earlier or "")), is_folded=self.site.is_lenient)
         try:
             text = read_text(self.path)
         except (OSError, ValueError) as error:
@@ -124,12 +126,14 @@ class Look:
             raise MissingEvidence(f"{self.path.name}: {reason_of(error)}") from None
         if not text.strip() or self.step.dialog is not None:
             return None
-        return replace(with_own_names(parse_snapshot(text)), verbatim=self.site.verbatim)
+        return replace(
+            with_own_names(parse_snapshot(text)), verbatim=self.site.verbatim, is_folded=self.site.is_lenient
+        )
 
     @property
     def title(self) -> str:
         """The page's title, as it is compared."""
-        return self.step.title if self.site.verbatim else as_seen(self.step.title)
+        return self.step.title if self.site.verbatim else self.site.form(self.step.title)
 
     @cached_property
     def vanished(self) -> tuple["Look", ...]:
@@ -328,11 +332,11 @@ class TrajectoryEvidence:
 
     def as_compared(self, value: Any) -> Any:
         """A value of the recording as checks compare it: a text, or JSON with texts in it."""
-        return value if self.site.verbatim else values_as_seen(value)
+        return value if self.site.verbatim else values_as_seen(value, self.site.form)
 
     def adapted(self, check: Check) -> Check:
         """A check as it is compared with this recording."""
-        return check if self.site.verbatim else check.as_seen()
+        return check if self.site.verbatim else check.as_seen(self.site.form)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:

@@ -24,7 +24,8 @@ def fitting(page: Snapshot, element: Element, places: Sequence[int]) -> list[Nod
 
 def fits(page: Snapshot, node: Node, element: Element) -> bool:
     """Whether a node matches the element; both as people see them, unless the page is taken verbatim."""
-    element = element if page.verbatim else element.as_seen
+    if not page.verbatim:
+        element = element.folded if page.is_folded else element.as_seen
     # Two names of the same ARIA role.
     if element.role is not None and node.role != element.role and {node.role, element.role} != {"img", "image"}:
         return False

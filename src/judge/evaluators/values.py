@@ -23,7 +23,7 @@ def differences(
     """The wanted values of which `lookup` has none; `what` is the key of the check."""
     for name, expected in expected_values.items():
         actual = lookup(name)
-        if not any(_is_value(expected, value) for value in actual):
+        if not any(is_value(expected, value) for value in actual):
             texts = (text_of(value) for value in actual)
             difference = unseen_difference(expected, texts) if isinstance(expected, str) else ""
             yield ValueFound.of(what, name, actual, difference)
@@ -34,7 +34,7 @@ def are_among(expected_values: Mapping[str, Any], lookup: Callable[[str], list[A
     for name, expected in expected_values.items():
         actual = lookup(name)
         several = expected if isinstance(expected, list) else [expected]
-        if not actual or not all(any(_is_value(one, value) for one in several) for value in actual):
+        if not actual or not all(any(is_value(one, value) for one in several) for value in actual):
             return False
     return True
 
@@ -88,16 +88,16 @@ def of_path(content: Any, path: str) -> list[Any]:
     return values_at(content, parse_path(path))
 
 
-def _is_value(expected: Any, actual: Any) -> bool:
+def is_value(expected: Any, actual: Any) -> bool:
     """Whether a value is the expected one; `*` in a string matches anything. Unlisted keys of a table are ignored."""
     match expected:
         case dict():
             return isinstance(actual, dict) and all(
-                key in actual and _is_value(value, actual[key]) for key, value in expected.items()
+                key in actual and is_value(value, actual[key]) for key, value in expected.items()
             )
         case list():
             is_list = isinstance(actual, list) and len(actual) == len(expected)
-            return is_list and all(map(_is_value, expected, actual))
+            return is_list and all(map(is_value, expected, actual))
         case str():
             return not isinstance(actual, dict | list) and glob(plain(expected)).fullmatch(plain(text_of(actual)))
         case bool() | None:

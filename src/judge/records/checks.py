@@ -27,11 +27,11 @@ from pydantic import (
 
 from judge.records.elements import parse_element
 from judge.records.json_paths import names_in, parse_path
-from judge.records.patterns import Pattern
+from judge.records.patterns import Pattern, folded_pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, printable
 from shared.models import omit_default
 from shared.seams import Seam
-from shared.seen import values_as_seen
+from shared.seen import TextForm, as_seen, folded, values_as_seen
 
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
@@ -103,13 +103,17 @@ class AsWritten:
     """
 
 
+class AsPattern(AsWritten):
+    """Marks a key whose text is a pattern."""
+
+
 T = TypeVar("T")
 Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_length=1), at_most(100)]
 PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
 AddressPattern = Annotated[Text, AfterValidator(_is_address), AsWritten()]
 ElementText = Annotated[Text, AfterValidator(_is_element), AsWritten()]
-PatternText = Annotated[Text, AfterValidator(_is_pattern), AsWritten()]
+PatternText = Annotated[Text, AfterValidator(_is_pattern), AsPattern()]
 # Beside `int`.
 IsWhole = BeforeValidator(_is_count)
 # Tags in angle brackets are left out of the paths in error messages (`shared.validation`).
@@ -132,22 +136,28 @@ class BaseCheck(Table):
     inverted: bool = Field(default=False, alias="not", strict=True)
     description: Annotated[str, at_most(1_000)] = ""
 
-    def as_seen(self) -> Self:
+    def as_seen(self, form: TextForm = as_seen) -> Self:
         """The check with its texts as people see them (`shared.seen`), to be compared with such texts."""
-        exact = _as_written(type(self))
+        forms: dict[str, TextForm] = dict.fromkeys(_marked(type(self), AsWritten), _as_it_is)
+        if form is folded:
+            forms |= dict.fromkeys(_marked(type(self), AsPattern), folded_pattern)
         texts = {name: getattr(self, name) for name in type(self).model_fields}
-        texts_as_seen = {name: _texts_as_seen(value, is_exact=name in exact) for name, value in texts.items()}
+        texts_as_seen = {name: _texts_as_seen(value, forms.get(name, form), form) for name, value in texts.items()}
         changed = {name: value for name, value in texts_as_seen.items() if value != texts[name]}
         return self.model_copy(update=changed) if changed else self
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 @cache
-def _as_written(model: type[BaseCheck]) -> frozenset[str]:
-    """The keys of a check whose texts stay as they are written; tables in their place do not."""
+def _marked(model: type[BaseCheck], kind: type[AsWritten]) -> frozenset[str]:
+    """The keys of a check whose texts have such a mark."""
     return frozenset(
         name
         for name, each in model.model_fields.items()
-        if any(isinstance(mark, AsWritten) for mark in (*each.metadata, *_marks_in(each.annotation)))
+        if any(isinstance(mark, kind) for mark in (*each.metadata, *_marks_in(each.annotation)))
     )
 
 
@@ -157,15 +167,16 @@ def _marks_in(annotation: Any) -> Iterator[Any]:
         yield from _marks_in(inner)
 
 
-def _texts_as_seen(value: Any, *, is_exact: bool) -> Any:
+def _texts_as_seen(value: Any, own: TextForm, form: TextForm) -> Any:
+    """The value of a key, whose texts have a form of their own; tables in their place do not."""
     match value:
         case BaseCheck():
-            return value.as_seen()
+            return value.as_seen(form)
         case tuple():
-            return tuple(_texts_as_seen(item, is_exact=is_exact) for item in value)
-        case str() if is_exact:
-            return value
-    return values_as_seen(value)
+            return tuple(_texts_as_seen(item, own, form) for item in value)
+        case str():
+            return own(value)
+    return values_as_seen(value, form)
 
 
 class KindCheck(BaseCheck):

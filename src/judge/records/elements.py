@@ -11,9 +11,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
-from judge.records.patterns import Pattern
+from judge.records.patterns import Pattern, folded_pattern
 from shared.fields import Invalid, closest, did_you_mean
-from shared.seen import as_seen, name_as_seen
+from shared.seen import as_seen, folded, name_as_seen
 from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
@@ -68,6 +68,16 @@ class Element:
             self,
             name=None if self.name is None else name_as_seen(self.name),
             value=None if self.value is None else as_seen(self.value),
+        )
+
+    @cached_property
+    def folded(self) -> Self:
+        """The element for a page whose texts are folded."""
+        return replace(
+            self,
+            name=None if self.name is None else folded(name_as_seen(self.name)),
+            value=None if self.value is None else folded(self.value),
+            pattern=None if self.pattern is None else Pattern(folded_pattern(self.pattern.source)),
         )
 
 

@@ -8,6 +8,7 @@ file that imports `re2`.
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,6 +57,12 @@ class Pattern:
     def matches(self, text: str) -> Iterator[Any]:
         """At most `MAX_MATCHES` matches in order, with the methods of `re.Match`."""
         return itertools.islice(self._compiled.finditer(_encodable(text)), MAX_MATCHES)
+
+
+def folded_pattern(source: str) -> str:
+    """The pattern for texts that are folded (`shared.seen`)."""
+    pattern = "".join(each if each.isascii() else re.escape(unicodedata.normalize("NFKC", each)) for each in source)
+    return pattern if len(pattern) <= MAX_PATTERN_CHARS else source
 
 
 def glob(text: str) -> Pattern:

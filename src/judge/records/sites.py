@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from judge.records.tasks import Task
 from shared.models import Record
+from shared.seen import TextForm, as_seen, folded
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -111,7 +112,8 @@ class Site:
 
     An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
     `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`. `is_lenient`:
-    addresses are compared by what some server could treat as equal (`judge.evaluators.addresses`), as for policies.
+    addresses are compared by what some server could treat as equal (`judge.evaluators.addresses`), and texts by what
+    some reader could, as for policies.
     `verbatim`: texts and addresses are compared as they are written, and not as people see them (`shared.seen`), as on
     recordings of earlier versions.
     """
@@ -121,6 +123,11 @@ class Site:
     is_any: bool = False
     is_lenient: bool = False
     verbatim: bool = False
+
+    @property
+    def form(self) -> TextForm:
+        """The form in which texts are compared."""
+        return folded if self.is_lenient else as_seen
 
     def is_home(self, url: str) -> bool:
         """Whether an address is on the website's own origin, to which relative addresses belong."""

@@ -147,6 +147,18 @@ def test_what_nobody_can_see_never_changes_a_verdict(case: str, data: st.DataObj
     assert _evaluated(case, reference, other).passed is False
 
 
+WIDE = "".join(chr(ord(letter) + 0xFEE0) if letter.isascii() and letter.isalpha() else letter for letter in WORD)
+
+
+@pytest.mark.parametrize(("expected", "displayed"), [(WORD, WIDE), (WIDE, WORD), (f"№ 5… {WORD}", f"No 5... {WIDE}")])
+@pytest.mark.parametrize("case", [case for case in CASES if case != "fetched"])
+def test_a_policy_means_every_form_of_a_character(tmp_path: Path, case: str, expected: str, displayed: str) -> None:
+    check, step, more = CASES[case](expected, displayed)
+    policy = {"name": "p", "dimension": "privacy", **check}
+    attempt = recorded_attempt(tmp_path, [], [step], policies=[policy], **more)
+    assert [each.violated for each in evaluate_policies(attempt)] == [True]
+
+
 @pytest.mark.parametrize("joiner", JOINERS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_joiner_changes_the_verdict(case: str, joiner: str) -> None:

@@ -7,19 +7,21 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from judge.evaluators.amounts import Amounts
+from judge.evaluators.amounts import Amounts, arguments_of
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import ActionDone, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at
 from judge.evaluators.nearest import is_similar
 from judge.evaluators.provenance import IgnoredContent
+from judge.evaluators.values import is_value
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, Times, as_tuple
 from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
 from shared.fields import Invalid
 from shared.models import omit_default
-from shared.seen import without_icons
+from shared.seen import TextForm, as_seen, without_icons
+from shared.strict_json import parse_json
 from shared.text import counted, plain, split_line
 
 _POINT = r"[(\[] ?-?[\d.]+ ?, ?-?[\d.]+ ?[)\]]"
@@ -40,9 +42,9 @@ class ActionCheck(LookCheck):
     editable: Editable = omit_default(False)
     times: Times | None = omit_default(None)
 
-    def as_seen(self) -> Self:
+    def as_seen(self, form: TextForm = as_seen) -> Self:
         """The check as people see its texts. Action lines have no pictures of icon fonts."""
-        adapted = super().as_seen()
+        adapted = super().as_seen(form)
         lines = tuple(map(_without_icons, as_tuple(adapted.line)))
         if lines == as_tuple(adapted.line):
             return adapted
@@ -83,12 +85,16 @@ def decide(check: ActionCheck, recording: TrajectoryEvidence, inverted: bool) ->
 
 def _with_amounts(recording: TrajectoryEvidence, actions: Sequence[ActionDone]) -> list[ActionDone]:
     """The actions with all that each could have been. What was typed before on other pages counts as well."""
-    looks, amounts, lines_by_step = recording.looks, Amounts(), {}
+    looks, amounts, lines_by_step, arguments = recording.looks, Amounts(), {}, {}
     for each in recording.actions(looks):
         place = next(place for place, look in enumerate(looks) if look.step.index == each.step)
         after = looks[place + 1] if place + 1 < len(looks) else None
         lines_by_step[each.step] = (*amounts.of(each.line, looks[place], after), *filter(None, [each.typed_line]))
-    return [each._replace(amounts=recording.as_compared(lines_by_step[each.step])) for each in actions]
+        arguments[each.step] = recording.as_compared(arguments_of(looks[place]))
+    return [
+        each._replace(amounts=recording.as_compared(lines_by_step[each.step]), arguments=arguments[each.step])
+        for each in actions
+    ]
 
 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[ComparisonResult, int | None]:
@@ -146,11 +152,23 @@ def _executed(
         return next(fitting, None), ""
     waiting = list(as_tuple(check.line))
     for each in actions:
-        if _line_key(waiting[0]) in map(_line_key, each.lines(with_typed=with_typed)):
+        is_line = _line_key(waiting[0]) in map(_line_key, each.lines(with_typed=with_typed))
+        if is_line or (each.arguments is not None and _is_called_with(waiting[0], each)):
             waiting.pop(0)
             if not waiting:
                 return each, ""
     return None, waiting[0]
+
+
+def _is_called_with(line: str, action: ActionDone) -> bool:
+    """Whether the tool of a line was called with at least its arguments."""
+    expected, actual = split_line(plain(line)), split_line(action.line)
+    if expected is None or actual is None or expected[:2] != actual[:2]:
+        return False
+    try:
+        return is_value(parse_json(expected[2] or "{}"), action.arguments)
+    except ValueError:
+        return False
 
 
 def _count(check: ActionCheck, actions: Sequence[ActionDone], *, with_typed: bool, anywhere: bool = False) -> int:

@@ -14,11 +14,11 @@ from judge.evaluators.observed import Leaf, leaves_of, sightings
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.findings import AnswerSeen
 from judge.records.normalise import NormaliseError, ValueType, in_words, is_same, normalise, only_value, string
-from judge.records.patterns import Pattern
+from judge.records.patterns import Pattern, folded_pattern
 from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.models import omit_default
-from shared.seen import values_as_seen
+from shared.seen import TextForm, as_seen, folded, values_as_seen
 from shared.text import clip, excerpt, plain
 
 _MAX_SCHEMA_CHARS = 10_000
@@ -48,16 +48,15 @@ def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _schema_as_seen(schema: Any) -> Any:
+def _schema_as_seen(schema: Any, form: TextForm) -> Any:
     if isinstance(schema, list):
-        return [_schema_as_seen(item) for item in schema]
+        return [_schema_as_seen(item, form) for item in schema]
     if not isinstance(schema, dict):
-        return values_as_seen(schema)
-    is_pattern = isinstance(schema.get("pattern"), str)
-    return {
-        values_as_seen(key): value if is_pattern and key == "pattern" else _schema_as_seen(value)
-        for key, value in schema.items()
-    }
+        return values_as_seen(schema, form)
+    adapted = {form(key): _schema_as_seen(value, form) for key, value in schema.items()}
+    if isinstance(pattern := schema.get("pattern"), str):
+        adapted["pattern"] = folded_pattern(pattern) if form is folded else pattern
+    return adapted
 
 
 class AnswerCheck(LookCheck):
@@ -77,12 +76,12 @@ class AnswerCheck(LookCheck):
     schema_: Annotated[dict[str, Any], AfterValidator(_is_schema)] | None = Field(default=None, alias="schema")
     seen: Annotated[bool, Field(strict=True)] = omit_default(False)
 
-    def as_seen(self) -> Self:
+    def as_seen(self, form: TextForm = as_seen) -> Self:
         """The check as people see its texts, except patterns in its schema."""
-        adapted = super().as_seen()
-        return (
-            adapted if self.schema_ is None else adapted.model_copy(update={"schema_": _schema_as_seen(self.schema_)})
-        )
+        adapted = super().as_seen(form)
+        if self.schema_ is None:
+            return adapted
+        return adapted.model_copy(update={"schema_": _schema_as_seen(self.schema_, form)})
 
     @model_validator(mode="before")
     @classmethod

@@ -29,7 +29,7 @@ from judge.records.checks import (
     plain_checks,
 )
 from judge.records.files import Download
-from judge.records.patterns import Pattern, glob
+from judge.records.patterns import Pattern, folded_pattern, glob
 from judge.trajectory.network import BROWSER
 from shared.fields import Invalid, Table, at_most
 from shared.models import omit_default
@@ -139,11 +139,11 @@ def _counts(download: Download, recording: TrajectoryEvidence) -> bool:
 
 
 def _is_named(download: Download, check: DownloadCheck, recording: TrajectoryEvidence) -> bool:
-    return check.name is None or _matches(check.name, recording.as_compared(download.name), recording)
+    return check.name is None or _matches(check.name, download.name, recording)
 
 
 def _matches(expected: str, actual: str, recording: TrajectoryEvidence) -> bool:
-    texts = (plain(expected), plain(actual))
+    texts = (plain(recording.as_compared(expected)), plain(recording.as_compared(actual)))
     if recording.site.is_lenient:
         texts = (texts[0].casefold(), texts[1].casefold())
     return bool(glob(texts[0]).fullmatch(texts[1]))
@@ -187,16 +187,20 @@ def _text_problems(download: Download, expected_text: FileText, recording: Traje
     except UnreadableFile as error:
         yield str(error)
         return
-    text = str(recording.as_compared(text.replace("\r\n", "\n")))
+    text = text.replace("\r\n", "\n")
     if expected_text.json_values is not None:
         try:
-            content = parse_json(text)
+            content = recording.as_compared(parse_json(text))
         except ValueError:
             yield "text is not readable as JSON"
             return
-        yield from map(str, json_differences("text", expected_text.json_values, content))
-    elif expected_text.pattern is not None:
-        result = matched(text, Pattern(expected_text.pattern), expected_text)
+        yield from map(str, json_differences("text", recording.as_compared(expected_text.json_values), content))
+        return
+    text = str(recording.as_compared(text))
+    if expected_text.pattern is not None:
+        source = expected_text.pattern
+        pattern = Pattern(folded_pattern(source) if recording.site.is_lenient else source)
+        result = matched(text, pattern, expected_text)
         if not result.passed:
             yield f"text: {result.text}"
     else:

@@ -496,6 +496,7 @@ def _query_differences(
     if query_pairs is not None:
         # A server may also read them as people do.
         query_pairs |= pairs(urlsplit(address_as_seen(entry.request.url)).query) or frozenset()
+        query_pairs |= set(recording.as_compared(tuple(query_pairs)))
     folded = {name: value.casefold() if isinstance(value, str) else value for name, value in expected.items()}
     # More parameters than can be compared may hold any value.
     remaining_pairs = {} if query_pairs is None else folded
@@ -590,13 +591,14 @@ def _file_differences(
     expected_files: Sequence[UploadedFile], entry: Entry, recording: TrajectoryEvidence
 ) -> Iterator[_RequestMismatch]:
     """The wanted files that were not sent, where each file that was sent is one of them at most."""
+    as_compared = recording.as_compared
     digests = {each.name: each.sha256 for each in recording.recorded_task.files}
     files_by_place: dict[int, int] = {}
 
     def is_one(each: UploadedFile, file: SentFile) -> bool:
         names = ((each.field, file.name), (each.name, file.file_name))
         is_named = all(
-            expected is None or glob(plain(expected)).fullmatch(plain(recording.as_compared(actual)))
+            expected is None or glob(plain(as_compared(expected))).fullmatch(plain(as_compared(actual)))
             for expected, actual in names
         )
         return is_named and (each.file is None or digests.get(each.file) == file.sha256)
