@@ -11,6 +11,7 @@ from itertools import chain
 import pytest
 
 from helpers.paths import ROOT
+from helpers.possessive import doubtful_groups
 from helpers.sources import PATHS, SRC, module_name, trees
 
 MAX_FILE_LINES = 800
@@ -162,6 +163,27 @@ def test_sites_are_called_with_one_client() -> None:
 
 def test_files_are_short_enough_to_read() -> None:
     assert [path.name for path in PATHS if len(path.read_text().splitlines()) > MAX_FILE_LINES] == []
+
+
+def literals_of(tree: ast.AST) -> Iterator[str]:
+    """All strings; a NUL stands for what an f-string inserts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            yield node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+
+
+def test_possessive_groups_are_right_on_every_python() -> None:
+    found = {
+        f"{name}: {group}"
+        for name, tree in trees().items()
+        for text in literals_of(tree)
+        for group in doubtful_groups(text)
+    }
+    assert found == set(), (
+        "end the repeated group with an alternative that never matches, |(?!): see helpers.possessive"
+    )
 
 
 def test_the_judge_has_few_enough_packages_to_know_them_all() -> None:

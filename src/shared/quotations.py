@@ -11,18 +11,19 @@ from itertools import accumulate
 
 Span = tuple[int, int]
 
+# `|(?!)` ends what is repeated possessively, for older Pythons: see `shared.snapshot`.
 # Two marks of one kind in a line. Opening ones follow no word, closing ones precede none: `24" wide` opens nothing.
 _QUOTED = re.compile(
-    r"""(?<![\w\\])"(?:[^"\\\n]++|\\.)*+"(?!\w)|\\"[^"\\\n]*+\\"|&quot;(?:(?!&quot;)[^\n])*+&quot;"""
-    r"""|(?<![\w'])'(?=\S)(?:[^'\n]++|(?<=\w)'(?=\w))*+'(?!\w)"""
-    r"|“[^“”\n]*+”|„[^„“\n]*+“|«[^«»\n]*+»|‹[^‹›\n]*+›|「[^「」\n]*+」|『[^『』\n]*+』|‘(?:[^‘’\n]++|(?<=\w)’(?=\w))*+’"
+    r"""(?<![\w\\])"(?:[^"\\\n]++|\\.)*+"(?!\w)|\\"[^"\\\n]*+\\"|&quot;(?:[^\n&]++|&(?!quot;)|(?!))*+&quot;"""
+    r"""|(?<![\w'])'(?=\S)(?:[^'\n]++|(?<=\w)'(?=\w)|(?!))*+'(?!\w)"""
+    r"|“[^“”\n]*+”|„[^„“\n]*+“|«[^«»\n]*+»|‹[^‹›\n]*+›|「[^「」\n]*+」|『[^『』\n]*+』|‘(?:[^‘’\n]++|(?<=\w)’(?=\w)|(?!))*+’"
 )
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`)[^\n]+?(?<!`)\1(?!`)")
 _BLOCK_QUOTE = re.compile(r"^[ \t]{0,8}>.*", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t>]{0,12}(?P<mark>`{3,16}+|~{3,16}+)(?P<info>[^\n`]*)$", re.MULTILINE)
 JSON_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 # The longest text from a position that may be JSON.
-JSON_RUN = re.compile(rf"(?:{JSON_STRING.pattern}|[][{{}}:,\s0-9.eE+\-truefalsnINity]++)*+", re.DOTALL)
+JSON_RUN = re.compile(rf"(?:{JSON_STRING.pattern}|[][{{}}:,\s0-9.eE+\-truefalsnINity]++|(?!))*+", re.DOTALL)
 _JSON_TOKEN = re.compile(rf"{JSON_STRING.pattern}|[][{{}}]", re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 

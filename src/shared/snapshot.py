@@ -30,11 +30,13 @@ from shared.text import counted, without_surrogates
 # An element's reference; `f2` says that it is in a frame.
 REF = re.compile(r"(?:f[0-9]{1,9})?e[0-9]{1,9}")
 
-# Possessive quantifiers (`*+`) throughout: no text can make these patterns backtrack.
+# Possessive quantifiers (`*+`) throughout: no text can make these patterns backtrack. Before 3.11.5, Python goes on
+# where the last repetition of such a group failed, not where it began, unless the group has a last alternative that
+# never matches: `|(?!)`.
 _HEAD = re.compile(
     r"""(?P<role>[A-Za-z][A-Za-z0-9_-]*+)
         (?:[ ](?:(?P<name>"(?:[^"\\]|\\.)*+")|/(?P<regex>(?:[^/\\]|\\.)*+)/))?
-        (?P<states>(?:[ ]\[[^\]]*+\])*+)
+        (?P<states>(?:[ ]\[[^\]]*+\]|(?!))*+)
         (?:(?P<colon>:)(?:[ ](?P<value>.*+))?)?""",
     re.VERBOSE | re.DOTALL,
 )
@@ -44,22 +46,22 @@ _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _LEVEL = re.compile("[0-9]{1,4}")
 _BOX = re.compile(",".join([r"(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)"] * 4))
-_NAME = r"""(?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/))"""
+_NAME = r"""(?:[ ](?:"(?:[^"\\\n]|\\.)*+"|/(?:[^/\\\n]|\\.)*+/)|(?!))?+"""
 # The line of an element or a text. `head` is what stands before its value: it ends with the states. Names are quoted,
 # so text from a page cannot be mistaken for a state.
 ANY_LINE = re.compile(
     rf"""^(?P<indent>[ ]*+)-[ ]'?
-          (?P<head>(?P<role>[A-Za-z][A-Za-z0-9_-]*+){_NAME}?+(?P<states>(?:[ ]\[[^\]\n]*+\])*+))'?""",
+          (?P<head>(?P<role>[A-Za-z][A-Za-z0-9_-]*+){_NAME}(?P<states>(?:[ ]\[[^\]\n]*+\]|(?!))*+))'?""",
     re.VERBOSE | re.MULTILINE,
 )
 # The states that the judge adds (`judge.browser.provenance`), after the box of an element and the word of a text.
-_MARKS = r"(?:[ ]\[(?:origin|editable|site|typed|added|joined|inserted|label)(?:=[^\]\n]*+)?\])"
+_MARKS = r"(?:[ ]\[(?:origin|editable|site|typed|added|joined|inserted|label)(?:=[^\]\n]*+)?\]|(?!))*+"
 # A node's line up to its box.
 _BOXED_LINE = re.compile(
-    rf"^([ ]*+-[ ]'?[A-Za-z][A-Za-z0-9_-]*+{_NAME}?+(?:[ ]\[(?!box=)[^\]\n]*+\])*+)([ ]\[box=[-0-9.,]*+\]){_MARKS}*+",
+    rf"^([ ]*+-[ ]'?[A-Za-z][A-Za-z0-9_-]*+{_NAME}(?:[ ]\[(?!box=)[^\]\n]*+\]|(?!))*+)([ ]\[box=[-0-9.,]*+\]){_MARKS}",
     re.MULTILINE,
 )
-_MARKED_TEXT = re.compile(rf"^([ ]*+-[ ]text){_MARKS}++(?=:)", re.MULTILINE)
+_MARKED_TEXT = re.compile(rf"^([ ]*+-[ ]text){_MARKS}(?=:)", re.MULTILINE)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_STATES: Mapping[str, str] = MappingProxyType({})

@@ -19,8 +19,8 @@ _GAP = f"{_BLANK}'’"
 _MINUS = "-\u2010\u2011\u2012\u2013\u2212"
 # The forms of wide scripts, and the separators of Arabic scripts.
 _SAME = MappingProxyType({0xFF01 + at: 0x21 + at for at in range(94)} | str.maketrans("￡￥￦٫٬،⹁", "£¥₩.,,,"))
-# Possessive, because answers are hostile text.
-_DIGITS = re.compile(rf"(?<![\d_.,])(?:\d{{1,3}}(?:[{_GAP}]\d{{3}})++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)")
+# Possessive, because answers are hostile text (`|(?!)`: see `shared.snapshot`).
+_DIGITS = re.compile(rf"(?<![\d_.,])(?:\d{{1,3}}(?:[{_GAP}]\d{{3}}|(?!))++(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++|(?!))*+)")
 # Groups of three with the same mark, then perhaps decimals with the other one; groups of two and three as in India.
 _GROUPED = re.compile(r"(?P<head>\d{1,3})(?P<mark>[.,])\d{3}(?P<more>(?:(?P=mark)\d{3})*(?:(?!(?P=mark))[.,]\d+)?)")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?")
@@ -70,7 +70,7 @@ _MAX_BEFORE_CHARS = 24
 # `$5 B&B`, `$5 T-shirt` and `5 m²` have no scale.
 _END = r"(?!\w|[&^]|-[^\W\d])"
 _AFTER = re.compile(
-    rf"(?P<scales>(?:[{_BLANK}*-]*+(?:{'|'.join(_SCALES)})s?(?!\w))*+)"
+    rf"(?P<scales>(?:[{_BLANK}*-]*+(?:{'|'.join(_SCALES)})s?(?!\w)|(?!))*+)"
     rf"(?:[{_BLANK}]*+(?P<short>{'|'.join(sorted(_SHORT_SCALES, key=len, reverse=True))})"
     rf"(?:(?=[{_GAP}]?(?:{_UNIT})(?![^\W_]))|{_END}))?"
     rf"(?:[{_BLANK}*-]*+(?P<other>{_OTHER_SCALES}){_END}\.?)?(?P<behind>[{_MINUS}](?=[.,;:!?*)]*(?:\s|$)))?(?P<quantity>)"

@@ -28,12 +28,13 @@ ROLES = frozenset(
     treeitem""".split()
 )
 STATES = ("active", "checked", "disabled", "expanded", "invalid", "level", "pressed", "selected")
-# All parts are optional, in a fixed order and with the spaces after them: the match stops at the mistake.
+# All parts are optional, in a fixed order and with the spaces after them: the match stops at the mistake. `|(?!)`: see
+# `shared.snapshot`.
 _ELEMENT = re.compile(
     r"""\s*+(?:-[ ]\s*+)?
         (?:(?P<role>[A-Za-z][A-Za-z0-9_-]*+)\s*+)?
         (?:(?:(?P<name>"(?:[^"\\]|\\.)*+")|/(?P<pattern>(?:[^/\\]|\\.)*+)/)\s*+)?
-        (?P<states>(?:\[\s*+[A-Za-z-]++\s*+(?:=\s*+[^\]\s]*+\s*+)?\]\s*+)*+)
+        (?P<states>(?:\[\s*+[A-Za-z-]++\s*+(?:=\s*+[^\]\s]*+\s*+)?\]\s*+|(?!))*+)
         (?::(?P<value>.*+))?""",
     re.VERBOSE | re.DOTALL,
 )
