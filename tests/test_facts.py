@@ -34,7 +34,6 @@ FOREIGN: Mapping[str, str] = {
 }
 # Single texts of others, formats that are recorded or documented, and words that only look like another module's.
 ALLOWED: Mapping[tuple[str, str], str] = {
-    ("judge.browser.playwright", "ms exceeded"): "an error of Playwright's",
     ("judge.commands.doctor", "judge model"): "the subject of a finding of its own",
     ("judge.results.agreement", "not executable"): "a label in a user's file",
     ("judge.results.clues", "it is"): "answers of participants",

@@ -10,9 +10,11 @@ action. An element without a name is described (`judge.browser.unnamed`). Coordi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from judge.browser import points
+from judge.browser.contents import Contents, differing
 from judge.browser.tools import CheckedAction
 from judge.browser.unnamed import description
 from judge.records.lines import MAX_NAME_CHARS, one_line
@@ -26,14 +28,27 @@ MAX_DOWNLOADS = 3
 _BEFORE_VALUE = re.compile(r"<[^<>]+> -> [A-Z]+(?: [A-Z]+)*(?: \([\d., -]*\))?")
 
 
-def action_line(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> str:
+def action_line(
+    checked: CheckedAction,
+    snapshot: Snapshot | None,
+    hit: points.Hits | None = None,
+    contents: Mapping[str, Contents] = MappingProxyType({}),
+) -> str:
     """The line for an executed action. `snapshot` is the one that the action was checked against.
 
-    `hit` are the elements that the browser found at the action's coordinates.
+    `hit` are the elements that the browser found at the action's coordinates; `contents` what elements contained after
+    it, by reference. Without them, the line says what was asked for.
     """
-    subject, verb, value = tool_of(checked.tool).line(checked.params, _ObservedPage(checked.params, snapshot, hit))
+    page = _ObservedPage(checked.params, snapshot, hit, contents)
+    subject, verb, value = tool_of(checked.tool).line(checked.params, page)
     at = " to ".join(map(points.point_text, points.points_of(checked.params)))
     return f"<{subject}> -> {verb}" + (f": {value}" if value else "") + (f" {at}" if at else "")
+
+
+def recorded_value(checked: CheckedAction, snapshot: Snapshot | None, contents: Mapping[str, Contents]) -> str | None:
+    """What the line does not say of the contents of its elements; `None` if it says everything."""
+    page = _ObservedPage(checked.params, snapshot, None, contents)
+    return tool_of(checked.tool).beside(checked.params, page)
 
 
 def acted_on(checked: CheckedAction, snapshot: Snapshot | None, hit: points.Hits | None = None) -> tuple[str, ...]:
@@ -82,6 +97,7 @@ class _ObservedPage:
     params: Mapping[str, Any]
     snapshot: Snapshot | None
     hit: points.Hits | None
+    contents: Mapping[str, Contents]
 
     def element(self, ref: str) -> str:
         return self._describe(self.snapshot.by_ref(ref) if self.snapshot else None, "element")
@@ -94,6 +110,13 @@ class _ObservedPage:
         page = self.snapshot or Snapshot()
         at = zip(points_named, self.hit or [None] * len(points_named), strict=True)
         return [self._describe(element_at(page, *each), "page") for each in at]
+
+    def shown(self, ref: str, asked: Sequence[str]) -> Sequence[str]:
+        contents = self.contents.get(ref)
+        return asked if contents is None or contents.shown is None else contents.shown
+
+    def other_value(self, ref: str, given: str | None = None) -> str | None:
+        return differing(given, self.contents.get(ref))
 
     def _describe(self, node: Node | None, missing: str) -> str:
         if node is None or self.snapshot is None:

@@ -33,6 +33,7 @@ from judge.browser import (
 )
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
+from judge.browser.contents import ContentsLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
@@ -149,6 +150,7 @@ class PlaywrightBrowser:
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
         self._console = ConsoleLog(server.folder)
+        self._contents = ContentsLog(server.folder)
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._since = ChangesSince()
@@ -568,6 +570,7 @@ class PlaywrightBrowser:
         self._collects_links &= not writes(tool, params)
         looked: ToolResponse | None = None
         is_found_again = False
+        self._contents.begin()
         try:
             if saves_link(params):
                 self._downloads.saves()
@@ -608,6 +611,7 @@ class PlaywrightBrowser:
             downloads=self._since.take_downloads(),
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
+            contents=self._contents.read(params),
         )
 
     async def _after(self, tool: str, params: dict[str, Any], answer: ToolResponse) -> None:

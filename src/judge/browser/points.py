@@ -53,28 +53,13 @@ _HIT = """async page => {
   };
   return Promise.race([Promise.all(%s.map(boxes)), new Promise(done => setTimeout(done, 2000, null))]);
 }"""
-_TYPE = """async page => {
-  const {text, submit, slowly, limit_ms} = JSON.parse(%s);
-  if (!slowly) {
-    await page.keyboard.insertText(text);
-  } else {
-    const end = Date.now() + limit_ms;
-    for (const [typed, key] of [...text].entries()) {
-      if (Date.now() > end)
-        throw new Error(`Timeout ${limit_ms}ms exceeded: typed ${typed} of ${[...text].length} characters`);
-      await page.keyboard.type(key);
-    }
-  }
-  if (submit)
-    await page.keyboard.press("Enter");
-}"""
 
 
 def typing_code(text: str, *, submit: bool = False, slowly: bool = False, limit_ms: int) -> str:
-    """Code for the server that types into the focused element. The text is embedded as data only."""
+    """Code for the server that types into the focused element (`contents.cjs`). The text is embedded as data only."""
     values = {"text": text, "submit": submit, "slowly": slowly, "limit_ms": limit_ms}
     # Dumped twice: the JSON text as an ASCII string literal.
-    return _TYPE % json.dumps(json.dumps(values))
+    return f"async page => page[Symbol.for('wabe.typing')](JSON.parse({json.dumps(json.dumps(values))}))"
 
 
 def hit_code(points: Sequence[tuple[float, float]]) -> str:

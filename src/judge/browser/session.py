@@ -8,6 +8,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pydantic import Field
+
+from judge.browser.contents import Contents
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
 from judge.records.files import DownloadState
@@ -24,7 +27,7 @@ class ToolResult(Record):
     `refused` are network addresses requested meanwhile that the guard blocked; `downloads` are the names of files that
     the page began to download, which the browser refuses. `found_again`: the page had rebuilt the element, and the
     action went to its replacement (`judge.browser.lost_refs`). `hit` are the elements that were at the action's
-    coordinates just before it.
+    coordinates just before it; `contents`, by reference, what the elements contained after it (`""`: one without).
     """
 
     ok: bool
@@ -33,6 +36,7 @@ class ToolResult(Record):
     downloads: tuple[str, ...] = ()
     found_again: bool = False
     hit: Hits | None = None
+    contents: dict[str, Contents] = Field(default_factory=dict)
 
 
 class TakenDownload(Record):

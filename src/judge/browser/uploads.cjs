@@ -5,6 +5,8 @@
 // chooser is cancelled at once.
 
 "use strict";
+const path = require("path");
+const { giving } = require("./contents.cjs");
 
 const KEY = Symbol.for("wabe.uploads");
 
@@ -25,7 +27,7 @@ class Choosers {
       void cancel(chooser);
       return;
     }
-    this.open = { page, chooser };
+    this.open = { page, tab, chooser };
     const state = tab.modalStates().find(each => each.fileChooser === chooser);
     if (state) tab.clearModalState(state);
   }
@@ -41,19 +43,21 @@ class Choosers {
 
   async choose(paths, limit) {
     if (!this.isOpen) throw new Error("No file chooser is open: click the button that opens one first");
-    const { page, chooser } = this.open;
+    const { tab, chooser } = this.open;
     if (paths.length > 1 && !chooser.isMultiple()) throw new Error("The open file chooser takes one file only");
     this.open = null;
-    try {
-      await chooser.setFiles(paths, { timeout: limit });
-    } catch (error) {
-      // A page may have replaced the input meanwhile. A person's chooser still belongs to the first one.
-      if (!await this.chooseDetached(page, chooser, paths)) throw error;
-    }
+    await giving(chooser.element(), tab, { shown: paths.map(each => path.basename(each)) }, async () => {
+      try {
+        await chooser.setFiles(paths, { timeout: limit });
+      } catch (error) {
+        // A page may have replaced the input meanwhile. A person's chooser still belongs to the first one.
+        if (!await this.chooseDetached(chooser, paths)) throw error;
+      }
+    });
   }
 
   // For an input that is no longer in its document: its listeners still hear of the files.
-  async chooseDetached(page, chooser, paths) {
+  async chooseDetached(chooser, paths) {
     const input = chooser.element();
     const isDetached = await input.evaluate(element => !element.isConnected).catch(() => false);
     if (!isDetached) return false;

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple, TypedDict
 from uuid import uuid4
 
-from judge.browser.action_lines import acted_on, action_line, with_downloads
+from judge.browser.action_lines import acted_on, action_line, recorded_value, with_downloads
 from judge.browser.fonts import UNDRAWN
 from judge.browser.points import Viewport
 from judge.browser.replies import line_of, understand
@@ -672,7 +672,9 @@ class Episode:
         result = await self._execute(checked, browser, limit, draft)
         is_possible = self._overdue or may_have_acted(checked.tool, result)
         attempted, self._attempted = self._attempted if is_possible else None, None
-        line, own_line = (action_line(shown_action, each, result.hit) for each in (snapshot, own_names(snapshot)))
+        line, own_line = (
+            action_line(shown_action, each, result.hit, result.contents) for each in (snapshot, own_names(snapshot))
+        )
         line, own_line = (with_downloads(each, result.downloads) for each in (line, own_line))
         outcome = Outcome(
             ok=result.ok,
@@ -681,6 +683,7 @@ class Episode:
             refs=acted_on(shown_action, snapshot, result.hit) if result.ok else (),
             attempted=attempted,
             own_line=own_line if result.ok and own_line != line else None,
+            value=self._value_beside(shown_action, snapshot, result) if result.ok else None,
         )
         # The answer of these tools is their result; the effect of other actions shows in the next observation.
         self._done(outcome, draft, answers=tool_of(checked.tool).answers)
@@ -693,6 +696,10 @@ class Episode:
             draft.refused += result.refused
             draft.flags += (BLOCKED,)
         return None
+
+    def _value_beside(self, action: CheckedAction, snapshot: Snapshot, result: ToolResult) -> str | None:
+        value = recorded_value(action, snapshot, result.contents)
+        return None if value != self.redaction.without_secrets(value) else value
 
     def _done(self, outcome: Outcome, draft: StepDraft, *, answers: bool = False) -> None:
         draft.outcome = outcome

@@ -1,6 +1,7 @@
 """Foreign text inside action lines: names, values and addresses, bounded and free of what could break a line. Pure."""
 
 import re
+from collections.abc import Sequence
 
 from shared.seen import as_seen, without_icons
 from shared.text import clip
@@ -35,7 +36,7 @@ def quoted(text: str) -> str:
     return '"' + value(text).replace('"', "'") + '"'
 
 
-def quoted_list(values: list[str]) -> str:
+def quoted_list(values: Sequence[str]) -> str:
     """Several values; a single one is not quoted."""
     if len(values) == 1:
         # Quotation marks are only around the values of a longer list.
@@ -43,7 +44,7 @@ def quoted_list(values: list[str]) -> str:
     return ", ".join(map(quoted, values[:MAX_LISTED])) + rest(values)
 
 
-def rest(values: list[str], mark: str = "") -> str:
+def rest(values: Sequence[str], mark: str = "") -> str:
     """A note on the number of values that a line does not show."""
     more = len(values) - MAX_LISTED
     return f"{mark} and {more} more" if more > 0 else ""

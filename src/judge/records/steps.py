@@ -33,7 +33,8 @@ class Outcome(Record):
     references of the elements that the line names; an empty one is an element without a reference. `attempted` is the
     line of an action that may have taken effect although it failed, because it took too long or broke the browser;
     recorded for tasks with policies. `own_line` is the line without what was typed into the names of elements, if that
-    is another one.
+    is another one. `value` is what the line does not say: the content of a field right afterwards where that is not
+    what was typed into it (never of a field for secrets), and which of several options with the same label was chosen.
     """
 
     ok: bool
@@ -42,6 +43,7 @@ class Outcome(Record):
     refs: tuple[str, ...] = omit_default(())
     attempted: Annotated[str | None, RecordedLimit(3_000)] = omit_default(None)
     own_line: Annotated[str | None, RecordedLimit(3_000)] = omit_default(None)
+    value: Annotated[str | None, RecordedLimit(3_000)] = omit_default(None)
 
 
 class Timings(Record):

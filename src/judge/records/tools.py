@@ -8,7 +8,7 @@ one expression can keep the server busy forever and so turn a lost task into a f
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
@@ -75,6 +75,14 @@ class ActionPage(Protocol):
         """The elements at the action's points, in order, or `page`."""
         ...
 
+    def shown(self, ref: str, asked: Sequence[str]) -> Sequence[str]:
+        """What the element with this reference had after the action, as people see it; what was `asked` for before."""
+        ...
+
+    def other_value(self, ref: str, given: str | None = None) -> str | None:
+        """The value of the element after the action, if it is known, may be recorded and is not the `given` one."""
+        ...
+
 
 @dataclass(frozen=True)
 class Verb:
@@ -104,6 +112,8 @@ class Tool:
     offered: str
     does: Effect
     line: Callable[[Params, ActionPage], ActionLineParts]
+    # What is recorded beside the line about the contents of elements.
+    beside: Callable[[Params, ActionPage], str | None] = lambda params, scene: None
     params: Mapping[str, str | Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     ours: Mapping[str, Schema] = field(default_factory=dict)
@@ -171,12 +181,27 @@ def _type(params: Params, scene: ActionPage) -> ActionLineParts:
     return ActionLineParts(subject, "TYPE AND ENTER" if params.get("submit") else "TYPE", lines.value(params["text"]))
 
 
+def _typed_into(params: Params, scene: ActionPage) -> str | None:
+    return scene.other_value(params.get("target", ""), params["text"])
+
+
 def _fill(params: Params, scene: ActionPage) -> ActionLineParts:
     """`"Name textbox" = "Ann"; …`: quoted, so that no value can look like another field."""
     fields = [
-        f"{lines.quoted(scene.element(item['target']))} = {lines.quoted(item['value'])}" for item in params["fields"]
+        _field(scene, item["target"], ", ".join(scene.shown(item["target"], [item["value"]])))
+        for item in params["fields"]
     ]
     return ActionLineParts("form", "FILL", "; ".join(fields[: lines.MAX_LISTED]) + lines.rest(fields, ";"))
+
+
+def _filled_otherwise(params: Params, scene: ActionPage) -> str | None:
+    others = [(each["target"], scene.other_value(each["target"], each["value"])) for each in params["fields"]]
+    fields = [_field(scene, ref, value) for ref, value in others if value is not None]
+    return "; ".join(fields) or None
+
+
+def _field(scene: ActionPage, ref: str, value: str) -> str:
+    return f"{lines.quoted(scene.element(ref))} = {lines.quoted(value)}"
 
 
 def _tab(params: Params, _: ActionPage) -> ActionLineParts:
@@ -193,10 +218,11 @@ def _wait(params: Params, _: ActionPage) -> ActionLineParts:
     return ActionLineParts("page", "WAIT", ", ".join(parts))
 
 
-def _dialog(params: Params, _: ActionPage) -> ActionLineParts:
+def _dialog(params: Params, scene: ActionPage) -> ActionLineParts:
     if not params["accept"]:
         return ActionLineParts("dialog", "DIALOG", "dismiss")
-    text = params.get("promptText")
+    # Only a prompt takes a text.
+    text = next(iter(scene.shown("", [params.get("promptText", "")])), "")
     return ActionLineParts("dialog", "DIALOG", f"accept with {lines.quoted(text)}" if text else "accept")
 
 
@@ -380,6 +406,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             at_focus="Type text into the focused field, at the caret",
             does="writes",
             line=_type,
+            beside=_typed_into,
             own_text={"text": _text},
             fills=_filled_by_typing,
         ),
@@ -389,6 +416,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             needs_element=True,
             does="writes",
             line=_fill,
+            beside=_filled_otherwise,
             own_text={"fields": _in_fields},
             fills=_filled_by_form,
             rule=_form_rule,
@@ -399,8 +427,9 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             needs_element=True,
             does="writes",
             line=lambda params, scene: ActionLineParts(
-                _target(params, scene), "SELECT", lines.quoted_list(params["values"])
+                _target(params, scene), "SELECT", lines.quoted_list(scene.shown(params["target"], params["values"]))
             ),
+            beside=lambda params, scene: scene.other_value(params["target"]),
         ),
         "browser_press_key": Tool(
             offered="Press a key",
@@ -554,7 +583,9 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={FILE_NAMES: _FILE_LIST},
             required=(FILE_NAMES,),
             does="writes",
-            line=lambda params, _: ActionLineParts("file chooser", "UPLOAD", lines.quoted_list(params[FILE_NAMES])),
+            line=lambda params, scene: ActionLineParts(
+                "file chooser", "UPLOAD", lines.quoted_list(scene.shown("", params[FILE_NAMES]))
+            ),
             rule=_files_rule,
         ),
         FILE_DROP: Tool(

@@ -8,6 +8,10 @@
 // - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
 // - Its drags consist of one move, which few components notice (`mouse.cjs`).
 // - It sets a slider's value without the key or pointer that many components wait for.
+// - Of a dropdown's options it takes the first one with the text as its value or its label. Participants see labels.
+// - What a select, a box or a field contains afterwards, it does not say (`../contents.cjs`); and while a dialog is open that
+//   such an action has caused, it waits for the action to time out.
+// - It goes back although there is no earlier page.
 // - It refuses all other tools while a file chooser is open, and where it cancels one, the page is not told
 //   (`../uploads.cjs`).
 // - It accepts a prompt without a text as an empty one, where a person keeps the default.
@@ -17,10 +21,11 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
+const { chosen, giving, note, typing } = require("../contents.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
-const UPLOADS = Symbol.for("wabe.uploads");
+const [TYPING, UPLOADS] = ["wabe.typing", "wabe.uploads"].map(Symbol.for);
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
@@ -74,9 +79,14 @@ const middleOf = async (locator, page) => {
 // How actions on one element differ from the server's. `time` lets time pass on the page's clock: `pause` between two clicks,
 // `pass` as long as given.
 class Adapted {
-  constructor(locator, page, time, hold) {
-    Object.assign(this, { locator, page, time, hold });
-    this.own = Object.fromEntries(["click", "fill", "hover", "setChecked"].map(name => [name, locator[name].bind(locator)]));
+  constructor(locator, page, tab, time, hold) {
+    Object.assign(this, { locator, page, tab, time, hold });
+    const names = ["click", "fill", "hover", "pressSequentially", "selectOption", "setChecked"];
+    this.own = Object.fromEntries(names.map(name => [name, locator[name].bind(locator)]));
+  }
+
+  async giving(given, action) {
+    await giving(this.locator, this.tab, given, action);
   }
 
   // `null` for an element that is acted on as usual; otherwise the way: `focus`, or a point of the page.
@@ -120,11 +130,27 @@ class Adapted {
 
   async setChecked(checked, options) {
     const way = await this.way();
-    if (!way) return this.own.setChecked(checked, options);
-    if (await this.locator.isChecked(options) !== checked) await this.click(options);
+    await this.giving({ shown: [String(checked)] }, async () => {
+      if (!way) await this.own.setChecked(checked, options);
+      else if (await this.locator.isChecked(options) !== checked) await this.click(options);
+    });
+  }
+
+  // `wanted` are texts, or one `label`.
+  async selectOption(wanted, options) {
+    const { indices, labels } = await chosen(this.locator, [wanted].flat().map(each => each.label ?? each), options);
+    await this.giving({ shown: labels }, () => this.own.selectOption(indices.map(index => ({ index })), options));
+  }
+
+  async pressSequentially(text, options) {
+    await this.giving({}, () => this.own.pressSequentially(text, options));
   }
 
   async fill(value, options) {
+    await this.giving({}, () => this.filled(value, options));
+  }
+
+  async filled(value, options) {
     const near = await soon(this.locator.evaluate(beside, value), LOOK_LIMIT);
     if (!near) return this.own.fill(value, options);
     await this.own.fill(near.value, options);
@@ -143,9 +169,16 @@ class Adapted {
   }
 }
 
-const adaptLocator = (locator, page, time, hold) => {
-  const adapted = new Adapted(locator, page, time, hold);
-  for (const name of ["click", "dblclick", "dragTo", "fill", "hover", "setChecked"]) locator[name] = adapted[name].bind(adapted);
+const ADAPTED = ["click", "dblclick", "dragTo", "fill", "hover", "pressSequentially", "selectOption", "setChecked"];
+const adaptLocator = (locator, ...rest) => {
+  const adapted = new Adapted(locator, ...rest);
+  for (const name of ADAPTED) locator[name] = adapted[name].bind(adapted);
+};
+
+const hasEarlier = async page => {
+  const session = await page.context().newCDPSession(page);
+  const { currentIndex } = await session.send("Page.getNavigationHistory").finally(() => session.detach());
+  return currentIndex > 0;
 };
 
 exports.adapt = (page, time) => {
@@ -156,18 +189,28 @@ exports.adapt = (page, time) => {
   tab.targetLocators = async targets => {
     const hold = time.takeHold();
     const found = await locators(targets);
-    for (const { locator } of found) adaptLocator(locator, page, time, hold);
+    for (const { locator } of found) adaptLocator(locator, page, tab, time, hold);
     return found;
   };
   tab.waitForCompletion = async action => {
     await tab._initializedPromise;
     await tab._raceAgainstModalStates(action);
   };
+  const goBack = tab.goBack.bind(tab);
+  tab.goBack = async () => {
+    if (!await hasEarlier(page)) throw new Error("There is no earlier page in this tab");
+    await goBack();
+  };
+  page[TYPING] = given => typing(page, tab, given);
   page.on("filechooser", chooser => page.context()[UPLOADS]?.opened(page, tab, chooser));
   page.on("dialog", dialog => {
-    if (dialog.type() !== "prompt") return;
     const accept = dialog.accept.bind(dialog);
-    dialog.accept = text => accept(text ?? dialog.defaultValue());
+    const isPrompt = dialog.type() === "prompt";
+    dialog.accept = text => {
+      note({ shown: isPrompt && text !== undefined ? [text] : [] });
+      return accept(text ?? dialog.defaultValue());
+    };
+    if (!isPrompt) return;
     const state = tab.modalStates().find(each => each.dialog === dialog);
     // Read by `judge.browser.responses`.
     if (state)
