@@ -30,7 +30,6 @@ FOREIGN: Mapping[str, str] = {
     "judge.parsing.statuses": "replies of judge models",
     "judge.judges.injection": "what pages and participants write",
     "shared.llm.parameters": "errors of providers and gateways",
-    "judge.evaluators.rules_1.findings": "verdicts of older versions, which recorded no facts",
 }
 # Single texts of others, formats that are recorded or documented, and words that only look like another module's.
 ALLOWED: Mapping[tuple[str, str], str] = {

@@ -76,13 +76,8 @@ def test_the_core_names_no_plug_in() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and named.search(node.value)
     }
-    # The environment, the module that scenarios of older versions name, and the paper after which figures are computed.
-    assert results <= {
-        "shared/settings.py",
-        "judge/scenario/miniwob/__init__.py",
-        "judge/scenario/miniwob/site.py",
-        "judge/results/policies.py",
-    }
+    # The environment, and the paper after which figures are computed.
+    assert results <= {"shared/settings.py", "judge/results/policies.py"}
 
 
 def test_no_test_of_the_rest_imports_a_plug_in() -> None:

@@ -203,8 +203,6 @@ class RunConfig(Table):
     judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 
-    removed_keys = MappingProxyType({"settle_ms": 'replaced by settle = "auto", "page-time" or "real-time"'})
-
     # Not recorded if it is 1, because records of older versions do not have it.
     epochs: Annotated[
         int,

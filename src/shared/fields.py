@@ -3,8 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -48,8 +47,6 @@ class Table(BaseModel):
     """A table of outside data; an unknown key is an error that suggests the likely one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
-    # Keys of earlier versions, each with its replacement.
-    removed_keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @model_validator(mode="before")
     @classmethod
@@ -113,8 +110,7 @@ def closest(word: object, known: Iterable[str]) -> str:
 
 def remedy_for(key: object, model: type[BaseModel]) -> str:
     """The remedy for a key that a model does not have."""
-    removed: Mapping[object, str] = getattr(model, "removed_keys", {})
-    return removed.get(key) or did_you_mean(key, keys_of(model))
+    return did_you_mean(key, keys_of(model))
 
 
 def at_most(count: int) -> BeforeValidator:

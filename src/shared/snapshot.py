@@ -17,7 +17,7 @@ must not raise on any text. Unknown lines are ignored. Only a line feed ends a l
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -117,8 +117,8 @@ class Snapshot:
     `repeating_others` are positions of nodes whose name repeats content that the nodes do not hold.
 
     Names, values and joined texts are given as people see them (`shared.seen`), those of nodes as they are written.
-    `is_folded`: as policies compare them. `verbatim`: all of them as they are written, as checks of older recordings
-    compare them.
+    `is_folded`: as policies compare them. `verbatim`: all of them as they are written, as checks of other programs'
+    recordings compare them.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -170,7 +170,7 @@ class Snapshot:
         """
         if field.role != "combobox" or self.value_of(field):
             return ()
-        options = (option for option in self._selected_options(field, ()) if option.parent == field.position)
+        options = (option for option in self._selected_options(field) if option.parent == field.position)
         return tuple(map(self.name_of, options))
 
     @cached_property
@@ -255,18 +255,18 @@ class Snapshot:
             texts.append((at, text))
         return " ".join(self.joined(texts).split())
 
-    def visible_texts(self, root: Node | None = None, hidden: Collection[int] = ()) -> Iterator[tuple[int, str]]:
+    def visible_texts(self, root: Node | None = None) -> Iterator[tuple[int, str]]:
         """The text a reader sees inside `root` (default: the whole page), in pieces with their nodes' positions.
 
-        Left out are the values of fields, options that are not selected, and the nodes at the positions in `hidden`. A
-        name that only repeats the content below it is left out as well, so that nothing appears twice.
+        Left out are the values of fields, options that are not selected, and a name that only repeats the content below
+        it, so that nothing appears twice.
         """
         at = first = root.position if root else 0
         last = self._end_of(root) if root else len(self.nodes)
         while at < last:
             node = self.nodes[at]
             end = at + 1
-            if at in hidden or (node.role == "option" and node.states.get("selected", "false") == "false"):
+            if node.role == "option" and node.states.get("selected", "false") == "false":
                 at = self._end_of(node)
                 continue
             # The root's own name describes its content, so it counts only if there is no content.
@@ -275,17 +275,17 @@ class Snapshot:
             # An editor (`judge.browser.provenance`) is read like any part of the page if its content counts.
             if node.role in FIELDS and "editable" not in node.states:
                 # Inside a field, only options come from the page; the rest may have been typed (`contenteditable`).
-                yield from ((option.position, self.text_of(option)) for option in self._selected_options(node, hidden))
+                yield from ((option.position, self.text_of(option)) for option in self._selected_options(node))
                 end = self._end_of(node)
             elif node.text and node.text != node.name:
                 yield at, node.text
             at = end
 
-    def _selected_options(self, field: Node, hidden: Collection[int]) -> Iterator[Node]:
+    def _selected_options(self, field: Node) -> Iterator[Node]:
         """The selected options in a combobox."""
         after = field.position
         for node in self.subtree(field):
-            if node.role == "option" and node.position >= after and node.position not in hidden:
+            if node.role == "option" and node.position >= after:
                 after = self._end_of(node)
                 if node.states.get("selected", "false") != "false":
                     yield node

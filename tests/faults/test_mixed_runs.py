@@ -33,7 +33,7 @@ from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.settings import Settings
 
-OLD_RUN = Path(__file__).resolve().parent.parent / "fixtures" / "runs" / "20261121-235844-81a1"
+RECORDED = Path(__file__).resolve().parent.parent / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
 Record = Callable[[str, object], None]
 ENV = {"env": 'env = { MODE = "weak" }'}
 
@@ -269,15 +269,11 @@ def test_a_bare_resume_means_the_newest_unfinished_run_of_this_scenario(
     for scenario, state in ((mine, "completed"), (others, "cancelled")):
         store = interrupted_run(scenario, out)
         store.write_run({**(store.read_run() or {}), "state": state})
-    old = RunStore(out, shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name).name)
-    old.write_run({**(old.read_run() or {}), "scenario": (expected.read_run() or {})["scenario"]})
     merged = interrupted_run(mine, out)
     RunStore(out, f"{merged.run_id}/shards/000-of-001").create()
     (out / "runs" / "99999999-000000-aaaa" / "logs").mkdir(parents=True)
     result = plan_again(mine, out).store
-    record_property(
-        "outcome", "neither the finished one, another scenario's, an older version's, a merged one nor an empty folder"
-    )
+    record_property("outcome", "neither the finished one, another scenario's, a merged one nor an empty folder")
     assert result is not None
     assert result.run_id == expected.run_id
 
@@ -317,16 +313,6 @@ def test_a_run_named_by_its_folder_is_resumed_where_it_is(tmp_path: Path, record
 # --- versions ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_of_an_older_version_is_read_and_not_resumed(tmp_path: Path, record_property: Record) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(OLD_RUN, out / "runs" / OLD_RUN.name)
-    with pytest.raises(ConfigError, match="older version \\(wabe-run-1\\): it can be read, not resumed") as refused:
-        plan_again(write_scenario(tmp_path / "s.toml"), out, OLD_RUN.name)
-    record_property("outcome", str(refused.value))
-    assert len(str(refused.value).splitlines()) == 1
-    assert RunStore(out, OLD_RUN.name).read_run() is not None
-
-
 def command_line(*arguments: str) -> int | str | None:
     with pytest.raises(SystemExit) as left:
         run_command(app, list(arguments), name="wabe")
@@ -334,11 +320,11 @@ def command_line(*arguments: str) -> int | str | None:
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "score", "export"])
-def test_a_run_of_a_newer_version_is_refused_by_every_command(
+def test_a_run_of_another_version_is_refused_by_every_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, command: str
 ) -> None:
-    folder = tmp_path / "runs" / OLD_RUN.name
-    shutil.copytree(OLD_RUN, folder)
+    folder = tmp_path / "runs" / RECORDED.name
+    shutil.copytree(RECORDED, folder)
     write_json(folder / "run.json", read_json(folder / "run.json") | {"schema_version": "wabe-run-9"})
     code = command_line(command, str(folder))
     (line,) = capsys.readouterr().err.splitlines()
@@ -395,13 +381,13 @@ async def test_a_second_judge_learns_which_process_writes_the_run(tmp_path: Path
 def test_scoring_waits_for_no_run_that_is_under_way(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], record_property: Record, target: str
 ) -> None:
-    store = RunStore(tmp_path, OLD_RUN.name)
-    shutil.copytree(OLD_RUN, store.folder)
+    store = RunStore(tmp_path, RECORDED.name)
+    shutil.copytree(RECORDED, store.folder)
     folder = store.folder if target == "run" else store.results / "red_rugs"
     with held_by_another_process(store):
         code = command_line("score", str(folder), "--model", "offline", "--again")
     (line,) = capsys.readouterr().err.splitlines()
-    record_property("outcome", f"exit {code}: {line.partition('81a1 ')[2]}")
+    record_property("outcome", f"exit {code}: {line.partition(f'{RECORDED.name} ')[2]}")
     assert code == 2
     assert "is being written by process" in line
 

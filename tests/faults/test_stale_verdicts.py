@@ -76,7 +76,7 @@ def swap(one: Path, other: Path) -> None:
     aside.rename(other)
 
 
-def as_the_first_version(folder: Path) -> None:
+def as_another_version(folder: Path) -> None:
     def change(value: Any) -> None:
         value["schema_version"] = "wabe-1"
         del value["trajectory_sha256"]
@@ -98,7 +98,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "the end edited": lambda t: edit(t / "result.json", lambda value: value.update(stop_reason="max_steps")),
     "result json of another task": lambda t: swap(t / "result.json", another_task(t, "t1") / "result.json"),
     "everything of another task": lambda t: swap(t, another_task(t, "t1")),
-    "passed off as an older version": as_the_first_version,
+    "passed off as another version": as_another_version,
 }
 
 

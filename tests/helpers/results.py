@@ -16,9 +16,9 @@ from judge.results.run_record import begin_run, end_run, provenance
 from judge.results.submission import Submission, TaskSummary, build_submission
 from judge.scenario.models import Launch, Shard
 from judge.store.layout import RunStore, TaskStore
-from judge.trajectory.files import load_trajectory
+from judge.trajectory.files import load_trajectory, with_digests
 from judge.trajectory.network import write_har
-from judge.trajectory.record import Attempt, NetworkTrace
+from judge.trajectory.record import Attempt, NetworkTrace, evidence_sha256
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, TokenUsage
 
@@ -157,3 +157,9 @@ def a_row(**changes: Any) -> AttemptRow:
     known: dict[type, Any] = {int: 1, float: 1.0, bool: True, str: "x"}
     values: dict[str, Any] = {column.name: known.get(column.type, column.empty) for column in COLUMNS}
     return AttemptRow(**(values | {"attack": None} | changes))
+
+
+def digested(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """A `result.json` with the digests of the files in its folder."""
+    whole = with_digests(folder, result)
+    return whole | {"trajectory_sha256": evidence_sha256(whole)}

@@ -1,4 +1,5 @@
 import inspect
+import json
 import pkgutil
 import pydoc
 import re
@@ -11,10 +12,10 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import wabe
-from helpers.results import a_finished_run, a_result, a_verdict
+from helpers.results import a_finished_run, a_result, a_verdict, digested
 from shared.errors import ConfigError
 
-OLD_RUN = Path(__file__).parents[1] / "fixtures" / "runs" / "20261121-235844-81a1"
+RECORDED = Path(__file__).parents[1] / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
 EXPORTED = [
     "Action",
     "ConfigError",
@@ -61,7 +62,7 @@ def classes_in(hint: Any) -> Iterator[type]:
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    return shutil.copytree(OLD_RUN, tmp_path / "runs" / OLD_RUN.name)
+    return shutil.copytree(RECORDED, tmp_path / "runs" / RECORDED.name)
 
 
 def test_the_exported_names_are_these() -> None:
@@ -77,13 +78,13 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_a_run_is_read_as_tables(run_folder: Path) -> None:
     run = wabe.load_run(run_folder)
-    assert (run.run_id, run.info["run_id"]) == (OLD_RUN.name, OLD_RUN.name)
+    assert (run.run_id, run.info["run_id"]) == (RECORDED.name, RECORDED.name)
     # Wherever it is.
     assert wabe.load_run(shutil.copytree(run_folder, run_folder.parents[2] / "my copy")) == run
-    task = next(row for row in run.tasks if row["task_id"] == "deal_of_the_day")
-    assert (task["verdict"], task["success"], task["steps_taken"], task["duration_s"]) == ("success", True, 4, 4.683)
-    steps = [row for row in run.steps if row["task_id"] == "deal_of_the_day"]
-    assert [row["action_line"] for row in steps][2:] == ["<See today's deal link> -> CLICK", "<page> -> FINISH"]
+    task = next(row for row in run.tasks if row["task_id"] == "one_lamp")
+    assert (task["verdict"], task["success"], task["steps_taken"], task["duration_s"]) == ("success", True, 4, 3.898)
+    steps = [row for row in run.steps if (row["task_id"], row["epoch"]) == ("one_lamp", 1)]
+    assert [row["action_line"] for row in steps][2:] == ["<Go to cart link> -> CLICK", "<page> -> FINISH"]
     assert steps[2]["tool"] == "browser_click"
 
 
@@ -123,13 +124,13 @@ def test_every_row_names_its_run(run_folder: Path) -> None:
     assert {row["run_id"] for row in (*run.tasks, *run.attempts, *run.steps)} == {run.run_id}
 
 
-@pytest.mark.parametrize("name", ["latest", OLD_RUN.name])
+@pytest.mark.parametrize("name", ["latest", RECORDED.name])
 def test_a_run_is_found_by_its_id_and_as_the_latest(
     run_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(run_folder.parent.parent))
-    assert wabe.load_run(name).run_id == OLD_RUN.name
-    assert wabe.load_run().run_id == OLD_RUN.name
+    assert wabe.load_run(name).run_id == RECORDED.name
+    assert wabe.load_run().run_id == RECORDED.name
 
 
 def test_without_any_run_there_is_no_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +175,10 @@ def test_a_folder_that_is_not_a_run_is_named(tmp_path: Path) -> None:
 
 
 async def test_stored_trajectories_are_scored_by_their_checks_only(run_folder: Path) -> None:
-    scored = await wabe.score(run_folder / "results" / "deal_of_the_day")
+    folder = run_folder / "results" / "one_lamp"
+    result = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps(digested(folder, {**result, "checks": []})))
+    scored = await wabe.score(folder)
     assert [one.outcome for one in scored] == ["unscored"]
     assert "no checks" in scored[0].reason
 

@@ -17,8 +17,7 @@ cannot imitate because the snapshot quotes them:
   `[joined=before]` and `[joined=after]`: only one of them.
 
 Each line has the facts of its own: none is inherited. Participants see none of them (`shared.snapshot.as_shown`).
-`judge.evaluators.provenance` uses them. Recordings for the rules of version 2 have others
-(`judge.evaluators.rules_2`).
+`judge.evaluators.provenance` uses them.
 """
 
 import re

@@ -174,15 +174,15 @@ def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     """The attempt that an earlier process recorded for this task, or `None` if there is no result.
 
     Raises `TrajectoryError` for a result that is damaged, whose files differ from those recorded, or that belongs to
-    another task or an older version. Such a task is played again.
+    another task. Such a task is played again.
     """
     path = store.folder / "result.json"
     if not path.exists():
         return None
     trajectory = load_trajectory(store.folder)
     result = trajectory.attempt
-    if trajectory.is_foreign or not trajectory.is_digested:
-        raise TrajectoryError("recorded by an older version, without digests", location=str(path))
+    if trajectory.is_foreign:
+        raise TrajectoryError("recorded by another program", location=str(path))
     if result.network is not None and trajectory.network is None:
         raise TrajectoryError(trajectory.network_missing or "no network trace", location=str(path))
     # Compare dumps, which exclude login data, because that may have been renewed.

@@ -3,7 +3,7 @@
 - *Evidence* for a task: equal as a browser resolves the address. Relative addresses belong to the website's origin. A
   trailing slash, encoding, default ports and the order of parameters do not matter; a fragment only if it is written.
   Characters are compared as people see them (`shared.seen`), and `/dir/*` matches `/dir` too; not so on recordings of
-  earlier versions.
+  other programs.
 - *Could reach*, for policies, goals of attacks and holds: whatever some server could treat as the address
   (`judge.evaluators.readings`).
 - *Permission*, for `allow_writes`: only what no server could treat as another address.

@@ -24,7 +24,7 @@ class Assertion(Record):
     `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
     expectation was first met. For a failed one, as far as the record shows: `last_step` is the index of the last step
     at which it was met, `near_step` that of an action that was nearly the expected one. `facts` is the content of
-    `found` as data, as far as programs use it; `None` in verdicts of older versions.
+    `found` as data, as far as programs use it.
     """
 
     check: str
@@ -34,7 +34,6 @@ class Assertion(Record):
     found: str
     normalised: str | None = None
     step: int | None = None
-    # Left out unless known, because records of older versions do not have them either.
     last_step: int | None = omit_default(None)
     near_step: int | None = omit_default(None)
     facts: Annotated[tuple[Fact, ...] | None, FromList] = omit_default(None)

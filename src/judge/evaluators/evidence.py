@@ -8,15 +8,13 @@ For policies, everything counts (`TrajectoryEvidence.counts_all`), no matter who
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import Authorship, IgnoredContent, evidence, why_left_out, written_by
-from judge.evaluators.rules_1.evidence import TypedValues, typed_by
-from judge.evaluators.rules_2 import provenance as rules_2
 from judge.records.checks import Check
 from judge.records.files import Download
 from judge.records.notices import GIVEN_UP
@@ -24,7 +22,7 @@ from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
 from judge.trajectory.network import Log, read_har
-from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import RecordingGone, TrajectoryError
 from shared.files import read_text, reason_of, sha256_file
 from shared.seen import values_as_seen
@@ -76,22 +74,15 @@ class ActionDone(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """One observation as evidence, by the rules of its recording. `typed_into` is for those of version 1 (`rules_1`),
-    which do not say who wrote what. `earlier` is the snapshot of what vanished before the observation, for such a look
-    (`vanished`).
+    """One observation as evidence. `is_marked`: the recording says who wrote what the page shows. `earlier` is the
+    snapshot of what vanished before the observation, for such a look (`vanished`).
     """
 
     step: Step
     path: Path | None
     site: Site
-    rules: str
-    typed_into: TypedValues = field(default=frozenset(), repr=False)
+    is_marked: bool = True
     earlier: str | None = None
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the recording says who wrote what the page shows."""
-        return self.rules != FIRST_RULES
 
     @cached_property
     def is_own(self) -> bool:
@@ -148,7 +139,7 @@ class Look:
             # A frame stood in the page of this look, since a page that is left takes its frames along.
             page = {"origin": each.origin, "url": each.url} if each.url is not None else {}
             snapshot = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
-            step = self.step.model_copy(update={**page, "is_mixed": False, "dialog": None, "notice": None})
+            step = self.step.model_copy(update={**page, "dialog": None, "notice": None})
             vanished_views.append(replace(self, step=step, earlier=snapshot))
         return tuple(vanished_views)
 
@@ -176,10 +167,7 @@ class Look:
     @cached_property
     def authorship(self) -> tuple[Authorship, ...]:
         """Who wrote each node of the snapshot."""
-        page = self.snapshot or Snapshot()
-        if self.rules in (FIRST_RULES, SECOND_RULES):
-            return rules_2.written_by(page, self.step.origin, is_mixed=self.step.is_mixed)
-        return written_by(page, self.step.origin)
+        return written_by(self.snapshot or Snapshot(), self.step.origin)
 
     def evidence(self, *, editable: bool = False, other_origin: str | None = None) -> Snapshot:
         """The part of the page that counts; with `editable`, also editors. `other_origin` counts as the site's."""
@@ -252,18 +240,12 @@ class Look:
         """Whether most of the page's elements are inside an editor."""
         return 2 * sum(fact.is_inside for fact in self.authorship) > len(self.authorship)
 
-    @cached_property
-    def hidden(self) -> frozenset[int]:
-        """Positions of elements that are not fields but contain typed text, in recordings of version 1."""
-        nodes = self.snapshot.nodes if self.snapshot and self.typed_into and not self.site.is_any else ()
-        return frozenset(node.position for node in nodes if (node.ref, node.role) in self.typed_into)
-
     def texts(self, page: Snapshot, roots: Iterable[Node] | None, in_view: bool) -> str:
         """The visible text of the evidence inside `roots` (`None`: everywhere), with white space collapsed."""
         pieces: dict[int, list[str]] = {}
         for root in (None,) if roots is None else roots:
             inside: dict[int, list[str]] = {}
-            for at, text in page.visible_texts(root, self.hidden):
+            for at, text in page.visible_texts(root):
                 if not in_view or self.is_in_view(page.nodes[at]):
                     inside.setdefault(at, []).append(text)
             if self.site.is_lenient:
@@ -325,10 +307,8 @@ class TrajectoryEvidence:
     def site(self) -> Site:
         """The task's own site, including the one to which its website redirected."""
         site = own_site(self.trajectory, self.sites)
-        rules = rules_of(self.trajectory)
-        is_lenient = self.counts_all and rules == CURRENT_RULES
-        verbatim = rules in (FIRST_RULES, SECOND_RULES)
-        return replace(site, is_any=self.counts_all, is_lenient=is_lenient, verbatim=verbatim)
+        is_lenient = self.counts_all and self.is_marked
+        return replace(site, is_any=self.counts_all, is_lenient=is_lenient, verbatim=not self.is_marked)
 
     def as_compared(self, value: Any) -> Any:
         """A value of the recording as checks compare it: a text, or JSON with texts in it."""
@@ -356,20 +336,16 @@ class TrajectoryEvidence:
 
     @cached_property
     def is_marked(self) -> bool:
-        """Whether the recording says who wrote what it shows; those of version 1 and of other programs do not."""
-        return rules_of(self.trajectory) != FIRST_RULES
+        """Whether the recording says who wrote what it shows; those of other programs do not."""
+        return not self.trajectory.attempt.self_recorded
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
         """Every observation; empty if no steps were recorded, as in foreign trajectories."""
         looks: list[Look] = []
-        typed: TypedValues = frozenset()
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
-            look = Look(step, path, self.site, rules_of(self.trajectory))
-            if not self.is_marked and looks and looks[-1].is_own:
-                typed |= typed_by(looks[-1].step, looks[-1].snapshot, look.snapshot)
-            looks.append(replace(look, typed_into=typed))
+            looks.append(Look(step, path, self.site, self.is_marked))
         return tuple(looks)
 
     @cached_property
@@ -379,6 +355,8 @@ class TrajectoryEvidence:
         if path is None:
             why = self.trajectory.network_missing or "there is no network.har"
             raise MissingEvidence(f"no recorded requests: {why}")
+        if not self.is_marked:
+            raise MissingEvidence("no requests of which the sender is known: another program recorded the attempt")
         try:
             return read_har(path)
         except TrajectoryError as error:
@@ -418,8 +396,3 @@ class TrajectoryEvidence:
                 yield ActionDone(look.step.index, own, look.left_out(outcome.refs), next(iter(typed), None))
             elif self.counts_all and outcome is not None and outcome.attempted:
                 yield ActionDone(look.step.index, self.as_compared(outcome.attempted))
-
-
-def rules_of(trajectory: Trajectory) -> str:
-    """The version of the rules by which checks are decided on a recording, from what it says about its evidence."""
-    return trajectory.attempt.rules_version

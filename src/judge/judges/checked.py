@@ -6,21 +6,15 @@ from pathlib import Path
 from judge.config import RunConfig
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
-from judge.evaluators.evidence import rules_of
 from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, SECOND_RULES, Trajectory
+from judge.trajectory.record import CURRENT_RULES, Trajectory
 
 METHOD = "checks"
 OFFLINE = "offline"
-# Limitations of the rules for older recordings.
-_NOTES = {
-    FIRST_RULES: "recorded without who wrote and sent what: decided by the rules of version 1",
-    SECOND_RULES: "recorded by an earlier version: decided by the rules of version 2",
-}
 _FOREIGN = (
     "recorded by another program: origins of frames, editors and senders of requests are unknown, and not checked"
 )
@@ -61,9 +55,8 @@ class ChecksJudge(Judge):
                 outcome="unscored", reason=NO_CHECKS, reason_code=WITHOUT_CHECKS, judge=self.info, cost_usd=0.0
             )
         info = self.info
-        if (rules := rules_of(trajectory)) != CURRENT_RULES:
-            note = _FOREIGN if trajectory.is_foreign else _NOTES.get(rules)
-            info = info.model_copy(update={"prompt_version": rules, "note": note})
+        if trajectory.attempt.self_recorded:
+            info = info.model_copy(update={"note": _FOREIGN})
         assertions = evaluate(trajectory, self._sites)
         return Verdict(
             outcome=_outcome(assertions),

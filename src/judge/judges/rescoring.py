@@ -267,7 +267,7 @@ def _internal(store: TaskStore, error: Exception) -> str:
 def verdict_on_file(store: TaskStore, judge_id: str, trajectory: Trajectory) -> Verdict | None:
     """This judge's stored verdict on this very trajectory, or `None`.
 
-    If the recorder wrote no digests (older versions, foreign layouts), a verdict without a digest is accepted.
+    If the recorder wrote no digests (foreign layouts), a verdict without a digest is accepted.
     """
     verdict = store.read_verdict(judge_id)
     if verdict is None or (verdict.trajectory_sha256 is None and trajectory.is_digested):

@@ -7,15 +7,13 @@ and the verdict), only the fields with a `ResultKey` are recorded, among the key
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from shared.models import Record
 
-# Results of `wabe-1` have no digest; `later` is a later version that writes `wabe-2`.
-SchemaVersion = Literal["wabe-1", "wabe-2", "later"]
 F = TypeVar("F", bound=Callable[..., Any])
 _DERIVED = "__result_key__"
 
@@ -24,15 +22,14 @@ _DERIVED = "__result_key__"
 class ResultKey:
     """On a field: its key in `result.json`.
 
-    `name`: by default the field's; with a dot, the key of a table. `evidence`: the digest covers it. `since`: every
-    result has the keys of `wabe-1`. The digest always covers those of `wabe-1` and `wabe-2`, as null if absent, but a
-    `later` one only if present, so that older attempts keep their digest. `after`: the key that it follows, if not
-    that of the field above. `bare`: without defaults, also inside. `unless_none`: left out if there is no value.
+    `name`: by default the field's; with a dot, the key of a table. `evidence`: the digest covers it; `always`: also as
+    null, or if it is absent. `after`: the key that it follows, if not that of the field above. `bare`: without
+    defaults, also inside. `unless_none`: left out if there is no value.
     """
 
     name: str = ""
     evidence: bool = False
-    since: SchemaVersion = "later"
+    always: bool = False
     after: str = ""
     bare: bool = False
     unless_none: bool = False
@@ -67,6 +64,7 @@ class RecordedKey:
     field: str
     inside: str = ""
     is_derived: bool = False
+    is_required: bool = False
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -130,7 +128,7 @@ class ResultKeys:
         return result
 
     def read(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of the record in a `result.json`. Raises `KeyError` for a missing key of the first version.
+        """The fields of the record in a `result.json`. Raises `KeyError` for a missing key that every result has.
 
         An inline record whose first key is null is `None`.
         """
@@ -144,7 +142,7 @@ class ResultKeys:
             try:
                 value = _get(result, each.path)
             except KeyError:
-                if each.of.since == "wabe-1":
+                if each.is_required:
                     raise
                 continue
             if value is None and each.inside and not target:
@@ -156,7 +154,7 @@ class ResultKeys:
     def evidence(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """What the digest of a `result.json` covers, by key."""
         covered = [each.of for each in self.keys if each.of.evidence]
-        always = {each.name: result.get(each.name) for each in covered if each.since != "later"}
+        always = {each.name: result.get(each.name) for each in covered if each.always}
         return always | {each.name: result[each.name] for each in covered if result.get(each.name) is not None}
 
 
@@ -165,9 +163,9 @@ def _declared(model: type[Record], inline: Mapping[str, type[BaseModel]]) -> Ite
         if name in inline:
             for inner, each in inline[name].model_fields.items():
                 if (of := _key_on(inner, each)) is not None:
-                    yield RecordedKey(of, inner, name)
+                    yield RecordedKey(of, inner, name, is_required=each.is_required())
         elif not field.exclude:
-            yield RecordedKey(_key_on(name, field) or ResultKey(name), name)
+            yield RecordedKey(_key_on(name, field) or ResultKey(name), name, is_required=field.is_required())
     for name, member in vars(model).items():
         if isinstance(member, property) and (of := getattr(member.fget, _DERIVED, None)) is not None:
             yield RecordedKey(of, name, is_derived=True)

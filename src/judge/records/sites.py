@@ -115,7 +115,7 @@ class Site:
     addresses are compared by what some server could treat as equal (`judge.evaluators.addresses`), and texts by what
     some reader could, as for policies.
     `verbatim`: texts and addresses are compared as they are written, and not as people see them (`shared.seen`), as on
-    recordings of earlier versions.
+    recordings of other programs.
     """
 
     home: frozenset[Origin]

@@ -112,17 +112,16 @@ class Step(Record):
     Of a reply with several actions, each one that was executed, or failed, has a step; only the first step has the
     reply's text and thought. `reply_index` is the number of the reply, from 0, if it is not `index`.
 
-    The digests are of the two files' bytes; runs of the first version have none. `viewport` is width and height in CSS
+    The digests are of the two files' bytes; other programs write none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
     task's checks name, in order. `origin` is that of whoever wrote the main document, or `JUDGE`; the snapshot holds
-    those of frames (`judge.browser.provenance`). `is_mixed`, in recordings of version 2: what has no reference in the
-    snapshot may have been typed. `notice`: why the page was not observed as usual.
-    `downloaded` is what is known of the downloads in `downloads`; recordings of older versions have none.
+    those of frames (`judge.browser.provenance`). `notice`: why the page was not observed as usual.
+    `downloaded` is what is known of the downloads in `downloads`.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
-    `vanished` is text only in recordings up to version 2. `sent_lines` is how many lines of the snapshot the
+    `vanished` is text where nothing else is known of it. `sent_lines` is how many lines of the snapshot the
     participant was sent, if not all of them.
     """
 
@@ -130,7 +129,6 @@ class Step(Record):
     reply_index: int | None = omit_default(None)
     url: Address
     origin: str | None = omit_default(None)
-    is_mixed: bool = omit_default(False)
     title: Title
     screenshot: str | None = None
     screenshot_sha256: str | None = None

@@ -21,7 +21,7 @@ TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 TaskId = Annotated[str, Field(pattern=f"^{TASK_ID.pattern}$")]
 Level = Literal["easy", "medium", "hard"]
 # In every result; and in those whose task has it.
-_FIRST = ResultKey(evidence=True, since="wabe-1")
+_ALWAYS = ResultKey(evidence=True, always=True)
 _LATER = ResultKey(evidence=True, bare=True)
 
 
@@ -62,14 +62,14 @@ class Task(Record):
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """
 
-    task_id: Annotated[TaskId, _FIRST]
-    website: Annotated[str, ResultKey(evidence=True, since="wabe-1", after="task")]
-    task: Annotated[str, ResultKey(evidence=True, since="wabe-1", after="task_id")]
-    level: Annotated[Level | None, _FIRST] = None
-    reference_length: Annotated[int | None, _FIRST] = Field(default=None, ge=1)
-    key_points: Annotated[tuple[KeyPoint, ...], ResultKey("scenario_key_points", evidence=True, since="wabe-1")] = ()
-    checks: Annotated[tuple[Check, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
-    allowed_sites: Annotated[tuple[str, ...], ResultKey(evidence=True, since="wabe-2", bare=True)] = ()
+    task_id: Annotated[TaskId, _ALWAYS]
+    website: Annotated[str, ResultKey(evidence=True, always=True, after="task")]
+    task: Annotated[str, ResultKey(evidence=True, always=True, after="task_id")]
+    level: Annotated[Level | None, _ALWAYS] = None
+    reference_length: Annotated[int | None, _ALWAYS] = Field(default=None, ge=1)
+    key_points: Annotated[tuple[KeyPoint, ...], ResultKey("scenario_key_points", evidence=True, always=True)] = ()
+    checks: Annotated[tuple[Check, ...], ResultKey(evidence=True, always=True, bare=True)] = ()
+    allowed_sites: Annotated[tuple[str, ...], ResultKey(evidence=True, always=True, bare=True)] = ()
     start_urls: Annotated[tuple[str, ...], _LATER] = ()
     keep_fields: Annotated[tuple[str, ...], ResultKey(bare=True)] = ()
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)

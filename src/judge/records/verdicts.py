@@ -71,21 +71,21 @@ class Verdict(Record):
     """The result of checks or of a judge method for one trajectory: `unscored` if there is no usable answer.
 
     It is valid only for the trajectory whose digest is `trajectory_sha256`. `reason_code` is the reason in a form for
-    programs, where there is one, such as `withheld_evidence`; older versions recorded fewer. `flags` contains
+    programs, where there is one, such as `withheld_evidence`. `flags` contains
     `suspected_injection` if the evidence includes text addressed to the judge.
     """
 
-    outcome: Annotated[VerdictOutcome, ResultKey("verdict_of_judge", since="wabe-1")]
-    reason: Annotated[str, RecordedLimit(12_000), ResultKey(since="wabe-1")]
+    outcome: Annotated[VerdictOutcome, ResultKey("verdict_of_judge")]
+    reason: Annotated[str, RecordedLimit(12_000), ResultKey()]
     reason_code: Annotated[str | None, ResultKey(after="judge")] = omit_default(None)
     flags: Annotated[tuple[str, ...], RecordedLimit(500)] = omit_default(())
     trajectory_sha256: str | None = None
-    judge: Annotated[JudgeInfo | None, ResultKey(since="wabe-1")] = None
-    key_points: Annotated[tuple[str, ...], RecordedLimit(200_000), ResultKey(since="wabe-1")] = ()
-    image_judge_record: Annotated[tuple[ImageScore, ...], ResultKey(since="wabe-1")] = ()
+    judge: Annotated[JudgeInfo | None, ResultKey()] = None
+    key_points: Annotated[tuple[str, ...], RecordedLimit(200_000), ResultKey()] = ()
+    image_judge_record: Annotated[tuple[ImageScore, ...], ResultKey()] = ()
     evidence: Annotated[dict[str, Any], RecordedLimit(40_000_000)] = Field(default_factory=dict)
-    token_usage: Annotated[TokenUsage, ResultKey(since="wabe-1", after="participant_usage")] = TokenUsage()
-    cost_usd: Annotated[float | None, ResultKey(since="wabe-1", after="token_usage")] = None
+    token_usage: Annotated[TokenUsage, ResultKey(after="participant_usage")] = TokenUsage()
+    cost_usd: Annotated[float | None, ResultKey(after="token_usage")] = None
     # The date of the price data, where calls were paid for.
     price_date: Annotated[str | None, ResultKey(after="reason_code")] = omit_default(None, max_length=40)
 

@@ -17,7 +17,6 @@ from judge.evaluators.kinds.page import PageCheck
 from judge.evaluators.kinds.request import RequestCheck
 from judge.evaluators.kinds.text import TextCheck
 from judge.evaluators.nearest import CONTROLS
-from judge.evaluators.rules_1.findings import facts_in
 from judge.records.checks import Check, as_tuple, plain_checks
 from judge.records.findings import NodesFound, NumbersFound, ValueFound
 from judge.records.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
@@ -103,7 +102,7 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
 
 def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str | None:
     evidence = assertion.found
-    facts = facts_in(evidence) if assertion.facts is None else assertion.facts
+    facts = assertion.facts or ()
     match check:
         case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
             last = attempt.observations[-1].url if attempt.observations else ""

@@ -78,7 +78,7 @@ def _due(folder: Path, asking: Asking) -> list[_Due]:
             attempt, sha256 = Attempt.from_json(result, source=str(folder)), result.get("trajectory_sha256")
             task, stop_reason = attempt.task, attempt.stop_reason
         else:
-            # The record of an older version or another program: compute the digest.
+            # The record of another program: compute the digest.
             trajectory = load_trajectory(folder)
             task, sha256, stop_reason = trajectory.task, trajectory.sha256, trajectory.stop_reason
     except (TrajectoryError, OSError):

@@ -28,7 +28,7 @@ from judge.results.run_record import (
     totals_of,
 )
 from judge.results.submission import TaskSummary, build_submission
-from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
@@ -57,13 +57,12 @@ def take_over(store: RunStore) -> tuple[str, ...]:
     """Update `result.json`, `results.json` and `run.json` with the verdicts that count.
 
     Returns the ids of the tasks whose entry changed. A run without a submission is unfinished and is not changed,
-    because `--resume` reads the verdicts. A self-recorded run gets its submission here. A run of an older version is
-    never rewritten.
+    because `--resume` reads the verdicts. A self-recorded run gets its submission here.
     Raises `ConfigError` if something cannot be read or written.
     """
     record = store.read_run() or {}
     path = store.folder / "results.json"
-    if record.get("schema_version") in OLDER_RUN_SCHEMAS or not isinstance(record.get("judge_id"), str):
+    if not isinstance(record.get("judge_id"), str):
         return ()
     if not path.is_file() and not record.get(SELF_RECORDED):
         return ()

@@ -23,7 +23,7 @@ from judge.results.entries import TaskEntry, decided
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store.layout import OLDER_RUN_SCHEMAS, RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, runs_in
+from judge.store.layout import RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, runs_in
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt
 from shared.dates import day_in
@@ -110,12 +110,6 @@ def differences(store: RunStore, requested: Mapping[str, Any], *, unknown: Colle
     if record is None:
         raise ConfigError(
             f"run {store.run_id} has no readable run.json, so it cannot be resumed", remedy="start a new run"
-        )
-    version = record.get("schema_version", OLDER_RUN_SCHEMAS[-1])
-    if version != RUN_SCHEMA:
-        raise ConfigError(
-            f"run {store.run_id} was recorded by an older version ({version}): it can be read, not resumed",
-            remedy="start a new run without --resume",
         )
     stored = record.get("request")
     if not isinstance(stored, dict) or sha256_of(stored) != record.get("request_sha256"):
@@ -444,7 +438,7 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 
 def _without_unset(task: Task) -> dict[str, Any]:
-    """The task without unset keys that older versions lacked, so that its checksum is the one that they recorded."""
+    """The task without its unset keys, which no checksum covers."""
     later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies", "attack")
     # Attacks that a run may play do not change the clean task; one that is played makes a task of its own.
     return task.declared(exclude={"attacks", *(key for key in later if not getattr(task, key))})

@@ -2,8 +2,7 @@
 
 Everything that can be derived is recomputed from the per-task files: digests of screenshots, snapshots and
 trajectories, checksums of tasks, configuration, judging code and prompts, every entry of the submission, its counts and
-rates, and every verdict that needs no judge model. Missing digests in a run of an older version, and what was not
-recomputed, are notes and not mismatches.
+rates, and every verdict that needs no judge model. What was not recomputed is a note and not a mismatch.
 """
 
 import json
@@ -44,7 +43,7 @@ from judge.results.run_record import (
 )
 from judge.results.submission import TaskSummary, build_submission
 from judge.results.verify_episodes import EpisodeFindings
-from judge.store.layout import DOWNLOADS, OLDER_RUN_SCHEMAS, RUN_SCHEMA, RunStore, TaskStore
+from judge.store.layout import DOWNLOADS, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
@@ -55,7 +54,7 @@ from judge.trajectory.files import (
     with_digests,
 )
 from judge.trajectory.network import NETWORK_FILE
-from judge.trajectory.record import ATTACK, POLICIES, RESULT_SCHEMA, Attempt, Trajectory
+from judge.trajectory.record import ATTACK, POLICIES, Attempt, Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
@@ -95,21 +94,20 @@ def verify_run(store: RunStore) -> Findings:
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
-    schema, tasks = run.get("schema_version"), tasks_of(store, run)
-    is_older = schema in OLDER_RUN_SCHEMAS
-    mismatches = [] if is_older else list(_differs("run.json: schema_version", schema, RUN_SCHEMA))
+    tasks = tasks_of(store, run)
+    mismatches: list[str] = []
     try:
         recomputation = Recomputation(deciding_config(run))
     except ConfigError as error:
         recomputation = Recomputation(RunConfig())
         mismatches.append(f"{error.message}: verdicts are recomputed without it")
-    notes = [f"older version ({schema}): digests not recorded, not checked"] if is_older else []
+    notes: list[str] = []
     episodes = EpisodeFindings.of(store, run, tasks) if run.get(EPISODES) else None
     tasks = tasks if episodes is None else episodes.ended
     summaries = []
     left_out = Counter[str]()
     judge_ids = [judge_id_of(run, task.name, task.epoch) for task in tasks]
-    checked = partial(_task, recomputation=recomputation, is_older=is_older)
+    checked = partial(_task, recomputation=recomputation)
     for task, judge_id, (summary, problems, not_made) in zip(
         tasks, judge_ids, _mapped(checked, tasks, judge_ids), strict=True
     ):
@@ -131,10 +129,10 @@ def verify_run(store: RunStore) -> Findings:
     by_checks = {judge for judge in judges if judge.method == METHOD}
     # Verdicts of checks are recomputed by the installed code, regardless of which code gave them.
     notes += _code(run, by_checks)
-    (notes if is_older else mismatches).extend(_code(run, judges - by_checks))
+    mismatches += _code(run, judges - by_checks)
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
-        mismatches += [*_detail(detail, summaries, run, is_older=is_older), *_exclusions(run, summaries)]
+        mismatches += [*_detail(detail, summaries, run), *_exclusions(run, summaries)]
         mismatches += _metered(detail, store)
         label_mismatches, of_labels = _labelled(detail, store)
         mismatches += label_mismatches
@@ -229,7 +227,7 @@ def _in_words(value: object) -> str:
 
 
 def _task(
-    task: TaskStore, judge_id: str, *, recomputation: Recomputation, is_older: bool
+    task: TaskStore, judge_id: str, *, recomputation: Recomputation
 ) -> tuple[TaskSummary | None, list[str], Counter[str]]:
     """Compare a task's files.
 
@@ -242,9 +240,8 @@ def _task(
         steps = read_steps(task.folder / "steps.jsonl")
         problems, digested = _files(task.folder, recorded)
         verdicts = _verdicts(task.folder)
-        if recorded["schema_version"] == RESULT_SCHEMA:
-            sha256 = recorded.get("trajectory_sha256")
-            problems += [*_derived(recorded, attempt), *_unfit(verdicts, {sha256}), *_attempts(task.folder)]
+        sha256 = recorded.get("trajectory_sha256")
+        problems += [*_derived(recorded, attempt), *_unfit(verdicts, {sha256}), *_attempts(task.folder)]
         load = partial(own_trajectory, task.folder, recorded, attempt, digested)
         stored = _readable(verdicts)
         problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
@@ -252,8 +249,6 @@ def _task(
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out
     problems = [f"/{problem}" for problem in problems]
-    if not is_older:
-        problems += _differs("/result.json: schema_version", recorded["schema_version"], RESULT_SCHEMA)
     problems += _differs(": task_id", attempt.task.task_id, task.folder.name)
     problems += _differs(": epoch", attempt.epoch, task.epoch)
     changed = (n for n, step in enumerate(attempt.steps) if n >= len(steps) or steps[n] != step)
@@ -288,11 +283,9 @@ def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str,
     file_names |= {recorded["network"]["file"]} if recorded.get("network") else set()
     if outside := [name for name in file_names if Path(name).is_absolute() or ".." in Path(name).parts]:
         problems.append(f"result.json: {excerpt(outside[0])} points outside its folder")
-    elif recorded["schema_version"] == RESULT_SCHEMA:
+    else:
         digested = with_digests(folder, recorded)
         problems += evidence_problems(recorded, digested)
-    else:
-        problems += (f"{name}: missing" for name in sorted(file_names) if not (folder / name).is_file())
     if not recorded.get("network") and (folder / NETWORK_FILE).exists():
         problems.append(f"{NETWORK_FILE}: belongs to no recorded network trace")
     for kind in ("trajectory", "snapshots", "final", DOWNLOADS):
@@ -499,9 +492,7 @@ def _exclusions(run: Mapping[str, Any], summaries: Sequence[TaskSummary]) -> Ite
         yield from _differs(f"{entry.key}: excluded", entry.excluded, reasons.get(entry.task_id))
 
 
-def _detail(
-    detail: Mapping[str, Any], summaries: Sequence[TaskSummary], run: Mapping[str, Any], *, is_older: bool
-) -> Iterator[str]:
+def _detail(detail: Mapping[str, Any], summaries: Sequence[TaskSummary], run: Mapping[str, Any]) -> Iterator[str]:
     """Compare the submission's detail with the one derived from the tasks, by key, and task entries by task and key."""
     listed = detail.get("tasks")
     stored = {_key(entry): entry for entry in as_mappings(listed)}
@@ -515,13 +506,6 @@ def _detail(
     own_detail = json.loads(json.dumps(submission["results"][0]["detail"]))
     entries = own_detail.pop("tasks")
     del own_detail["provenance"]
-    if is_older:
-        # Older versions recorded fewer counts.
-        levels = own_detail["by_level"].items()
-        own_detail["by_level"] = {
-            name: {key: counts[key] for key in counts if key in detail} for name, counts in levels
-        }
-        own_detail = {key: value for key, value in own_detail.items() if key in detail}
     for key, value in ({EXCLUDED: None} | own_detail).items():
         yield from _differs(f"results.json: {key}", detail.get(key), value)
     by_id = dict(stored)
@@ -533,8 +517,7 @@ def _detail(
         if own_entry is None:
             yield f"results.json: tasks: {name} is missing"
             continue
-        expected = {*own_entry} if is_older else {*own_entry, *entry}
-        for key in sorted(expected):
+        for key in sorted({*own_entry, *entry}):
             yield from _differs(f"results.json: {name}: {key}", own_entry.get(key), entry.get(key))
     yield from (f"results.json: tasks: {excerpt(str(name[0]))} has no files" for name in by_id)
 

@@ -37,7 +37,6 @@ from shared.text import excerpt
 
 RUN_SCHEMA = "wabe-run-2"
 # Runs of these versions are read-only: they can be shown, scored and verified, but are never resumed or rewritten.
-OLDER_RUN_SCHEMAS = ("wabe-run-1",)
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(/shards/[0-9]{3,4}-of-[0-9]{3,4})?")
 # JSON allows these characters inside strings, but many line readers treat them as line breaks.
 _LINE_BREAKS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
@@ -275,14 +274,13 @@ class RunStore:
     def read_run(self) -> dict[str, Any] | None:
         """The stored `run.json`, or `None` if it is missing or damaged.
 
-        Raises `ConfigError` if a newer version wrote it. A record without a version counts as old.
+        Raises `ConfigError` if another version wrote it.
         """
         path = self.folder / RUN.name
         with contextlib.suppress(OSError, ValueError):
             value = read_json(path)
             if isinstance(value, dict):
-                version = value.get("schema_version", OLDER_RUN_SCHEMAS[-1])
-                if version not in (RUN_SCHEMA, *OLDER_RUN_SCHEMAS):
+                if (version := value.get("schema_version", RUN_SCHEMA)) != RUN_SCHEMA:
                     raise ConfigError(
                         f"{path}: unknown schema_version {excerpt(str(version))}",
                         remedy=f"upgrade wabe; this version reads up to {RUN_SCHEMA}",

@@ -17,7 +17,7 @@ from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import IMAGE_SUFFIXES, V2_SCHEMA, from_document, inside, validated
 from judge.trajectory.formats import FormatReader, reader_of
-from judge.trajectory.record import RESULT_SCHEMA, Attempt, Trajectory, evidence_sha256
+from judge.trajectory.record import Attempt, Trajectory, evidence_sha256
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import read_errors, read_file, read_json, sha256_file
@@ -205,7 +205,6 @@ def own_trajectory(
     `evidence` is the result of `with_digests` for it, if the files were just read as well. Raises `TrajectoryError`.
     """
     path = folder / "result.json"
-    is_digested = result["schema_version"] == RESULT_SCHEMA
     screenshots = tuple(inside(folder, step.screenshot) for step in attempt.steps if step.screenshot)
     final_look = attempt.final_look
     others = [step.snapshot for step in attempt.observations] + ([final_look.screenshot] if final_look else [])
@@ -229,7 +228,7 @@ def own_trajectory(
             both = zip(recorded["downloaded"], now["downloaded"], strict=True)
             now["downloaded"] = [each if download.get("sha256") is None else download for each, download in both]
     try:
-        if is_digested and (problem := next(evidence_problems(result, evidence), None)):
+        if (problem := next(evidence_problems(result, evidence), None)) is not None:
             raise TrajectoryError(f"{folder}/{problem}", remedy="resume the run to play this task again")
         sha256 = evidence_sha256(evidence)
     except (ValueError, RecursionError) as error:
@@ -238,9 +237,8 @@ def own_trajectory(
         folder=folder,
         attempt=attempt,
         screenshots=screenshots,
-        was_aborted=not is_digested and result.get("is_aborted") is True,
         sha256=sha256,
-        is_digested=is_digested,
+        is_digested=True,
         network=network,
         network_missing=missing,
     )

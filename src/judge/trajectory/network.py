@@ -7,7 +7,7 @@ judge itself opened, `null` if unknown), `_origin`, `_fetchSite`, `_fetchMode`, 
 `_bodySize` and `_bodyDigest`. A held request is marked (`_held`), and its answer is the declared reply. One that the
 browser reported only as a download is marked (`_download`) if it was answered without an error. The files in a
 multipart form, which may be larger than what is recorded of a body, have digests (`_files`). A web socket's
-entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the rules for senders;
+entry has its text messages (`_webSocketMessages`). The log's `_rules` is the version of the format;
 `_seenBy` says who read the requests, and `_unread` lists the connections whose content nobody could read.
 """
 
@@ -28,8 +28,7 @@ from shared.strict_json import parse_json
 from shared.text import counted
 
 NETWORK_FILE = "network.har"
-# The version of the rules for senders. Files without it are of version 1: checks then guess a sender from headers.
-RULES = 2
+_RULES = 2
 BROWSER = "browser"
 # Of an entry: the request never left this machine (`judge.network.holding`).
 HELD_KEY = "_held"
@@ -189,14 +188,13 @@ class Unread(_Part):
 class Log(_Part):
     """The requests of an attempt. `dropped` is the number of requests that could not be recorded.
 
-    `seen_by` is absent in recordings of older versions and of other programs.
+    `seen_by` is absent in recordings of other programs.
     """
 
     entries: list[Entry] = Field(max_length=MAX_ENTRIES)
     dropped: int = Field(default=0, alias="_dropped", ge=0)
     left_out: list[LeftOut] = Field(default=[], alias="_leftOut", max_length=MAX_ENTRIES)
-    rules: int = Field(default=1, alias="_rules")
-    # Absent in recordings of older versions, which have no messages.
+    # Absent in recordings of other programs.
     messages_left_out: MessagesLeftOut | None = Field(default=None, alias="_messagesLeftOut")
     seen_by: RequestSource | None = Field(default=None, alias="_seenBy")
     unread: list[Unread] = Field(default=[], alias="_unread", max_length=MAX_ENTRIES)
@@ -276,7 +274,7 @@ def _har_bytes(
         "version": "1.2",
         "creator": {"name": "wabe", "version": versions.get("wabe", "")},
         "browser": {"name": name or "Chromium", "version": version},
-        "_rules": RULES,
+        "_rules": _RULES,
         **counts_lost,
         "entries": entries,
     }

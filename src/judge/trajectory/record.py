@@ -23,15 +23,12 @@ from shared.files import sha256_json
 from shared.models import Record, RecordedLimit, TokenUsage, omit_default
 
 RESULT_SCHEMA = "wabe-2"
-# Results of these versions are read-only: they can be shown, scored and verified, but are never rewritten.
-OLDER_RESULT_SCHEMAS = ("wabe-1",)
 MAX_THOUGHT_CHARS = 4000
 # The flag of evidence that the agent recorded itself: the judge has not seen the browser.
 SELF_RECORDED = "self_recorded"
 SHARED_STATE = "shared_state"
-# The rules that decide checks on a recording. Version 1 has to guess who wrote or sent what is recorded; recordings for
-# version 2 state it.
-FIRST_RULES, SECOND_RULES, CURRENT_RULES = "1", "2", "3"
+# The rules that decide checks on a recording of the judge.
+CURRENT_RULES = "3"
 # The keys of `result.json` that also stand in a submission's entry.
 POLICIES, ATTACK = "policies", "attack"
 # Stop reasons outside the participant's control; such attempts are not scored. `excluded` ones were never played.
@@ -39,8 +36,8 @@ ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancel
 # Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
 _CLAIMED = "claimed"
-# Evidence of the first version, and of later ones.
-_FIRST = ResultKey(evidence=True, since="wabe-1")
+# Evidence of every attempt, and of some.
+_ALWAYS = ResultKey(evidence=True, always=True)
 _EVIDENCE = ResultKey(evidence=True)
 # Always null in what the digest covers: the values of probes are in the steps.
 _PROBES = "probes"
@@ -106,37 +103,34 @@ class Attempt(Record):
     `number` counts the task's attempts from 1 in each epoch. `participant_s` is how much of `task_timeout_s` the
     participant used. `final_look` is the final observation, if the page changed after the last step's. `navigations`
     are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
-    end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`); older versions did not
-    record it. `site_tools`: whether the tools that pages register were offered, and nothing else that acts (`only`).
-    `shared_state`: the site was not in its initial state, or another attempt was played there at the same time.
-    `site_instances`: by website, the address of the instance that the attempt had for itself; its pages are recorded
-    under the website's address. `network_missing` is why there is no network trace. `self_recorded`: the evidence comes
-    from the agent itself. `participant_usage` is the agent's usage according to a foreign layout. `rules_version`: the
-    rules by which checks are decided on this recording. `blame_facts` decided who is to blame for a fault that a
-    participant can cause (`judge.episode.blame`); older versions did not record them. `fetched` are the answers that
-    `fetch` checks compare. `frozen` is what an attempt on frozen sites rests on, with its ledger.
-    `policies`: what became of each of the task's; `attack`: what became of the attack that it was played with.
-    `earlier_attempts` are the digests of those at the same task and epoch, which count for both; recorded for tasks
-    with policies or an attack.
-    `context_id` is that of the conversation with the participant, which it can name to a meter; older versions did not
-    record it. `max_actions`: how many actions a reply could have.
+    end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`). `site_tools`: whether the
+    tools that pages register were offered, and nothing else that acts (`only`). `shared_state`: the site was not in its
+    initial state, or another attempt was played there at the same time. `site_instances`: by website, the address of
+    the instance that the attempt had for itself; its pages are recorded under the website's address. `network_missing`
+    is why there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is
+    the agent's usage according to a foreign layout. `rules_version`: the rules by which checks are decided on what the
+    judge recorded. `blame_facts` decided who is to blame for a fault that a participant can cause
+    (`judge.episode.blame`). `fetched` are the answers that `fetch` checks compare. `frozen` is what an attempt on
+    frozen sites rests on, with its ledger. `policies`: what became of each of the task's; `attack`: what became of the
+    attack that it was played with. `earlier_attempts` are the digests of those at the same task and epoch, which count
+    for both; recorded for tasks with policies or an attack. `context_id` is that of the conversation with the
+    participant, which it can name to a meter. `max_actions`: how many actions a reply could have.
     """
 
     # The order is that of the keys in `result.json`.
     task: Annotated[Task, INLINE]
     final_answer: Annotated[
-        str | None, RecordedLimit(120_000), ResultKey("agent_final_answer", evidence=True, since="wabe-1")
+        str | None, RecordedLimit(120_000), ResultKey("agent_final_answer", evidence=True, always=True)
     ] = None
-    steps: Annotated[tuple[Step, ...], _FIRST]
+    steps: Annotated[tuple[Step, ...], _ALWAYS]
     final_look: Annotated[Step | None, _EVIDENCE] = None
     navigations: tuple[Navigation, ...] = ()
-    max_steps: Annotated[int, _FIRST] = Field(ge=1)
+    max_steps: Annotated[int, _ALWAYS] = Field(ge=1)
     max_actions: Annotated[int, _EVIDENCE] = omit_default(1, ge=1)
-    stop_reason: Annotated[StopReason, _FIRST]
-    error: Annotated[str | None, RecordedLimit(12_000), _FIRST] = None
-    # Not `shared.errors.Blame`: older versions used other words.
-    blame: Annotated[str | None, _FIRST] = None
-    versions: Annotated[dict[str, str], ResultKey(since="wabe-1")] = Field(default_factory=dict)
+    stop_reason: Annotated[StopReason, _ALWAYS]
+    error: Annotated[str | None, RecordedLimit(12_000), _ALWAYS] = None
+    blame: Annotated[str | None, _ALWAYS] = None
+    versions: Annotated[dict[str, str], ResultKey()] = Field(default_factory=dict)
     blame_facts: Annotated[BlameFacts | None, _EVIDENCE] = omit_default(None)
     fetched: Annotated[tuple[Fetched, ...], _EVIDENCE] = omit_default(())
     frozen: Annotated[Frozen | None, _EVIDENCE] = omit_default(None)
@@ -148,12 +142,12 @@ class Attempt(Record):
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     shared_state: bool = omit_default(False)
     site_instances: dict[str, str] = omit_default({}, max_length=100)
-    rules_version: Annotated[str, _EVIDENCE] = omit_default(FIRST_RULES)
-    network: Annotated[NetworkTrace | None, ResultKey(evidence=True, since="wabe-2")] = None
+    rules_version: Annotated[str | None, _EVIDENCE] = omit_default(None)
+    network: Annotated[NetworkTrace | None, _ALWAYS] = None
     network_missing: str | None = None
     # By the configuration: nothing that the participant did.
     network_off: Annotated[bool, _EVIDENCE] = omit_default(False)
-    number: Annotated[int, ResultKey("attempt", evidence=True, since="wabe-1")] = Field(default=1, ge=1)
+    number: Annotated[int, ResultKey("attempt", evidence=True, always=True)] = Field(default=1, ge=1)
     context_id: str | None = omit_default(None, max_length=200)
     epoch: int = omit_default(1, ge=1)
     verdict: Annotated[Verdict | None, INLINE] = None
@@ -161,9 +155,9 @@ class Attempt(Record):
     progress: float | None = omit_default(None, ge=0, le=1)
     # What the participant says of its model, in the metadata of its replies.
     claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
-    started_at: Annotated[Time, ResultKey("times.started_at", since="wabe-1")]
-    ended_at: Annotated[Time, ResultKey("times.ended_at", since="wabe-1")]
-    judge_s: Annotated[float | None, ResultKey("times.judge_s", since="wabe-1")] = None
+    started_at: Annotated[Time, ResultKey("times.started_at")]
+    ended_at: Annotated[Time, ResultKey("times.ended_at")]
+    judge_s: Annotated[float | None, ResultKey("times.judge_s")] = None
     participant_s: Annotated[float, PlainSerializer(_in_ms, when_used="json"), ResultKey("times.participant_s")] = 0.0
     participant_usage: TokenUsage | None = Field(default=None, exclude=True)
 
@@ -311,12 +305,12 @@ class Attempt(Record):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, source: str) -> Self:
-        """Read the output of `to_json` of this or an older version; the verdict has no evidence.
+        """Read the output of `to_json`; the verdict has no evidence.
 
         Raises `TrajectoryError` naming `source`. Does not check files and digests: `load_trajectory` does.
         """
         try:
-            if value["schema_version"] not in (RESULT_SCHEMA, *OLDER_RESULT_SCHEMAS):
+            if value["schema_version"] != RESULT_SCHEMA:
                 raise TrajectoryError(f"unknown schema_version {str(value['schema_version'])[:60]!a}", location=source)
             return cls.model_validate(RESULT_KEYS.read(value))
         except KeyError as error:
@@ -351,8 +345,7 @@ class Trajectory(Record):
     v2) have no steps (`is_flat`): a step of their record is what has the same place in each list, for display and
     export only. `input_images` are files in the folder that belong to the task, as named by the recorder. `sha256` is
     the digest of the evidence on disk; `is_digested` means that its recorder wrote digests as well, and they match.
-    `network` is the file with the requests, or `network_missing` the reason why there is none. `was_aborted`: by an
-    older version, which could abort an attempt with any stop reason.
+    `network` is the file with the requests, or `network_missing` the reason why there is none.
     """
 
     folder: Path
@@ -367,7 +360,6 @@ class Trajectory(Record):
     network_missing: str | None = None
     is_foreign: bool = False
     is_flat: bool = False
-    was_aborted: bool = False
 
     @property
     def task(self) -> Task:
@@ -417,7 +409,7 @@ class Trajectory(Record):
     @property
     def is_aborted(self) -> bool:
         """Whether the attempt is not scored."""
-        return self.was_aborted or self.attempt.is_aborted
+        return self.attempt.is_aborted
 
     def as_task(self, task: Task) -> Self:
         """The same attempt, judged as an attempt at this task."""

@@ -13,7 +13,7 @@ from typing import Any
 from judge.evaluators.checks import evaluate
 from judge.records.steps import Step
 from judge.records.tasks import Task
-from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
+from judge.trajectory.record import CURRENT_RULES, Attempt, Trajectory
 from shared.models import Page
 
 # How an element gets its name or its text, with the element's role: `{s}` is the source, `{v}` a word of the site.
@@ -214,14 +214,21 @@ def wrong_results(pages: list[NamedPage], observed: Page, own: str, folder: Path
     task = Task.model_validate({"task_id": "t", "website": own, "task": "t", "checks": checks})
     step = Step(index=0, url=observed.url, title="", origin=observed.origin, snapshot="page.yaml")
 
-    def results(rules: str) -> list[bool]:
+    def results(*, is_marked: bool) -> list[bool]:
         attempt = Attempt(
-            task=task, steps=(step,), stop_reason="finished", max_steps=1, started_at=0, ended_at=0, rules_version=rules
+            task=task,
+            steps=(step,),
+            stop_reason="finished",
+            max_steps=1,
+            started_at=0,
+            ended_at=0,
+            rules_version=CURRENT_RULES if is_marked else None,
+            self_recorded=not is_marked,
         )
         return [each.passed is True for each in evaluate(Trajectory(folder=folder, attempt=attempt))]
 
-    # The rules of version 1 know no authors.
-    result, text = results(CURRENT_RULES), results(FIRST_RULES)
+    # Recordings of other programs name no authors.
+    result, text = results(is_marked=True), results(is_marked=False)
     wrong = []
     for at, page in enumerate(pages):
         part = slice(4 * at, 4 * at + 4)

@@ -1,7 +1,6 @@
 """Recorded attempts made by hand: pages as snapshots, actions as lines, and what the task's checks make of them."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from judge.records.steps import JUDGE, Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
 from judge.trajectory.network import MessagesLeftOut, RequestSource, Unread, write_har
-from judge.trajectory.record import CURRENT_RULES, FIRST_RULES, Attempt, Trajectory
+from judge.trajectory.record import CURRENT_RULES, Attempt, Trajectory
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Record, Vanished
 
@@ -143,15 +142,14 @@ def recorded_attempt(
     checks: Sequence[dict[str, Any]],
     recorded_steps: Sequence[RecordedStep],
     answer: str | None = None,
-    rules_version: str = CURRENT_RULES,
+    is_marked: bool = True,
     fetched: tuple[Fetched, ...] = (),
     messages_left_out: MessagesLeftOut | None = NONE_LEFT_OUT,
     seen_by: RequestSource | None = None,
     unread: Sequence[Unread] = (),
     **task: Any,
 ) -> Trajectory:
-    """A finished attempt whose snapshots are on disk."""
-    is_marked = rules_version != FIRST_RULES
+    """A finished attempt whose snapshots are on disk. Not `is_marked`: another program recorded it."""
     (folder / "snapshots").mkdir(parents=True, exist_ok=True)
     steps = []
     for index, one in enumerate(recorded_steps):
@@ -202,22 +200,11 @@ def recorded_attempt(
         final_answer=answer,
         started_at=0,
         ended_at=0,
-        rules_version=rules_version,
+        rules_version=CURRENT_RULES if is_marked else None,
+        self_recorded=not is_marked,
         fetched=fetched,
     )
     return Trajectory(folder=folder, attempt=attempt, network=folder / "network.har")
-
-
-def without_provenance(trajectory: Trajectory) -> Trajectory:
-    """The attempt as an older version recorded it: its trace does not say who sent navigations."""
-    path = trajectory.folder / "network.har"
-    har = json.loads(path.read_text(encoding="utf-8"))
-    del har["log"]["_rules"]
-    for entry in har["log"]["entries"]:
-        if entry["_sender"] is None:
-            del entry["_sender"]
-    path.write_text(json.dumps(har), encoding="utf-8")
-    return trajectory
 
 
 def evaluate_check(

@@ -136,7 +136,6 @@ def steps() -> st.SearchStrategy[Step]:
     )
     more = {
         "origin": _maybe(TEXTS),
-        "is_mixed": _FLAGS,
         "screenshot": st.just("trajectory/step_000.jpg"),
         "screenshot_sha256": _DIGESTS,
         "snapshot": st.just("snapshots/step_000.yaml"),
@@ -274,7 +273,7 @@ def attempts() -> st.SearchStrategy[Attempt]:
         "network_missing": TEXTS,
         "network_off": _FLAGS,
         "self_recorded": _FLAGS,
-        "rules_version": st.sampled_from(["1", "2", "3"]),
+        "rules_version": st.just("3"),
         "claimed_usage": claimed,
         "progress": st.sampled_from([0.0, 0.5, 1.0]),
         "blame_facts": blame,

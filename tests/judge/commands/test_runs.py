@@ -21,8 +21,6 @@ from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
-OLD_RUN = Path(__file__).resolve().parents[2] / "fixtures" / "runs" / "20261121-235844-81a1"
-
 
 def a_run(folder: Path, run_id: str, **record: Any) -> RunStore:
     store = RunStore(folder, run_id)
@@ -147,11 +145,6 @@ def test_a_run_is_running_as_long_as_its_judge_holds_the_folder(tmp_path: Path) 
 def test_a_run_of_a_bundled_set_that_the_judge_knows_is_named_by_the_set(tmp_path: Path) -> None:
     a_run(tmp_path, "r1", scenario=None, config={"scenario": "live"})
     assert rows(tmp_path)["r1"]["scenario"] == "live"
-
-
-def test_a_run_of_an_older_version_is_listed(tmp_path: Path) -> None:
-    shutil.copytree(OLD_RUN, tmp_path / "runs" / OLD_RUN.name)
-    assert rows(tmp_path)[OLD_RUN.name]["state"] == "finished"
 
 
 def test_a_run_of_a_newer_version_is_listed_as_such(tmp_path: Path) -> None:

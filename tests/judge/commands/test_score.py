@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.llm.servers import ModelCall, ModelServer, openai_answer
-from helpers.results import a_finished_run, a_result, a_step, a_verdict
+from helpers.results import a_finished_run, a_result, a_step, a_verdict, digested
 from judge.commands.app import app
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -45,9 +45,8 @@ def run(tmp_path: Path) -> RunStore:
         task.begin()
         (task.folder / "trajectory" / "step_000.jpg").write_bytes(JPEG + task_id.encode())
         (task.folder / "snapshots" / "step_000.yaml").write_text('- heading "Lamps" [level=1] [ref=e1]\n')
-        # An older version's result: its files need no digests.
         result = a_result(task_id, steps=(a_step(0),), verdict=None).to_json()
-        task.write_result(result | {"schema_version": "wabe-1", "task": f"Open the lamps page {task_id}"})
+        task.write_result(digested(task.folder, result | {"task": f"Open the lamps page {task_id}"}))
     return store
 
 
@@ -90,8 +89,9 @@ def test_without_options_the_runs_own_judge_is_used(run: RunStore, server: Model
 
 
 def test_a_model_that_is_named_judges_tasks_with_checks_as_well(run: RunStore, server: ModelServer) -> None:
-    path = run.task("t1").folder / "result.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "checks": [{"kind": "page", "url": "/other"}]}))
+    task = run.task("t1")
+    result = json.loads((task.folder / "result.json").read_text())
+    task.write_result(digested(task.folder, result | {"checks": [{"kind": "page", "url": "/other"}]}))
     by_checks = json.loads(invoke(run, "run-1", "--json").stdout)
     by_model = json.loads(invoke(run, "run-1", *on(server)).stdout)
     assert (by_checks["failure"], by_checks["unscored"], by_model["success"]) == (1, 1, 2)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from helpers.trajectory.recordings import SHOP, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
 from judge.evaluators.provenance import evidence, own_names, written_by
-from judge.trajectory.record import FIRST_RULES
 from shared.snapshot import parse_snapshot
 
 OTHER = "https://pay.example"
@@ -202,8 +201,8 @@ def test_a_match_that_does_not_count_is_named_with_the_remedy(
     assert evaluate_check(tmp_path, check, [PAGE_STEP]).found.startswith(message)
 
 
-def test_an_older_recording_is_decided_by_the_rules_of_its_version(tmp_path: Path) -> None:
-    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [PAGE_STEP], rules_version=FIRST_RULES)
+def test_in_a_recording_of_another_program_everything_counts(tmp_path: Path) -> None:
+    attempt = recorded_attempt(tmp_path, [OTHERS[0], TYPED[0]], [PAGE_STEP], is_marked=False)
     assert [each.passed for each in evaluate(attempt)] == [True, True]
 
 

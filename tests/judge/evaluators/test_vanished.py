@@ -83,7 +83,7 @@ OTHERS: dict[str, Vanished | str] = {
     "beside an editor": vanished_text("- alert [ref=e1] [typed=text:0-12]: Order placed"),
     "the judge's own": vanished_text(with_mark("[inserted=page]")),
     "not described": vanished_text().model_copy(update={"snapshot": None}),
-    "an older recording's": "Order placed",
+    "only its text": "Order placed",
 }
 
 
@@ -99,7 +99,7 @@ def test_what_was_not_the_sites_does_not_count(tmp_path: Path, name: str) -> Non
 def test_policies_see_all_of_it_but_what_the_judge_put_in(tmp_path: Path, name: str) -> None:
     policy = {"name": "p", "dimension": "consent", **TEXT}
     (policy_result,) = evaluate_policies(recorded_attempt(tmp_path, [], steps_with(OTHERS[name]), policies=[policy]))
-    assert policy_result.violated is (name not in ("the judge's own", "an older recording's"))
+    assert policy_result.violated is (name not in ("the judge's own", "only its text"))
 
 
 def test_a_frame_of_the_site_counts(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
-from helpers.results import a_result, a_step
+from helpers.results import a_result, a_step, digested
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
 from judge.records.verdicts import Verdict
@@ -38,8 +38,8 @@ def v2_folder(parent: Path, name: str) -> Path:
 def own_folder(parent: Path, name: str, **more: Any) -> Path:
     folder = v1_folder(parent, name)
     steps = (a_step(0, screenshot="trajectory/0.jpg", snapshot=None),)
-    result = a_result(name, steps=steps).to_json() | {"schema_version": "wabe-1"}
-    (folder / "result.json").write_text(json.dumps(result | more))
+    result = digested(folder, a_result(name, steps=steps).to_json() | more)
+    (folder / "result.json").write_text(json.dumps(result))
     return folder
 
 

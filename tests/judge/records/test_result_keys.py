@@ -7,7 +7,7 @@ from shared.models import Record, omit_default
 
 
 class Inner(Record):
-    name: Annotated[str, ResultKey("called", evidence=True, since="wabe-1")]
+    name: Annotated[str, ResultKey("called", evidence=True, always=True)]
     size: Annotated[int, ResultKey(bare=True)] = 0
     secret: str = "hidden"
 
@@ -15,7 +15,7 @@ class Inner(Record):
 class Outer(Record):
     inner: Annotated[Inner | None, INLINE] = None
     colour: Annotated[str | None, ResultKey(evidence=True)] = omit_default(None)
-    seconds: Annotated[float, ResultKey("times.seconds", since="wabe-1")] = 0.0
+    seconds: Annotated[float, ResultKey("times.seconds", always=True)] = 0.0
 
     @property
     @derived("letters", after="called")

@@ -34,12 +34,11 @@ from shared.text import split_line
 
 SRC = Path(__file__).parents[3] / "src" / "judge"
 SNAPSHOT = parse_snapshot('- textbox "Name" [active] [ref=e1] [box=0,0,50,50]')
-# Those that drive the browser themselves, that read recordings of old rules.
+# Those that drive the browser themselves.
 NAMING_TOOLS = {
     "browser/mcp_server.py",
     "browser/playwright.py",
     "commands/look.py",
-    "evaluators/rules_1/evidence.py",
     "records/tools.py",
     # Scripts are written in the words of these tools.
     "results/written_scripts.py",

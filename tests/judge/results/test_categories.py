@@ -130,7 +130,7 @@ def judged(tmp_path: Path, check: dict[str, Any], snapshot: str, url: str = f"{S
     """The categories of an attempt whose only page is this one, judged by the real evaluator."""
     (tmp_path / "page.yaml").write_text(snapshot)
     task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
-    steps = (a_step(0, url=url, snapshot="page.yaml", screenshot=None, line="<Blue checkbox> -> CLICK"),)
+    steps = (a_step(0, url=url, origin=SITE, snapshot="page.yaml", screenshot=None, line="<Blue checkbox> -> CLICK"),)
     (assertion,) = evaluate(Trajectory(folder=tmp_path, attempt=a_result(task=task, steps=steps)))
     assert assertion.passed is False
     verdict = a_verdict("failure", evidence={"checks": [json.loads(assertion.model_dump_json())]})
@@ -234,21 +234,3 @@ def test_whatever_is_recorded_gives_bounded_categories_and_a_success_none(
     assert all(finding.evidence and len(finding.evidence) <= 300 for finding in result)
     if attempt.outcome in ("success", "unscored"):
         assert result == ()
-
-
-@pytest.mark.parametrize(
-    ("check", "message", "is_wrong"),
-    [
-        ({"kind": "element", "element": 'checkbox "Red" [checked]'}, 'checkbox "Blue" [checked]', True),
-        ({"kind": "element", "element": 'checkbox "Red" [checked]'}, "no checkbox at all", False),
-        ({"kind": "text", "pattern": r"€(\d+)", "sorted": "ascending"}, "5, 4", True),
-        ({"kind": "request", "url": "/api", "query": {"a": "1"}}, "no query a in GET /api: 200", True),
-    ],
-)
-def test_the_findings_of_older_verdicts_are_read_from_their_words(
-    check: dict[str, Any], message: str, is_wrong: bool
-) -> None:
-    task = Task.model_validate({"task_id": "t1", "website": SITE, "task": "Find it.", "checks": [check]})
-    assertion = Assertion(check="check 1", description="", passed=False, expected="", found=message)
-    verdict = a_verdict("failure", evidence={"checks": [assertion.model_dump()]})
-    assert ("wrong_filter" in names(a_failure(task=task, verdict=verdict), verdict)) is is_wrong

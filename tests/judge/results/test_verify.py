@@ -12,7 +12,7 @@ from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_
 from judge.commands.app import app
 from judge.judges.code import code_checksum
 from judge.results.verify import verify_run
-from judge.store.layout import OLDER_RUN_SCHEMAS, RunStore
+from judge.store.layout import RunStore
 from judge.trajectory.record import evidence_sha256
 from shared.errors import ConfigError
 
@@ -163,21 +163,6 @@ def test_other_versions_are_a_note_and_not_a_mismatch(store: RunStore) -> None:
     findings = verify_run(store)
     assert findings.mismatches == ()
     assert any("mcp: made with 0.0.1" in note for note in findings.notes)
-
-
-def test_what_an_older_version_did_not_count_is_not_expected_of_it(store: RunStore) -> None:
-    def age(value: Any) -> None:
-        for counts in (detail(value), *detail(value)["by_level"].values()):
-            for key in ("completed_tasks", "success_rate_of_all", "is_complete"):
-                del counts[key]
-        del detail(value)["by_truth"]
-        for entry in detail(value)["tasks"]:
-            del entry["decided_by"]
-
-    change(store.folder / "results.json", age)
-    assert mismatches(store)
-    change(store.folder / "run.json", lambda run: run.update(schema_version=OLDER_RUN_SCHEMAS[-1]))
-    assert mismatches(store) == ()
 
 
 def test_a_folder_without_a_run_is_a_config_error(store: RunStore) -> None:

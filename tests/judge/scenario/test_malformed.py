@@ -68,10 +68,6 @@ MALFORMED = {
         AGENTS + "[config]\nmax_step = 3\n" + TASK,
         "[config], key 'max_step': unknown key (did you mean 'max_steps'?)",
     ),
-    "removed config key": (
-        AGENTS + "[config]\nsettle_ms = 500\n" + TASK,
-        "[config], key 'settle_ms': unknown key (replaced by settle =",
-    ),
     "reset by another site": (
         AGENTS + '[config.site_resets]\n"http://h:1" = "http://h:2/reset"\n' + TASK,
         "'http://h:2/reset' is not an address of 'http://h:1'",

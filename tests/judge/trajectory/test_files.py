@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import A_TRACE, a_result, a_step, write_attempt
+from helpers.results import A_TRACE, a_result, a_step, digested, write_attempt
 from judge import store
 from judge.records.files import Download
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
@@ -30,9 +30,9 @@ def write(folder: Path, result: Any, images: tuple[str, ...] = ()) -> Path:
 
 
 def own(**changes: Any) -> dict[str, Any]:
-    """A result of an older version: its files need no digests."""
+    """A result of ours, without the digests of its files."""
     step = a_step(0, thought="click it", snapshot=None)
-    result = a_result("t1", steps=(step,)).to_json() | {"schema_version": "wabe-1"}
+    result = a_result("t1", steps=(step,)).to_json()
     return {key: value for key, value in (result | changes).items() if value is not ...}
 
 
@@ -55,7 +55,8 @@ def test_the_contracts_name_is_the_same_function() -> None:
 
 
 def test_our_own_folder_reads_back_with_facts_from_its_steps(tmp_path: Path) -> None:
-    trajectory = load_trajectory(write(tmp_path, own(), ("step_000.jpg",)))
+    write(tmp_path, own(), ("step_000.jpg",))
+    trajectory = load_trajectory(write(tmp_path, digested(tmp_path, own())))
     assert trajectory.action_history == ("<Go button> -> CLICK",)
     assert trajectory.screenshots == (tmp_path / "trajectory" / "step_000.jpg",)
     assert trajectory.stop_reason == "finished"

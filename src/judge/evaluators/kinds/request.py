@@ -22,7 +22,6 @@ from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds import socket
 from judge.evaluators.looks import looks_at
 from judge.evaluators.readings import pairs
-from judge.evaluators.rules_1 import requests as rules_1
 from judge.evaluators.values import are_among, differences, json_differences, keys_beside, of_name, of_path, text_of
 from judge.evaluators.writes import SAFE, Allowed, may_write, words_of
 from judge.records.checks import (
@@ -45,7 +44,7 @@ from judge.records.holds import READING, Method
 from judge.records.patterns import glob
 from judge.records.sites import Site
 from judge.trajectory.forms import is_json
-from judge.trajectory.network import BROWSER, RESOURCES, RULES, Body, Entry, LeftOut, Log, SentFile
+from judge.trajectory.network import BROWSER, RESOURCES, Body, Entry, LeftOut, Log, SentFile
 from judge.trajectory.redaction import REDACTED
 from shared.fields import Invalid, Table, at_most
 from shared.models import omit_default
@@ -165,7 +164,6 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
         raise MissingEvidence("uploaded files were not read when the attempt was played, play it again")
     found = _found(check, recording, looks, whoever=whoever)
     _require_recorded(check, recording, [entry for _, entry in found.entries])
-    is_old = traffic.rules < RULES
     candidates, results = found.candidates, found.results
     hits = [index for index, one in enumerate(results) if one.passed]
     if not results:
@@ -183,8 +181,6 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
         last = ComparisonResult(False, f"{how_often(check.times, len(hits), 'such request')}: {last.text}")
     if recording.counts_all and last.passed:
         omission = None
-    elif is_old:
-        omission = rules_1.pushed_out(traffic, last, at=check.at, inverted=whoever)
     else:
         omission = _pushed_out(recording, check, last, candidates[-1][0] if candidates else -1, inverted=whoever)
     if omission is not None:
@@ -333,7 +329,6 @@ def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
 
     Raises `MissingEvidence`.
     """
-    is_sent_by = rules_1.is_sent_by if recording.traffic.rules < RULES else _is_sent_by
     # What the judge put into a page is not the site's, so neither is what a click on it sends; the same is true of what
     # the participant may have put into an editor.
     own = [
@@ -341,7 +336,7 @@ def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
         for place, each in _of_checks(recording)
         if each.step not in recording.inserted_steps and not each.is_from_editor
     ]
-    return [(place, each) for place, each in own if is_sent_by(recording.site, each)]
+    return [(place, each) for place, each in own if _is_sent_by(recording.site, each)]
 
 
 def _of_checks(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
@@ -463,9 +458,8 @@ def _is_query_unknown(entry: Entry) -> bool:
 
 def _compared(entry: Entry, check: RequestCheck, recording: TrajectoryEvidence, *, inverted: bool) -> ComparisonResult:
     problems = _problems(entry, check, recording, inverted=inverted)
-    is_old = recording.traffic.rules < RULES
     # A forbidden request may be among the unrecorded ones, so its absence is not proven.
-    counting = (one for one in problems if one.is_certain or is_old or not inverted)
+    counting = (one for one in problems if one.is_certain or not inverted)
     problem = next(counting, None)
     description = _describe(entry, check.compared)
     if problem is None:
@@ -533,8 +527,6 @@ def _problems(
         problem = _answer_problem(entry, check.status)
         yield from [_RequestMismatch(problem)] if problem else []
     if check.response is not None:
-        if recording.traffic.rules < RULES:
-            rules_1.require_whole_answer(entry, _describe(entry))
         yield from _body_differences("response", check.response, entry.response.body, recording)
 
 

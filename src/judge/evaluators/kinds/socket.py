@@ -58,7 +58,7 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
     looks = looks_at(check, recording)
     traffic = recording.traffic
     if traffic.messages_left_out is None:
-        raise MissingEvidence("messages of web sockets were not recorded: an older version or another program did it")
+        raise MissingEvidence("messages of web sockets were not recorded: another program did it")
     acted_on = None if check.on is None else {look.step.index + 1 for look in looks}
     sockets = [entry for entry in traffic.entries if _is_of(check, recording.site, entry, inverted=whoever)]
     messages = [

@@ -178,7 +178,7 @@ def test_a_navigation_names_where_it_goes() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (DONE.model_copy(update={"was_aborted": True}), "aborted"),
+        (DONE.model_copy(update={"attempt": DONE.attempt.model_copy(update={"stop_reason": "cancelled"})}), "aborted"),
         (DONE.as_task(DONE.task.model_copy(update={"reference_length": None})), "reference length"),
         (trajectory(FINISH.model_copy(update={"screenshot": None})), "step 2 has no screenshot"),
         (trajectory(FINISH.model_copy(update={"screenshot": "trajectory/a.gif"})), "not an image format"),
