@@ -11,15 +11,16 @@ lock=requirements.lock
 say() { printf '%s\n' "setup: $*" >&2; }
 stop() { say "$*"; exit 2; }
 
+is_new='import sys; sys.exit(sys.version_info < (3, 11, 2))'
 python=${WABE_PYTHON:-}
-for candidate in ${python:-python3.13 python3.12 python3.11 python3}; do
-  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+for candidate in ${python:-python3.14 python3.13 python3.12 python3.11 python3}; do
+  if command -v "$candidate" >/dev/null && "$candidate" -c "$is_new" 2>/dev/null; then
     python=$candidate
     break
   fi
   python=""
 done
-[ -n "$python" ] || stop "Python 3.11 or newer is needed; install it, or name one with WABE_PYTHON=/path/to/python"
+[ -n "$python" ] || stop "Python 3.11.2 or newer is needed; install it, or name one with WABE_PYTHON=/path/to/python"
 
 # The stamp names the lock that the environment was made from; the larger lock serves the smaller one's purpose.
 stamp=.venv/wabe-lock
@@ -27,7 +28,7 @@ want=$(cat requirements.lock "$lock" pyproject.toml | cksum | tr -d ' ')
 have=$(cat "$stamp" 2>/dev/null || true)
 full=$(cat requirements.lock requirements-dev.lock pyproject.toml | cksum | tr -d ' ')
 if [ "$have" != "$want" ] && [ "$have" != "$full" ]; then
-  if ! [ -x .venv/bin/python ] || ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+  if ! [ -x .venv/bin/python ] || ! .venv/bin/python -c "$is_new"; then
     say "making .venv with $("$python" --version)"
     "$python" -m venv .venv || stop "cannot make .venv; on Debian and Ubuntu: apt-get install python3-venv"
   fi

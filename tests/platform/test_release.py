@@ -64,14 +64,17 @@ def workflow(name: str) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize(("name", "job"), [("test.yml", "test"), ("release.yml", "try")])
+@pytest.mark.parametrize(("name", "job"), [("test.yml", "test"), ("nightly.yml", "complete"), ("release.yml", "try")])
 def test_every_supported_python_is_tried(name: str, job: str) -> None:
     supported = [
         words[-1]
         for words in (one.split(" :: ") for one in PROJECT["classifiers"])
         if words[:2] == ["Programming Language", "Python"] and words[-1].startswith("3.")
     ]
-    assert workflow(name)["jobs"][job]["strategy"]["matrix"]["python-version"] == supported
+    matrix = workflow(name)["jobs"][job]["strategy"]["matrix"]
+    assert matrix["python-version"] == supported
+    (oldest,) = matrix["include"]
+    assert (oldest["container"], f">={oldest['python-version']}") == ("debian:12", PROJECT["requires-python"])
 
 
 def test_only_the_job_that_the_owner_approves_can_publish_the_package() -> None:

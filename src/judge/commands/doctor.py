@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import platform
 import shlex
 import shutil
 import socket
@@ -100,7 +101,15 @@ def doctor(
 def examine(settings: Settings, output_dir: Path, ports: Sequence[int] = _PORTS) -> list[Finding]:
     """All checks, in the order in which a user would fix their findings."""
     free = map(check_port, ports)
-    core = [check_browser(settings), check_headed(settings), check_model(settings), *free, check_disk(output_dir)]
+    python = Finding("ok", "python", f"{platform.python_version()} ({sys.executable})")
+    core = [
+        python,
+        check_browser(settings),
+        check_headed(settings),
+        check_model(settings),
+        *free,
+        check_disk(output_dir),
+    ]
     return [*core, *check_plugins(settings)]
 
 

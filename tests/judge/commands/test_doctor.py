@@ -156,7 +156,17 @@ def test_everything_is_examined_in_the_order_of_fixing(tmp_path: Path) -> None:
     subjects = [finding.subject for finding in examine(Settings(), tmp_path)]
     # A plug-in whose folder was deleted is still declared.
     gone = ["plug-in"] * len({entry.title for entry in without_code()})
-    assert subjects == ["browser", "headed", "judge model", "port 9009", "port 9019", "disk", *FINDINGS.names(), *gone]
+    assert subjects == [
+        "python",
+        "browser",
+        "headed",
+        "judge model",
+        "port 9009",
+        "port 9019",
+        "disk",
+        *FINDINGS.names(),
+        *gone,
+    ]
 
 
 @pytest.mark.e2e
