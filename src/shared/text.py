@@ -112,7 +112,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def usd(value: float | None) -> str:
-    """US dollars for people: `$1.42`, `$0.0007`, `unknown`."""
+    """US dollars for people: `$1.42`, `$0.0007`, `cost unknown`."""
     if value is None:
-        return "unknown"
+        return "cost unknown"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"

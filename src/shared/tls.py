@@ -5,6 +5,7 @@ A site may have a certificate of the user's own authority. Browsers that connect
 
 import functools
 import os
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,25 @@ def site_client(environ: Mapping[str, str] | None = None, **options: Any) -> "ht
     import httpx
 
     return httpx.AsyncClient(trust_env=False, verify=site_trust(environ), **options)
+
+
+def why_no_answer(error: "httpx.HTTPError") -> str:
+    """Why a site gave no answer, in our words: those of the library are for programmers."""
+    import httpx
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            reason = getattr(cause, "verify_message", "") or cause.reason or "TLS"
+            return f"its certificate cannot be used ({reason})"
+        if isinstance(cause, socket.gaierror):
+            return "its name is unknown"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx.TimeoutException):
+        return "it did not answer in time"
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError):
+        return "nothing answers there"
+    return "the connection ended before the answer did"
 
 
 def require_certificates(environ: Mapping[str, str]) -> None:

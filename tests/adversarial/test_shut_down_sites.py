@@ -123,7 +123,7 @@ async def test_a_reset_that_fails_only_after_the_participant_acted_counts_as_its
 
     outcome, error, attempts = await play_shut_down(tmp_path, site, record_property, shop=Breaks)
     assert (outcome, attempts) == ("failure", 2)
-    assert str(error).endswith("the site could not be reset: it answered 500")
+    assert str(error).endswith("the site could not be reset: POST /reset answered 500 (a reset_url gets a POST)")
 
 
 async def test_an_unreachable_site_before_the_first_action_is_the_sites_fault(

@@ -13,7 +13,7 @@ from cryptography.x509.name import _ASN1Type
 from helpers.frozen.wire import Authority, listening
 from helpers.ports import free_ports
 from shared.errors import ConfigError
-from shared.tls import site_client
+from shared.tls import site_client, why_no_answer
 
 
 async def ready(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,8 +58,21 @@ async def test_an_authority_of_the_environment_is_accepted(site: str, authority:
 
 
 async def test_any_other_authority_is_refused(site: str) -> None:
-    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED") as caught:
         await answer_of(site, {})
+    assert why_no_answer(caught.value).startswith("its certificate cannot be used (")
+
+
+async def test_why_a_site_does_not_answer_is_said_in_plain_words() -> None:
+    async def hangs_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    closed, broken = free_ports(2)
+    async with await asyncio.start_server(hangs_up, "127.0.0.1", broken):
+        for port, why in (closed, "nothing answers there"), (broken, "the connection ended before the answer did"):
+            with pytest.raises(httpx.HTTPError) as caught:
+                await answer_of(f"http://127.0.0.1:{port}/", {})
+            assert why_no_answer(caught.value) == why
 
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

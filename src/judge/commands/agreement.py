@@ -11,7 +11,16 @@ from rich.text import Text
 
 from judge.commands import AsJson, OutputDir, table, wide_console
 from judge.commands.agreement_output import show_order, show_people
-from judge.results.agreement import Agreement, LabelledVerdict, Labels, Rates, read_labels, read_pairs, read_verdicts
+from judge.results.agreement import (
+    UNDECIDED,
+    Agreement,
+    LabelledVerdict,
+    Labels,
+    Rates,
+    read_labels,
+    read_pairs,
+    read_verdicts,
+)
 from judge.results.agreement import agreement as compare
 from judge.results.corrections import LabelledRun
 from judge.results.folders import resolve_store
@@ -36,6 +45,7 @@ _COLUMNS = {
 _EXCLUDED = {
     "unscored": "unscored by the judge",
     "not_executable": "labelled not executable",
+    "undecided": "that people left undecided",
     "unlabelled": "without a label",
     "no_verdict": "without a verdict of this judge",
     "settled": "whose end settled the score without a judge",
@@ -181,6 +191,10 @@ def _compared(request: _AgreementRequest, output: Path) -> tuple[Path | None, li
         by_judge = measured.items()
         return results, [_JudgeAgreement(judge, compare(each.pairs), each.differences) for judge, each in by_judge]
     if file is not None and labels is None and request.verdicts is None:
+        if not Path(file).is_file() and Path(file).suffix != ".csv":
+            _results(file, output)
+            remedy = f"wabe agreement {file} with --truth checks, --labels FILE.csv or --labels labels"
+            raise ConfigError(f"{file} is a run, and nothing says what to compare it with", remedy=remedy)
         if request.method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
         return None, [_JudgeAgreement("", compare(read_pairs(Path(file))))]
@@ -199,7 +213,7 @@ def _with_labels(
     """The run's judges against one label of each attempt of its first epoch; none if it has no verdict file."""
     words = {"success": "1", "failure": "0"}
     known = {
-        key.task_id: (words.get(str(each.label), "not executable"), dict[str, str]())
+        key.task_id: (words.get(str(each.label), UNDECIDED), dict[str, str]())
         for key, each in opinions.items()
         if key.epoch == 1
     }

@@ -168,11 +168,7 @@ def spent(spending: Spending) -> str:
     usage = spending.usage
     estimated = f", {usage.estimated_calls} of them estimated" if usage.estimated_calls else ""
     tokens = counted(usage.input + usage.output, "token")
-    return f"{counted(usage.calls, 'model call')}{estimated}: {tokens}, {_cost(spending.cost_usd)}"
-
-
-def _cost(cost_usd: float | None) -> str:
-    return "cost unknown" if cost_usd is None else usd(cost_usd)
+    return f"{counted(usage.calls, 'model call')}{estimated}: {tokens}, {usd(spending.cost_usd)}"
 
 
 def show(report: Reliability, names: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ from judge.records.sites import Origin, origin_of, place_of
 from judge.records.tasks import Task
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
-from shared.tls import site_client
+from shared.tls import site_client, why_no_answer
 
 _TIMEOUT_S = 30.0
 # The runner itself gives a site 60 s to start again, and a log-in after it as much.
@@ -201,16 +201,12 @@ async def restart_site(address: str, task_id: str, instances: Mapping[str, str])
         async with guarding(policy) as guard, _client(guard, _RESTART_S) as client:
             answer = await client.post(address, params={"task": task_id, "instances": json.dumps(instances)})
     except httpx.HTTPError as error:
-        raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {_reason(error)}") from None
+        raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {why_no_answer(error)}") from None
     if not answer.is_success:
         # In the runner's words.
         why = one_line(answer.text, 500) or f"the runner answered {answer.status_code}"
         raise SiteUnreachable(f"the site could not be reset: {why}", remedy="see its log")
     return read_storage_state(answer.json()) if answer.content else None
-
-
-def _reason(error: httpx.HTTPError) -> str:
-    return (str(error) or type(error).__name__)[:200]
 
 
 async def reset_site(address: str, policy: NetworkPolicy, upstream: UpstreamProxy | None = None) -> None:
@@ -223,9 +219,14 @@ async def reset_site(address: str, policy: NetworkPolicy, upstream: UpstreamProx
         async with guarding(policy, upstream=upstream) as guard, _client(guard) as client:
             answer = await client.post(address)
     except httpx.HTTPError as error:
-        why = _reason(error)
-    else:
-        if answer.is_success:
-            return
-        why = f"it answered {answer.status_code}"
-    raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {why}", remedy="check its reset_url")
+        raise SiteUnreachable(
+            f"{address[:200]}: the site could not be reset: {why_no_answer(error)}", remedy="check its reset_url"
+        ) from None
+    if not answer.is_success:
+        raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {refused_reset(answer)}")
+
+
+def refused_reset(answer: httpx.Response) -> str:
+    """What a site answered instead of being reset."""
+    path = answer.request.url.raw_path.decode("ascii")[:200]
+    return f"POST {path} answered {answer.status_code} (a reset_url gets a POST)"

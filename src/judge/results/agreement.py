@@ -51,6 +51,8 @@ _WORDS = {
 # Online-Mind2Web's own labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
 _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
+# What people say of an attempt that they cannot decide, and what is made of labels that differ.
+UNDECIDED: Literal["undecided"] = "undecided"
 # The column for a person's note on a label in the report.
 _NOTE = "note"
 _OTHER_LABELS = "_human_label"
@@ -64,7 +66,7 @@ Row = Mapping[str, str]
 # By task id: the label as written, and the groups.
 Labels = Mapping[str, tuple[str, Mapping[str, str]]]
 
-ExclusionReason = Literal["unscored", "not_executable", "unlabelled", "no_verdict", "settled"]
+ExclusionReason = Literal["unscored", "not_executable", "undecided", "unlabelled", "no_verdict", "settled"]
 Interval = tuple[float, float]
 
 
@@ -221,7 +223,8 @@ def _signature(pairs: Sequence[LabelledVerdict], columns: Sequence[str]) -> Coun
 def read_pairs(path: Path) -> list[LabelledVerdict]:
     """The rows of a CSV with the columns `human` and `judge` (0 or 1); every other column may be a group.
 
-    A blank or `unscored` judge, a blank human and the label `not executable` (or 2) are kept as excluded.
+    A blank or `unscored` judge, a blank human and the labels `undecided` and `not executable` (or 2) are kept as
+    excluded.
     """
     if path.suffix.lower() == ".json":
         raise ConfigError(
@@ -300,10 +303,12 @@ def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str
     label, judge_word = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
         return LabelledVerdict(excluded="not_executable", groups=dict(groups))
+    if label == UNDECIDED:
+        return LabelledVerdict(excluded=UNDECIDED, groups=dict(groups))
     if not label:
         return LabelledVerdict(excluded="unlabelled", groups=dict(groups))
     if label not in _WORDS:
-        raise ConfigError(f"{where}: human is {printable(human)}", remedy="write 1, 0 or 'not executable'")
+        raise ConfigError(f"{where}: human is {printable(human)}", remedy="write 1, 0, 'undecided' or 'not executable'")
     if judge_word is None or judge_word in _NO_VERDICT:
         return LabelledVerdict(excluded="no_verdict" if judge_word is None else "unscored", groups=dict(groups))
     if judge_word not in _WORDS:

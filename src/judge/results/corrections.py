@@ -75,6 +75,12 @@ class Correction:
         return missing_labels(self.strata)
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether it needs more labels than there are attempts without one: some are undecided."""
+        without = sum(stratum.size for stratum in self.strata if not stratum.is_settled) - self.labels - self.undecided
+        return self.missing > without
+
+    @property
     def labels(self) -> int:
         """The number of labels in it."""
         return sum(len(stratum.labels) for stratum in self.strata)
@@ -84,6 +90,11 @@ class Correction:
         """Why there is no corrected rate, in one line; empty if there is one."""
         if self.not_drawn:
             return f"{counted(self.not_drawn, 'attempt')} not in the plan: wabe label RUN --labels N draws from them"
+        if self.is_stuck:
+            decide = "wabe label RUN --conflicts decides those on which people differ"
+            return (
+                f"no attempt is left to label, and people left {counted(self.undecided, 'attempt')} undecided: {decide}"
+            )
         return f"{counted(self.missing, 'more label')} needed for a corrected success rate" if self.missing else ""
 
     def published(self) -> dict[str, Any]:

@@ -159,6 +159,10 @@ def mcnemar_exact(gained: int, lost: int) -> float:
     return min(1.0, float(2 * tail / (1 << thrown)))
 
 
+# Fifty lines for fifty epochs would hide these.
+_SHOWN_K = (1, 2, 5, 10)
+
+
 def pass_at_k(successes: int, scored: int, k: int) -> float:
     """The probability that at least one of `k` attempts succeeds (Chen et al. 2021); unbiased, for `k` <= `scored`."""
     return 1 - math.comb(scored - successes, k) / math.comb(scored, k)
@@ -179,14 +183,16 @@ def repeats_text(repeats: Mapping[str, Any]) -> str:
 def repeats_of(tallies: Mapping[str, AttemptCounts]) -> dict[str, Any] | None:
     """The statistics of repeats, for a submission; `None` if every task was played once.
 
-    `by_k` has the mean of pass@k and pass^k, in percent, over those tasks that have `k` scored attempts. `variance` is
+    `by_k` has the mean of pass@k and pass^k, in percent, over those tasks that have `k` scored attempts, for the usual
+    values of `k` and the largest. `variance` is
     the mean over the tasks with at least two.
     """
     epochs = max((tally.attempts for tally in tallies.values()), default=0)
     if epochs < 2:
         return None
     by_k = []
-    for k in range(1, max(tally.scored for tally in tallies.values()) + 1):
+    most = max(tally.scored for tally in tallies.values())
+    for k in (*(k for k in _SHOWN_K if k < most), *((most,) if most else ())):
         pairs = [(tally.successes, tally.scored) for tally in tallies.values() if tally.scored >= k]
         means = {
             name: round(100 * math.fsum(estimator(*pair, k) for pair in pairs) / len(pairs), 1)

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -112,6 +113,8 @@ def read_agent(text: str) -> Agent:
         return AgentsFile(Path(file), only if mark else None)
     if text.replace("-", "_") in list_participants():
         return BundledAgent(text)
+    if text and _exists(text, Path.is_file):
+        return _folder_of(Path(text))
     if re.search(r"[\s/\\]", text):
         return _command(text)
     remedy = f"{closest(text, list_participants())}give {SIX_FORMS}"
@@ -124,6 +127,18 @@ def _exists(text: str, is_kind: Callable[[Path], bool]) -> bool:
     except (OSError, ValueError):
         # Too long for a path, or with a null byte.
         return False
+
+
+def _folder_of(program: Path) -> AgentFolder:
+    """The folder of an agent's program, whose scenario file starts it."""
+    with suppress(OSError, UnicodeDecodeError):
+        if program.name in (program.parent / _AGENT_FILE).read_text(encoding="utf-8"):
+            return AgentFolder(program.parent)
+    command = f"{'python ' if program.suffix == '.py' else ''}{shlex.quote(str(program))} --port {PORT}"
+    raise ConfigError(
+        f"--agent {printable(str(program))} is a file, and {_AGENT_FILE} beside it does not start it",
+        remedy=f"give the folder that wabe new-agent made, or a command such as {shlex.quote(command)}",
+    )
 
 
 def _command(text: str) -> AgentCommand:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from rich.console import Console
 from rich.text import Text
 
 from judge.browser.orphans import adopt_orphans, end_with_parent, reaping_orphans
+from judge.records.sites import place_of
 from judge.runner.ports import turn_at
 from judge.runner.routes import routed_client
 from judge.scenario.credentials import resolved_headers
@@ -36,11 +38,14 @@ from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
 from shared.models import Record
 from shared.settings import Settings
+from shared.tls import why_no_answer
 
 _READY_TIMEOUT_S = 60.0
 _RUNNING_TIMEOUT_S = 10.0
 _STOP_GRACE_S = 10.0
 _POLL_S = 0.1
+# A process that is seen twice, so far apart, on other ports than its own will not open that one.
+_ELSEWHERE_S = 1.5
 _LOG_TAIL_BYTES = 16_384
 # Not for participants: anyone with access to Redis can change the judge model's replies, and with the key the tasks are
 # open.
@@ -325,6 +330,7 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
     """Wait until a member answers. Raises `ConfigError` if it ends or takes too long."""
     timeout_s = _READY_TIMEOUT_S if child else _RUNNING_TIMEOUT_S
     last: str | None = "no answer"
+    seen_elsewhere, next_look = "", time.monotonic() + _ELSEWHERE_S
     try:
         async with routed_client(member.routes, timeout=2.0) as client, asyncio.timeout(timeout_s):
             while True:
@@ -336,11 +342,38 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
                         return
                     if (last := await _site_lacks(member, client)) is None:
                         return
-                except (WabeError, httpx.HTTPError) as error:
-                    last = str(error) or type(error).__name__
+                except WabeError as error:
+                    last = str(error)
+                except httpx.HTTPError as error:
+                    last = why_no_answer(error)
+                if child and time.monotonic() > next_look:
+                    elsewhere, next_look = _listens_elsewhere(member, child), time.monotonic() + _ELSEWHERE_S
+                    if elsewhere and elsewhere == seen_elsewhere:
+                        raise _not_up(member, child, elsewhere)
+                    seen_elsewhere = elsewhere
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise _not_up(member, child, f"is not up after {timeout_s:g} s: {last}") from None
+
+
+def _listens_elsewhere(member: Member, child: Child) -> str:
+    """Which other ports the member's process listens on, if its own is not among them; otherwise empty.
+
+    A process that starts another one, such as a shell, is followed. One that starts several is not: any of them may be
+    a part of the site that is up before the rest.
+    """
+    ports: set[int] = set()
+    with contextlib.suppress(psutil.Error):
+        processes = [psutil.Process(child.process.pid)]
+        while len(processes) == 1:
+            (process,) = processes
+            ports |= {each.laddr.port for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN}
+            processes = process.children()
+    wanted = place_of(member.listens_at)
+    if not ports or wanted is None or wanted.port in ports:
+        return ""
+    found = " and ".join(map(str, sorted(ports)))
+    return f"is not there: its process listens on port {found} (change its cmd, or the port in endpoint)"
 
 
 async def _site_lacks(member: Member, client: httpx.AsyncClient) -> str | None:

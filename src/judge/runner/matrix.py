@@ -135,9 +135,15 @@ async def run_matrix(options: RunOptions, requests: Sequence[CellRequest], setti
     matrix = _resumed(options, requests) if options.resume else _new(requests)
     runs = {each.asked_sha256: each.run_id for each in matrix.cells}
     cells = {each: _options_of(options, each, runs[each.sha256]) for each in requests}
-    for each in cells.values():
+    several = len({each.argument for each in cells}) > 1
+    for request, own in cells.items():
         # Nothing starts before the last cell can.
-        make_plan(each, settings)
+        try:
+            make_plan(own, settings)
+        except ConfigError as error:
+            if error.location or not several:
+                raise
+            raise ConfigError(error.message, location=request.argument, remedy=error.remedy) from None
     folder = options.output_dir / "matrices"
     with write_errors(f"cannot write under {folder}", "choose another --output-dir or free some space"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,12 +14,14 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
+from judge.episode.reset import refused_reset
 from judge.runner.instances import at, instance_name
 from judge.runner.launch import Child, site_member, wait_until_up
 from judge.runner.routes import routed_client
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
+from shared.tls import why_no_answer
 
 _RESET_S = 30.0
 _INSTANCES: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
@@ -110,7 +112,9 @@ async def _answer(
         return "200 OK", json.dumps((await logins.state_of(site.entry, lent)).to_json()).encode()
     except ValidationError:
         return "400 Bad Request", b"the instances are unreadable"
-    except (ConfigError, httpx.HTTPError) as error:
+    except httpx.HTTPError as error:
+        return "500 The site is not back", why_no_answer(error).encode()
+    except ConfigError as error:
         return "500 The site is not back", str(error).encode()
 
 
@@ -119,7 +123,9 @@ async def _reset(site: _ResetSite, lent: Mapping[str, str]) -> None:
     entry = site.entry
     if not entry.restart:
         async with routed_client(lent, timeout=_RESET_S) as client:
-            (await client.post(entry.reset_url or "")).raise_for_status()
+            answer = await client.post(entry.reset_url or "")
+        if not answer.is_success:
+            raise ConfigError(refused_reset(answer))
         return
     address = lent.get(entry.endpoint, entry.endpoint)
     if (child := site.children.get(address)) is None:

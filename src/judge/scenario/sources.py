@@ -23,7 +23,7 @@ from shared.fields import printable
 from shared.files import decode, read_errors, read_file, reason_of
 from shared.participants import module_of
 from shared.strict_json import parse_json
-from shared.tls import site_client
+from shared.tls import site_client, why_no_answer
 from shared.validation import mistake, validated
 
 DATASET = "osunlp/Online-Mind2Web"
@@ -269,8 +269,12 @@ async def reached(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 1
                 try:
                     async with asyncio.timeout(timeout_s), client.stream("GET", url):
                         return None
-                except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-                    return str(error)[:200] or type(error).__name__
+                except httpx.HTTPError as error:
+                    return why_no_answer(error)
+                except TimeoutError:
+                    return "it did not answer in time"
+                except (httpx.InvalidURL, ValueError):
+                    return "its address cannot be used"
 
         reasons = await asyncio.gather(*(ask(url) for url in by_host.values()))
     return dict(zip(by_host, reasons, strict=True))

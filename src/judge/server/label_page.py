@@ -155,8 +155,10 @@ class _LabelPage:
         session = self._session
         runs = list({place.run.run_id: place.run for place in session.places}.values())
         corrections = [LabelledRun(run).correction for run in runs]
-        missing = [each.missing for each in corrections if each is not None]
-        return self._page(place=None, runs=len(runs), missing=sum(missing), is_enough=not any(missing))
+        known = [each for each in corrections if each is not None]
+        missing = sum(each.missing for each in known)
+        stuck = next((each.why_absent for each in known if each.is_stuck), "")
+        return self._page(place=None, runs=len(runs), missing=missing, is_enough=not missing, stuck=stuck)
 
     def _page(self, **values: Any) -> Response:
         session = self._session

@@ -101,6 +101,13 @@ def test_one_source_must_be_given(app: typer.Typer, table: str, arguments: list[
         run(app, *(argument.format(table=table) for argument in arguments))
 
 
+def test_a_run_alone_says_what_it_can_be_compared_with(app: typer.Typer, tmp_path: Path) -> None:
+    (tmp_path / "out" / "runs" / "r1" / "results").mkdir(parents=True)
+    for argument in ("r1", str(tmp_path / "out" / "runs" / "r1")):
+        with pytest.raises(ConfigError, match=r"r1 with --truth checks, --labels FILE\.csv or --labels labels"):
+            run(app, argument, "--output-dir", str(tmp_path / "out"))
+
+
 def test_a_method_without_verdicts_is_refused(app: typer.Typer, table: str) -> None:
     with pytest.raises(ConfigError, match="--method goes with --verdicts"):
         run(app, table, "--method", "webjudge")

@@ -100,7 +100,7 @@ async def test_an_attempts_policy_leads_to_its_own_instance(shops: list[Instance
 async def test_an_instance_whose_reset_fails_is_put_aside_and_the_others_are_played_on(shops: list[Instance]) -> None:
     turns, task, site = turns_at(shops)
     shops[0].is_broken = True
-    with pytest.raises(ResetFailed, match="could not be reset: it answered 500") as failure:
+    with pytest.raises(ResetFailed, match="could not be reset: POST /reset answered 500") as failure:
         async with turns.turn(task, is_first=True):
             pass
     assert failure.value.instances == {site: shops[0].address}

@@ -53,6 +53,7 @@ def test_rows_are_read_with_their_groups(tmp_path: Path) -> None:
         ("not executable,1", "not_executable"),
         ("2,0", "not_executable"),
         ("Not Executable,", "not_executable"),
+        ("undecided,1", "undecided"),
     ],
 )
 def test_what_cannot_be_compared_is_kept_as_excluded(tmp_path: Path, row: str, why: str) -> None:
@@ -67,7 +68,7 @@ def test_what_cannot_be_compared_is_kept_as_excluded(tmp_path: Path, row: str, w
         ("human,judge,human\n1,1,1\n", "two columns 'human'"),
         ("human,judge\n", "no rows"),
         ("human,judge\n1,1\n1\n", "line 3: 1 cell, but 2 columns"),
-        ("human,judge\n1,1\nyes,1\n", "line 3: human is 'yes' (write 1, 0 or 'not executable')"),
+        ("human,judge\n1,1\nyes,1\n", "line 3: human is 'yes' (write 1, 0, 'undecided' or 'not executable')"),
         ("human,judge\n1,2\n", "line 2: judge is '2'"),
         ('human,judge\n1,"1\n', "line 2: not CSV"),
         ("human,judge\n1," + "1" * 200_000 + "\n", "line 2: not CSV: field larger"),

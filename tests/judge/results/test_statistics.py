@@ -161,6 +161,12 @@ def test_repeats_name_the_chances_for_each_k_and_the_spread_of_each_task() -> No
 COUNTS = st.integers(0, 60).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 
 
+def test_of_many_repeats_the_usual_values_of_k_and_the_largest_are_shown() -> None:
+    repeats = repeats_of(tallies_of((each["task_id"], each["verdict"]) for each in entries(a="s" * 12)))
+    assert repeats is not None
+    assert [row["k"] for row in repeats["by_k"]] == [1, 2, 5, 10, 12]
+
+
 def test_six_of_seventeen_is_the_interval_of_the_contract() -> None:
     low, high = exact(6, 17)
     assert (round(100 * low, 1), round(100 * high, 1)) == (16.6, 59.4)

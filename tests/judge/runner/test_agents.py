@@ -63,7 +63,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("my agent", "random"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "scenario.toml").write_text(FILE.partition('[[participants]]\nname = "two"')[0])
+        (tmp_path / name / "one.py").write_text("")
     (tmp_path / "agents.toml").write_text(FILE)
+    (tmp_path / "random" / "other.py").write_text("")
+    (tmp_path / "alone.py").write_text("")
     return tmp_path
 
 
@@ -75,6 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("image:ghcr.io/me/agent:1", AgentImage("ghcr.io/me/agent:1"), "agent:1"),
         ("my agent", AgentFolder(Path("my agent")), "my agent"),
         ("./my agent/", AgentFolder(Path("./my agent/")), "my agent"),
+        ("my agent/one.py", AgentFolder(Path("my agent")), "my agent"),
         # An existing folder or file comes before a participant of that name.
         ("random", AgentFolder(Path("random")), "random"),
         ("agents.toml", AgentsFile(Path("agents.toml")), "agents"),
@@ -108,6 +112,8 @@ def test_each_form_is_read(text: str, agent: Agent, label: str) -> None:
         ("image:--privileged", "does not name an image"),
         ("image:a b", "does not name an image"),
         ("agents.toml:four", "no agent 'four'"),
+        ("alone.py", "or a command such as 'python alone.py --port {port}'"),
+        ("random/other.py", "scenario.toml beside it does not start it"),
     ],
 )
 def test_anything_else_is_refused_in_one_line(text: str, complaint: str) -> None:

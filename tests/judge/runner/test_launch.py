@@ -7,6 +7,7 @@ import shlex
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -15,8 +16,17 @@ import pytest
 from helpers.frozen.wire import Authority
 from helpers.ports import free_ports
 from helpers.scenario.texts import AGENTS, TASK
-from judge.runner.launch import Child, Member, launched, log_tail, require_free_port, site_members, start_child
-from judge.scenario.models import Scenario
+from judge.runner.launch import (
+    Child,
+    Member,
+    launched,
+    log_tail,
+    require_free_port,
+    site_member,
+    site_members,
+    start_child,
+)
+from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -193,6 +203,38 @@ async def test_a_site_that_never_answers_as_it_should_is_named_with_its_answer(
             pass
 
 
+@pytest.mark.parametrize(
+    "cmd", ["{python} {folder}/site.py {other}", "sh -c '{python} {folder}/site.py {other}; true'"]
+)
+async def test_a_site_on_another_port_is_found_by_the_port_that_its_process_opened(tmp_path: Path, cmd: str) -> None:
+    (tmp_path / "site.py").write_text(SLOW)
+    port, other = free_ports(2)
+    words = {"python": sys.executable, "folder": tmp_path, "other": other}
+    site = SiteEntry(name="shop", endpoint=f"http://127.0.0.1:{port}", cmd=cmd.format_map(words), static=True)
+    began = time.monotonic()
+    with pytest.raises(ConfigError, match=rf"site shop at http://127.0.0.1:{port} is not there: .* port {other} "):
+        async with launched([site_member(site)], scenario_dir=tmp_path, environ=ENV, logs=tmp_path):
+            pass
+    assert time.monotonic() - began < 15
+
+
+async def test_a_process_with_several_children_may_open_its_port_last(tmp_path: Path) -> None:
+    (tmp_path / "site.py").write_text(SLOW)
+    port, other = free_ports(2)
+    serve = f"{sys.executable} {tmp_path}/site.py"
+    site = SiteEntry(
+        name="shop",
+        endpoint=f"http://127.0.0.1:{port}",
+        cmd=f"sh -c '{serve} {other} & sleep 4; {serve} {port} & wait'",
+        static=True,
+    )
+    async with (
+        launched([site_member(site)], scenario_dir=tmp_path, environ=ENV, logs=tmp_path),
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        assert (await client.get(site.endpoint)).status_code == 503
+
+
 def test_a_variable_of_a_site_that_is_not_set_is_noticed_before_anything_starts(tmp_path: Path) -> None:
     scenario = a_slow_site(tmp_path, "{}")
     with pytest.raises(ConfigError, match='"shop", key \'env\': "GREETING" needs the environment variable WORD'):
@@ -213,6 +255,6 @@ async def test_a_site_with_a_certificate_of_the_users_own_authority_can_be_ready
         pass
     monkeypatch.delenv("SSL_CERT_FILE")
     monkeypatch.setattr("judge.runner.launch._READY_TIMEOUT_S", 1.0)
-    with pytest.raises(ConfigError, match=r"is not up after 1 s: .*CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(ConfigError, match=r"is not up after 1 s: its certificate cannot be used"):
         async with launched([site], scenario_dir=tmp_path, environ=ENV, logs=tmp_path):
             pass

@@ -50,6 +50,13 @@ def matrix_in(folder: Path) -> Matrix:
     return Matrix.model_validate(read_json(path))
 
 
+async def test_what_one_scenario_cannot_play_names_it(tmp_path: Path) -> None:
+    paths = [write_scenario(tmp_path / "shop.toml"), write_scenario(tmp_path / "docs.toml")]
+    paths[1].write_text(paths[1].read_text().replace('task_id = "rugs"', 'task_id = "mats"'))
+    with pytest.raises(ConfigError, match=r"docs\.toml: --task 'rugs' is not in this scenario"):
+        await play({str(path): path for path in paths}, tmp_path, task=("rugs",))
+
+
 # --- which runs -------------------------------------------------------------------------------------------------------
 
 

@@ -91,6 +91,10 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "page", "url": "/", "at": "start"}], "key 'at': 'start'"),
     ([{"kind": "page", "url": "/", "not": "yes"}], "key 'not': 'yes'"),
     ([{"kind": "element"}], "key 'element': "),
+    (
+        [{"kind": "element", "role": "combobox", "name": "Kind"}],
+        """key 'role': unknown key (write role and name as one line of a snapshot: element = 'combobox "Kind"')""",
+    ),
     ([{"kind": "element", "element": []}], "key 'element': "),
     (
         [{"kind": "element", "element": 'buton "x"'}],

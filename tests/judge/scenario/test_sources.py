@@ -309,7 +309,9 @@ async def test_a_host_that_refuses_is_named_with_the_reason() -> None:
 async def test_a_host_that_hangs_is_given_up(served: tuple[Site, int]) -> None:
     site, port = served
     site.answers = False
-    assert await reached([f"http://127.0.0.1:{port}/"], timeout_s=0.2) == {f"http://127.0.0.1:{port}": "TimeoutError"}
+    assert await reached([f"http://127.0.0.1:{port}/"], timeout_s=0.2) == {
+        f"http://127.0.0.1:{port}": "it did not answer in time"
+    }
 
 
 async def test_no_more_hosts_are_asked_at_once_than_allowed(served: tuple[Site, int]) -> None:

@@ -1,9 +1,9 @@
 """`element` checks: an element on a page, or several in an order."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -20,6 +20,8 @@ from judge.records.findings import NodesFound
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 
+# The remedy for the parts of an element as keys of their own.
+_ONE_LINE = """write role and name as one line of a snapshot: element = 'combobox "Kind"'"""
 _MAX_SHOWN = 5
 _MAX_COMPARED = 500
 # Roles in whose name or text pages often repeat typed text: results for "…", you searched for …
@@ -31,6 +33,14 @@ class ElementCheck(ShownCheck):
 
     kind: Literal["element"]
     element: OneOrMore[ElementText]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_one_line(cls, data: Any) -> Any:
+        parts = [key for key in ("role", "name", "text", "state", "value") if isinstance(data, Mapping) and key in data]
+        if parts:
+            raise Invalid("unknown key", _ONE_LINE, key=parts[0], shows_value=False)
+        return data
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
