@@ -83,6 +83,7 @@ async def test_a_demonstration_becomes_a_scenario_whose_script_passes_its_checks
             await hand.finish("The rug is in the cart.")
         finished = running.end()
         assert finished.code == 0, finished.stdout + finished.stderr
+        assert not re.search(r"unscored|incomplete|0\.0 %|retry", finished.stdout + finished.stderr)
         (store,) = (runs / "runs").iterdir()
         again = ("tasks", "script", str(store), "--task", "rug", "--scenario", str(folder / "scenario.toml"))
         output = tmp_path / "again.toml"

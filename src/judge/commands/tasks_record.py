@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,9 +27,9 @@ from judge.store.layout import RunStore, new_run_id, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.engines import player_of
-from shared.errors import ConfigError
+from shared.errors import ConfigError, WabeError
 from shared.fields import printable
-from shared.files import write_atomic, write_errors
+from shared.files import read_text, write_atomic, write_errors
 from shared.participants import HUMAN
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -63,20 +64,21 @@ def record(
     name = task_id or _id_of(text)
     declared = ONE_TASK.validate_python({"task_id": name, "website": url, "task": text})
     folder = output or Path(name)
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+    path = folder / "scenario.toml"
+    if folder.exists() and not _is_draft(folder, path, _draft(declared)):
         raise ConfigError(f"{folder} exists already", remedy="choose another --output, or remove it")
     settings = Settings.from_environ()
-    path = folder / "scenario.toml"
     runs = output_folder(output_dir, settings)
     _write(path, _draft(declared))
+    run_id = new_run_id()
     try:
-        trajectory = _record_attempt(path, runs, name, settings)
+        trajectory = _record_attempt(path, runs, run_id, name, settings)
         scripts = [write_script(trajectory, text, everything=each) for each in (False, True)]
-    except BaseException:
-        # Nothing was demonstrated; the run, if there is one, is kept.
-        path.unlink()
-        folder.rmdir()
-        raise
+    except WabeError as error:
+        # The same command begins again, with the draft that is in the folder.
+        again = shlex.join(["wabe", "tasks", "record", url, "--task", text, "--id", name, "--output", str(folder)])
+        shown = f"; what you showed: wabe view {run_id}" if RunStore(runs, run_id).task(name).folder.is_dir() else ""
+        raise type(error)(error.message, remedy=f"show it again: {again}{shown}") from None
     script, checks = asyncio.run(_described(trajectory, path, declared, scripts, settings))
     _write(folder / _SCRIPT, script.toml())
     _write(path, _finished(declared, script, checks))
@@ -115,11 +117,24 @@ def _draft(task: Task) -> str:
     return scenario_toml([task], participant=HUMAN, settings=config)
 
 
-def _record_attempt(path: Path, output_dir: Path, task_id: str, settings: Settings) -> Trajectory:
+def _is_draft(folder: Path, path: Path, draft: str) -> bool:
+    """Whether a folder is empty, or has only the draft of a recording that came to nothing."""
+    files = list(folder.iterdir()) if folder.is_dir() else [folder]
+    try:
+        return not files or (files == [path] and read_text(path) == draft)
+    except (OSError, ValueError):
+        return False
+
+
+def _record_attempt(path: Path, output_dir: Path, run_id: str, task_id: str, settings: Settings) -> Trajectory:
     """The person's attempt, recorded as a run. Raises `ConfigError` if they did not finish it."""
-    run_id = new_run_id()
     options = RunOptions(
-        scenario=path, command=("wabe", "run", str(path)), cell=run_id, agent=(HUMAN,), output_dir=output_dir
+        scenario=path,
+        command=("wabe", "run", str(path)),
+        cell=run_id,
+        is_demonstration=True,
+        agent=(HUMAN,),
+        output_dir=output_dir,
     )
     # Without a check the run has nothing to score, as expected here.
     run_interruptible(player_of(options.engine)(options, settings, Console()))

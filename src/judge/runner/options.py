@@ -38,6 +38,8 @@ class RunOptions(Record):
     command: tuple[str, ...] = ()
     player: str | None = None
     cell: str | None = None
+    # A person shows a task, so that nothing is scored.
+    is_demonstration: bool = False
 
     agent: Annotated[
         tuple[str, ...],

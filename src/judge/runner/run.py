@@ -76,12 +76,13 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         if settings.object_store:
             uploads = Uploads(open_store(settings.object_store), plan.store)
     crashes: list[str] = []
-    progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks])
+    is_scored = not options.is_demonstration
+    progress = Progress(console, options.display, task_ids=[task.task_id for task in plan.tasks], is_scored=is_scored)
     with _logs_folder(plan, crashes) as logs, uploads.finished() if uploads else nullcontext():
         try:
             with progress:
                 outcome = await _play(plan, console, logs, crashes, progress, uploads)
-            code = conclude(outcome, plan, console, progress)
+            code = conclude(outcome, plan, console if is_scored else Console(quiet=True), progress)
         except asyncio.CancelledError:
             can_resume = plan.store is not None and plan.store.has_begun
             remedy = f"resume with: {resume_command(options, plan.store)}" if plan.store and can_resume else ""

@@ -64,7 +64,8 @@ class Progress:
     """Takes a run's events and shows them. Use it as a context manager around the run.
 
     `full` is a live table and a progress bar, `plain` one line per task, `json` one line per event, `none` nothing.
-    `shown` are the tasks whose results have been printed. Ids are aligned if `task_ids` is given.
+    `shown` are the tasks whose results have been printed. Ids are aligned if `task_ids` is given. Outcomes are shown
+    only if `is_scored`.
     """
 
     def __init__(
@@ -73,10 +74,12 @@ class Progress:
         display: Display | None = None,
         *,
         task_ids: Iterable[str] = (),
+        is_scored: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.display: Display = display or ("full" if console.is_terminal else "plain")
         self.shown: set[str] = set()
+        self._is_scored = is_scored
         self._console = console
         self._clock = clock
         self._width = _id_width(task_ids)
@@ -156,7 +159,7 @@ class Progress:
                 print_json(self._console, event_name(type(event)), **event.model_dump())
                 return
         match event:
-            case TaskDone():
+            case TaskDone() if self._is_scored:
                 self.shown.add(event.key)
                 self._width = max(self._width, _id_width([event.key]))
                 _print_task(self._console, self._width, event.outcome, event.key, event.steps, max_steps, event.reason)
@@ -217,7 +220,7 @@ class Progress:
         unit = "task" if run.epochs == 1 else "attempt"
         text = Text(f"{done + run.kept} of {counted(run.attempts, unit)}  ", style="bold")
         for outcome, style in OUTCOME_STYLES.items():
-            if count := self._counts[outcome] + self._kept_counts[outcome]:
+            if self._is_scored and (count := self._counts[outcome] + self._kept_counts[outcome]):
                 text.append(f"{count} {outcome}  ", style=style)
         text.append(f"elapsed {_duration(elapsed)}", style="dim")
         # Tasks kept from an earlier run took no time, so the estimate excludes them.

@@ -1,5 +1,7 @@
 """`wabe tasks script` and `wabe tasks record`: what they refuse before anything is played. Plays are in tests/e2e."""
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from typer.testing import CliRunner
 from helpers.results import a_finished_run, a_result
 from judge.commands.app import app
 from judge.records.tasks import Task
+from judge.runner.boundary import Interrupted
 from judge.scenario.sources import scenario_toml
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -81,3 +84,20 @@ def test_a_recording_begins_only_with_an_address_a_task_and_a_place(
     (tmp_path / "taken").write_text("mine")
     assert problem in refusal_of("record", *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_recording_that_came_to_nothing_begins_again_with_the_same_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: object) -> int:
+        raise Interrupted("interrupted, everything is stopped", remedy="resume with: wabe run gone/scenario.toml")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("judge.commands.tasks_record.player_of", lambda _: interrupted)
+    words = ["tasks", "record", "https://example.org/", "--task", "Find it.", "--id", "t1", "--output", "mine"]
+    for _ in range(2):
+        with pytest.raises(Interrupted, match=re.escape(f"(show it again: {shlex.join(['wabe', *words])})")):
+            CliRunner().invoke(app, words, catch_exceptions=False)
+        assert [path.name for path in (tmp_path / "mine").iterdir()] == ["scenario.toml"]
+    (tmp_path / "mine" / "scenario.toml").write_text("edited")
+    assert "mine exists already" in refusal_of(*words[1:])
