@@ -18,7 +18,7 @@ from judge.scenario.models import EXAMPLES, PORT, Endpoint, ParticipantEntry, Sc
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
 from shared.fields import at_most, closest, did_you_mean, printable
-from shared.files import decode, parse_toml, read_errors
+from shared.files import decode, parse_toml, read_errors, read_text
 from shared.participants import HUMAN, list_participants
 from shared.validation import validated
 
@@ -131,8 +131,8 @@ def _exists(text: str, is_kind: Callable[[Path], bool]) -> bool:
 
 def _folder_of(program: Path) -> AgentFolder:
     """The folder of an agent's program, whose scenario file starts it."""
-    with suppress(OSError, UnicodeDecodeError):
-        if program.name in (program.parent / _AGENT_FILE).read_text(encoding="utf-8"):
+    with suppress(OSError, ValueError):
+        if program.name in read_text(program.parent / _AGENT_FILE):
             return AgentFolder(program.parent)
     command = f"{'python ' if program.suffix == '.py' else ''}{shlex.quote(str(program))} --port {PORT}"
     raise ConfigError(
