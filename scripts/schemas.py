@@ -104,9 +104,11 @@ _NUMBERS: Fields = {
 }
 COVERED = create_model(
     "Covered",
-    __doc__="Attempts on frozen sites by coverage. The bound: the rate if failures with a decisive miss had succeeded.",
+    __doc__="Attempts on frozen sites by coverage. The bounds: between them is the rate of all on live sites.",
     **dict.fromkeys(COVERAGES, (int, ...)),
-    upper_bound=(float | None, ...),
+    unconfirmed=(int, ...),
+    lower_bound=(float, ...),
+    upper_bound=(float, ...),
 )
 _NUMBERS["coverage"] = (COVERED, Field(None, description="Frozen sites only."))
 COUNTS = create_model("Counts", __doc__="Counts of attempts, and rates in percent.", **_NUMBERS)

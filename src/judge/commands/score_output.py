@@ -13,7 +13,7 @@ from rich.text import Text
 from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
-from judge.records.verdicts import BUDGET_SPENT
+from judge.records.verdicts import BUDGET_SPENT, is_unconfirmed
 from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
@@ -62,6 +62,8 @@ class JudgeTally:
     outcomes: dict[str, str] = field(default_factory=dict)
     updated: tuple[str, ...] = ()
     _reused: int = 0
+    # Trajectories whose success a frozen site does not confirm, and never will.
+    _unconfirmed: set[str] = field(default_factory=set)
     _replaced: list[str] = field(default_factory=list)
     _broken: list[str] = field(default_factory=list)
     _usage: TokenUsage = field(default_factory=TokenUsage)
@@ -83,6 +85,8 @@ class JudgeTally:
             self._costs.append(scored.verdict.cost)
         if scored.verdict is not None:
             self.unpaid += scored.verdict.reason_code == BUDGET_SPENT
+            if is_unconfirmed(scored.outcome, scored.verdict.reason_code):
+                self._unconfirmed.add(str(scored.folder))
         name = TaskStore(scored.folder).key
         if scored.replaced:
             self._replaced.append(name)
@@ -101,7 +105,8 @@ class JudgeTally:
     @property
     def is_complete(self) -> bool:
         """Whether every trajectory could be read and has a verdict or was aborted."""
-        return {"broken", "unscored"}.isdisjoint(self.outcomes.values())
+        others = (outcome for folder, outcome in self.outcomes.items() if folder not in self._unconfirmed)
+        return {"broken", "unscored"}.isdisjoint(others)
 
     def summary(self) -> dict[str, Any]:
         """The totals, as `--json` prints them."""

@@ -7,7 +7,9 @@ from judge.config import RunConfig
 from judge.environment.errors import EpisodeFault
 from judge.evaluators.base import assertions_in
 from judge.evaluators.checks import evaluate
+from judge.records.ledger import CERTAIN
 from judge.records.policies import PolicyResult
+from judge.records.verdicts import is_unconfirmed
 from judge.results.progress import progress_of
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
@@ -30,6 +32,9 @@ def reward_of(attempt: Attempt, folder: Path, config: RunConfig) -> float:
         if attempt.stop_reason == "site_blocked":
             raise EpisodeFault("blocked", attempt.blame, attempt.error or "")
         raise EpisodeFault("lost" if attempt.blame == "user" else "aborted", attempt.blame, attempt.error or "")
+    if attempt.verdict is not None and is_unconfirmed(attempt.outcome, attempt.verdict.reason_code):
+        # The reason itself quotes requests, but none of the checks.
+        raise EpisodeFault("unscored", "site", attempt.verdict.reason)
     if attempt.outcome not in ("success", "failure"):
         _log.warning("task %s: %s", attempt.task.task_id, attempt.cause)
         raise EpisodeFault("unscored", "judge model", _WITHHELD)
@@ -48,8 +53,12 @@ def _progress(attempt: Attempt, folder: Path, config: RunConfig) -> float:
     if not checks:
         share = progress_of(attempt.verdict)
         return float(attempt.outcome == "success") if share is None else share
+    trajectory = load_trajectory(folder)
+    if attempt.frozen is not None:
+        # What was met on answers that the archive does not have for certain adds nothing.
+        checks = list(evaluate(trajectory, config.sites, CERTAIN))
     passed = sum(each.passed is True for each in checks)
-    at_first = _held_at_first(load_trajectory(folder), config)
+    at_first = _held_at_first(trajectory, config)
     return max(0.0, round((passed - at_first) / len(checks), 4))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
+from judge.records.ledger import EVERYTHING, Coverage
 from judge.records.normalise import in_words
 from judge.records.sites import NONE_SHARED, RunSites
 from judge.trajectory.record import Trajectory
@@ -16,9 +17,14 @@ from shared.text import clip, plain
 _COMMON_KEYS = ("at", "on", "within", "in_view", "editable", "count")
 
 
-def evaluate(trajectory: Trajectory, sites: RunSites = NONE_SHARED) -> tuple[Assertion, ...]:
-    """One assertion for each check of the task, in order; undecided if evidence is missing."""
-    recording = TrajectoryEvidence(trajectory, sites)
+def evaluate(
+    trajectory: Trajectory, sites: RunSites = NONE_SHARED, accepts: frozenset[Coverage] = EVERYTHING
+) -> tuple[Assertion, ...]:
+    """One assertion for each check of the task, in order; undecided if evidence is missing.
+
+    On frozen sites, what rests on answers of a kind that is not in `accepts` is no evidence.
+    """
+    recording = TrajectoryEvidence(trajectory, sites, accepts=accepts)
     checks = zip(trajectory.task.checks, recording.checks, strict=True)
     return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
 

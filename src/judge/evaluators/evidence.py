@@ -17,7 +17,9 @@ from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import Authorship, IgnoredContent, evidence, why_left_out, written_by
 from judge.records.checks import Check
 from judge.records.files import Download
+from judge.records.ledger import EVERYTHING, Coverage
 from judge.records.notices import GIVEN_UP
+from judge.records.reliance import Reliance
 from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.steps import JUDGE, Step
 from judge.records.tasks import Task
@@ -75,7 +77,8 @@ class ActionDone(NamedTuple):
 @dataclass(frozen=True)
 class Look:
     """One observation as evidence. `is_marked`: the recording says who wrote what the page shows. `earlier` is the
-    snapshot of what vanished before the observation, for such a look (`vanished`).
+    snapshot of what vanished before the observation, for such a look (`vanished`). `is_unsure`: on a frozen
+    site, it rests on answers that do not count (`TrajectoryEvidence.accepts`).
     """
 
     step: Step
@@ -83,6 +86,7 @@ class Look:
     site: Site
     is_marked: bool = True
     earlier: str | None = None
+    is_unsure: bool = False
 
     @cached_property
     def is_own(self) -> bool:
@@ -296,12 +300,14 @@ def own_site(trajectory: Trajectory, sites: RunSites) -> Site:
 class TrajectoryEvidence:
     """A trajectory as evidence. Files are read only when a check needs them.
 
-    `counts_all`: everything that any origin wrote, sent or did is evidence, as for policies.
+    `counts_all`: everything that any origin wrote, sent or did is evidence, as for policies. `accepts`: on frozen
+    sites, no check passes on what rests on answers of another kind, inverted or not.
     """
 
     trajectory: Trajectory
     sites: RunSites = NONE_SHARED
     counts_all: bool = False
+    accepts: frozenset[Coverage] = EVERYTHING
 
     @cached_property
     def site(self) -> Site:
@@ -345,8 +351,25 @@ class TrajectoryEvidence:
         looks: list[Look] = []
         for step in self.trajectory.observations:
             path = self.trajectory.folder / step.snapshot if step.snapshot else None
-            looks.append(Look(step, path, self.site, self.is_marked))
+            looks.append(Look(step, path, self.site, self.is_marked, is_unsure=self._is_unsure_look(step.index)))
         return tuple(looks)
+
+    @cached_property
+    def _reliance(self) -> Reliance | None:
+        frozen = self.trajectory.attempt.frozen
+        return None if frozen is None else Reliance.of(frozen, self.trajectory.observations)
+
+    def _is_unsure_look(self, index: int) -> bool:
+        return self._reliance is not None and self._reliance.of_look(index) not in self.accepts
+
+    def is_unsure(self, step: int | None) -> bool:
+        """Whether the requests of a step, or of any if it is not known, rest on answers that do not count."""
+        return self._reliance is not None and self._reliance.of_requests(step) not in self.accepts
+
+    @property
+    def is_unsure_anywhere(self) -> bool:
+        """Whether anything in the attempt rests on answers that do not count."""
+        return self.is_unsure(None)
 
     @cached_property
     def traffic(self) -> Log:
@@ -389,6 +412,8 @@ class TrajectoryEvidence:
         """Every action that was executed on the task's own site. For policies also those that may have been."""
         for look in looks:
             outcome = look.step.outcome
+            if look.is_unsure:
+                continue
             if look.is_own and outcome is not None and outcome.ok and outcome.line:
                 own, *typed = (
                     self.as_compared(without_downloads(line)) for line in (outcome.own_line, outcome.line) if line

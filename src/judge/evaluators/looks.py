@@ -12,6 +12,9 @@ from judge.records.elements import parse_element
 from shared.snapshot import Node, Snapshot
 from shared.text import excerpt
 
+# Of a look, request or answer on a frozen site that rests on answers that do not count.
+UNSURE = ComparisonResult(False, "it rests on an answer that the archive does not have for certain", counts=False)
+
 
 def looks_at(check: LookCheck, recording: TrajectoryEvidence, *, with_vanished: bool = False) -> list[Look]:
     """The looks at the pages that `on` names. Raises `MissingEvidence` if the recording has no looks.
@@ -45,7 +48,9 @@ def over_looks(
             False, ComparisonResult(False, f"{check.on} was never on screen" if check.on else "no page"), None
         )
     # Of those that fail, only the last look's text is ever shown.
-    results = [test(look, look is end) for look in looks]
+    results = [UNSURE if look.is_unsure else test(look, look is end) for look in looks]
+    if inverted and check.at == "any" and UNSURE in results:
+        return Decision(False, UNSURE, None)
     last = next((one for look, one in zip(looks, results, strict=True) if look is end), results[-1])
     hits = [place for place, one in enumerate(results) if one.passed]
     first = looks[hits[0]].step.index if hits else None

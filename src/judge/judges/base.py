@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judge.judges.confirming import confirmed, last_looks_stand
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
@@ -66,6 +67,10 @@ class Judge(ABC):
     def recompute(self, trajectory: Trajectory) -> Verdict | None:
         """The verdict, if the recording alone decides it; `None` if a model or another program has to. Blocks."""
         return None
+
+    def confirmed(self, verdict: Verdict, trajectory: Trajectory) -> Verdict:
+        """The verdict; unscored if it is a success that a frozen site does not confirm."""
+        return confirmed(verdict, trajectory, last_looks_stand(trajectory))
 
     def site_of(self, task_id: str) -> str | None:
         """The site of a task, if this judge's results are counted by site."""

@@ -8,6 +8,7 @@ from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
+from judge.judges.confirming import confirmed
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
@@ -58,7 +59,7 @@ class ChecksJudge(Judge):
         if trajectory.attempt.self_recorded:
             info = info.model_copy(update={"note": _FOREIGN})
         assertions = evaluate(trajectory, self._sites)
-        return Verdict(
+        verdict = Verdict(
             outcome=_outcome(assertions),
             reason=reason_of(assertions),
             judge=info,
@@ -67,6 +68,15 @@ class ChecksJudge(Judge):
             evidence={"checks": [each.model_dump(mode="json") for each in assertions]},
             cost_usd=0.0,
         )
+        return confirmed(
+            verdict,
+            trajectory,
+            lambda accepted: all(each.passed for each in evaluate(trajectory, self._sites, accepted)),
+        )
+
+    def confirmed(self, verdict: Verdict, trajectory: Trajectory) -> Verdict:
+        """The verdict itself: `recompute` has looked at what each check rests on."""
+        return verdict
 
 
 class CheckedJudge(Judge):

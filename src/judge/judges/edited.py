@@ -86,6 +86,10 @@ class EditedJudge(Judge):
         """The verdict on the edited task."""
         return self._labelled(await self._judge.judge(self._with_edit(trajectory)), trajectory)
 
+    def confirmed(self, verdict: Verdict, trajectory: Trajectory) -> Verdict:
+        """The verdict, confirmed as the edited judge's."""
+        return self._judge.confirmed(verdict, self._with_edit(trajectory))
+
     async def aclose(self) -> None:
         """Close the judge."""
         await self._judge.aclose()

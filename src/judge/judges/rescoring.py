@@ -15,7 +15,7 @@ from judge.judges.base import Judge
 from judge.judges.code import with_plugins
 from judge.records.sites import OFF_SITE
 from judge.records.steps import StopReason
-from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, Verdict
+from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, UNCONFIRMED, Verdict
 from judge.store.bounds import bounded
 from judge.store.layout import TaskStore, results_folders
 from judge.trajectory.files import is_trajectory, load_trajectory
@@ -159,7 +159,8 @@ async def judge_stored(
         try:
             before = verdict_on_file(store, one.id, trajectory)
             is_outdated = by_this_code and not is_by_this_code(before, one)
-            is_due = before is None or before.outcome == "unscored" or again or is_outdated
+            is_lost = before is None or (before.outcome == "unscored" and before.reason_code not in UNCONFIRMED)
+            is_due = is_lost or again or is_outdated
             if is_due and why_settled(trajectory, off_site) is None:
                 asking()
             recomputed_verdict = await asyncio.to_thread(recomputed, one, trajectory, off_site)
@@ -168,7 +169,7 @@ async def judge_stored(
             elif before is not None and not is_due:
                 return Scored(folder=folder, outcome=before.outcome, reason=before.reason, kept=True, verdict=before)
             else:
-                verdict = await one.judge(trajectory)
+                verdict = one.confirmed(await one.judge(trajectory), trajectory)
         except TrajectoryError as error:
             return Scored(folder=folder, outcome="broken", reason=str(error))
         # Isolation boundary, as above.
@@ -224,6 +225,7 @@ def recomputed(judge: Judge, trajectory: Trajectory, off_site: str = "flag") -> 
         verdict = judge.recompute(trajectory)
     if verdict is None:
         return None
+    verdict = judge.confirmed(verdict, trajectory)
     return bounded(verdict).model_copy(update={"trajectory_sha256": trajectory.sha256})
 
 

@@ -15,6 +15,8 @@ Grade = Literal["exact", "state", "order", "fuzzy", "synthesised", "uncertain", 
 MissClass = Literal["harmless", "cosmetic", "decisive"]
 # What the evidence of an attempt depends on: recorded answers only, also uncertain ones, or also a decisive miss.
 Coverage = Literal["full", "uncertain", "off_archive"]
+CERTAIN = frozenset[Coverage](("full",))
+EVERYTHING = frozenset[Coverage](("full", "uncertain", "off_archive"))
 # A page may send any number of requests.
 MAX_ENTRIES = 5_000
 _MAX_FIELDS = 50
@@ -27,7 +29,8 @@ class LedgerEntry(Record):
     """One request to a frozen site. `step` is that during which it began, 0 before the first action.
 
     `kind` is the type of request, such as `document`, `script` or `fetch`; `record` the id of the recorded answer;
-    `differs` names the differences from the recorded request; `miss` is the class of a miss.
+    `differs` names the differences from the recorded request; `miss` is the class of a miss. `is_read`: without a
+    certain answer it concerns the page that asked, and nothing that is answered later.
     """
 
     step: int = Field(ge=0)
@@ -38,6 +41,7 @@ class LedgerEntry(Record):
     record: Annotated[str | None, RecordedLimit(200)] = omit_default(None)
     differs: tuple[_Field, ...] = omit_default((), max_length=_MAX_FIELDS)
     miss: MissClass | None = omit_default(None)
+    is_read: bool = omit_default(False)
 
     @property
     def coverage(self) -> Coverage:

@@ -121,6 +121,7 @@ class Step(Record):
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `site_tools` are the names of the tools that the page registered and the participant was offered.
     `claimed_trace` is what the participant says that it did for its reply.
+    `is_loaded`, on frozen sites: the attempt has had one tab only, and a new document has taken the page's place in it.
     `vanished` is text where nothing else is known of it. `sent_lines` is how many lines of the snapshot the
     participant was sent, if not all of them.
     """
@@ -155,6 +156,7 @@ class Step(Record):
     site_tools: Annotated[tuple[str, ...], RecordedLimit(8_000)] = omit_default(())
     claimed_trace: ClaimedTrace | None = omit_default(None)
     sent_lines: int | None = omit_default(None)
+    is_loaded: bool = omit_default(False)
     timings: Timings = Timings()
 
     @property

@@ -62,6 +62,11 @@ WITHHELD_EVIDENCE = "withheld_evidence"
 WITHOUT_CHECKS = "no_checks"
 OFF_SITE_PLAY = "off_site"
 INTERNAL_ERROR = "internal_error"
+# Of a success on a frozen site that rests on answers that the archive does not have, or not for certain: unscored, and
+# final, because nothing that is played or judged again adds them.
+OFF_ARCHIVE = "off_archive"
+UNCERTAIN_ARCHIVE = "uncertain_archive"
+UNCONFIRMED = frozenset({OFF_ARCHIVE, UNCERTAIN_ARCHIVE})
 # Models of judges that ask none, and the model of another program's evaluator.
 NO_MODEL = frozenset({"offline", "none", ""})
 UNKNOWN_MODEL = "unknown"
@@ -97,3 +102,8 @@ class Verdict(Record):
         model = self.judge.model if self.judge else ""
         may_have_asked = model == UNKNOWN_MODEL or (self.reason_code == INTERNAL_ERROR and model not in NO_MODEL)
         return None if may_have_asked and self.cost_usd is None else 0.0
+
+
+def is_unconfirmed(outcome: str, reason_code: str | None) -> bool:
+    """Whether an attempt is unscored because a frozen site does not confirm its success."""
+    return outcome == "unscored" and reason_code in UNCONFIRMED

@@ -11,7 +11,7 @@ from judge.records.attacks import AttackOutcome
 from judge.records.ledger import Coverage
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Level, key_of
-from judge.records.verdicts import CHECKS, JUDGE, TaskOutcome
+from judge.records.verdicts import CHECKS, JUDGE, TaskOutcome, is_unconfirmed
 from judge.results.attacks import attack_in
 from judge.results.policies import policies_in
 from judge.results.progress import progress_in
@@ -107,7 +107,14 @@ class TaskEntry:
     @property
     def counted(self) -> CountedAttempt:
         """What it contributes to rates."""
-        return CountedAttempt(self.repeated, self.outcome, self.is_finished, self.coverage, self.attack)
+        return CountedAttempt(
+            self.repeated, self.outcome, self.is_finished, self.coverage, self.attack, self.is_unconfirmed
+        )
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether it is unscored because a frozen site does not confirm its success."""
+        return is_unconfirmed(self.outcome, self.reason_code)
 
 
 def read_entries(values: Iterable[Mapping[str, Any]]) -> list[TaskEntry]:

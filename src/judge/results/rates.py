@@ -22,6 +22,7 @@ class CountedAttempt(NamedTuple):
     """An attempt's contribution to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
 
     `coverage` is that of an attempt on frozen sites, `attack` what became of the attack on a task under one.
+    `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success.
     """
 
     task: str
@@ -29,16 +30,27 @@ class CountedAttempt(NamedTuple):
     ended_itself: bool = False
     coverage: str | None = None
     attack: AttackOutcome | None = None
+    is_unconfirmed: bool = False
+
+    @property
+    def may_succeed(self) -> bool:
+        """Whether it succeeded, or may have on the live site."""
+        is_failed_off = self.outcome == "failure" and self.coverage in ("uncertain", "off_archive")
+        return self.outcome == "success" or self.is_unconfirmed or is_failed_off
 
 
 @dataclass(frozen=True)
 class Covered:
-    """The numbers of attempts on frozen sites by coverage. `upper_bound` is the rate in percent if every failure with a
-    decisive miss had succeeded. It shows how much the archives could hide, and is not a result.
+    """The numbers of attempts on frozen sites by coverage, and those whose success is unconfirmed.
+
+    The rate of all attempts, in percent, would be between the bounds if the sites were live: at least that of the
+    successes, at most that with every unconfirmed one, and with every failure that met a missing or uncertain answer.
     """
 
     counts: Mapping[str, int]
-    upper_bound: float | None
+    unconfirmed: int
+    lower_bound: float
+    upper_bound: float
 
     @classmethod
     def of(cls, attempts: Sequence[CountedAttempt]) -> Self | None:
@@ -46,18 +58,20 @@ class Covered:
         counter = Counter(each.coverage for each in attempts if each.coverage is not None)
         if not counter:
             return None
-        could = [
-            "success" if each.outcome == "failure" and each.coverage == "off_archive" else each.outcome
-            for each in attempts
-        ]
-        tallies = tallies_of((each.task, outcome) for each, outcome in zip(attempts, could, strict=True))
-        share = success_rate(tallies.values())
-        return cls({name: counter[name] for name in COVERAGES}, None if share is None else float(100 * share))
+        lower, upper = (
+            float(100 * success_rate_of_all(tallies_of(outcomes).values()))
+            for outcomes in (
+                ((each.task, each.outcome) for each in attempts),
+                ((each.task, "success" if each.may_succeed else each.outcome) for each in attempts),
+            )
+        )
+        unconfirmed = sum(each.is_unconfirmed for each in attempts)
+        return cls({name: counter[name] for name in COVERAGES}, unconfirmed, lower, upper)
 
     def published(self) -> dict[str, Any]:
         """As in a submission."""
-        bound = None if self.upper_bound is None else round(self.upper_bound, 1)
-        return {**self.counts, "upper_bound": bound}
+        bounds = {"lower_bound": round(self.lower_bound, 1), "upper_bound": round(self.upper_bound, 1)}
+        return {**self.counts, "unconfirmed": self.unconfirmed, **bounds}
 
 
 @dataclass(frozen=True)
@@ -123,8 +137,12 @@ class Rate:
 
     @property
     def is_complete(self) -> bool:
-        """Whether at most `_MAX_LOST_PERCENT` of the attempts have no verdict; never without an attempt."""
-        return self.total > 0 and 100 * (self.total - self.scored) <= _MAX_LOST_PERCENT * self.total
+        """Whether at most `_MAX_LOST_PERCENT` of the attempts have no verdict; never without an attempt.
+
+        A success that a frozen site does not confirm is not lost: it is the distance between two bounds.
+        """
+        lost = self.total - self.scored - (self.covered.unconfirmed if self.covered else 0)
+        return self.total > 0 and 100 * lost <= _MAX_LOST_PERCENT * self.total
 
     def segments(self, width: float) -> Iterator[tuple[float, float, RowOutcome]]:
         """The counts as a stacked bar: x, width and outcome of each part."""

@@ -16,7 +16,7 @@ from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
 from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
-from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict
+from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict, is_unconfirmed
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
@@ -351,7 +351,9 @@ class AttemptRow:
                 self.attack_succeeded,
                 bool(self.attack_left_out),
             )
-        return CountedAttempt(self.task_id, self.verdict, self.stop_reason == "finished", self.coverage, attack)
+        unconfirmed = is_unconfirmed(self.verdict, self.reason_code)
+        is_finished = self.stop_reason == "finished"
+        return CountedAttempt(self.task_id, self.verdict, is_finished, self.coverage, attack, unconfirmed)
 
     def cells(self) -> dict[str, Any]:
         """The row as a flat record, for tables: lists are joined by spaces."""

@@ -260,7 +260,8 @@ def _is_finished(record: Mapping[str, Any]) -> bool:
     outcomes = record.get("outcomes") or {}
     # Excluded tasks are counted as aborted, but there is nothing to play.
     aborted = (outcomes.get("aborted") or 0) - len(excluded_by_run(record)) * epochs_of(record)
-    return record.get("state") == "completed" and aborted <= 0 and not outcomes.get("unscored")
+    unscored = (outcomes.get("unscored") or 0) - (record.get("unconfirmed") or 0)
+    return record.get("state") == "completed" and aborted <= 0 and unscored <= 0
 
 
 def day_of_run(store: RunStore) -> date | None:
@@ -376,8 +377,10 @@ def spending_before(store: RunStore) -> Spending:
 def totals_of(results: Sequence[TaskSummary]) -> dict[str, Any]:
     """The totals in `run.json`: attempts by outcome and by what decided them, versions, the judge."""
     outcomes, judge = [result.outcome for result in results], judge_of(results)
+    unconfirmed = sum(TaskEntry.read(result.entry).is_unconfirmed for result in results)
     return {
         "outcomes": {name: outcomes.count(name) for name in get_args(TaskOutcome)},
+        **({"unconfirmed": unconfirmed} if unconfirmed else {}),
         "decided_by": decided(TaskEntry.read(result.entry) for result in results),
         "environment": _environment_of(results),
         "judge": judge.model_dump(mode="json") if judge else None,

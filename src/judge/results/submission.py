@@ -67,6 +67,8 @@ _LEVELS: tuple[str, ...] = get_args(Level)
 _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
 _MAX_KEYS = 6
+# If more of the attempts on frozen sites than this percentage are unconfirmed successes, the archive has too few ways.
+_MAX_UNCONFIRMED_PERCENT = 5
 
 Submission = dict[str, Any]
 
@@ -191,7 +193,14 @@ def share_text(counts: Mapping[str, Any], name: str = "") -> str:
     scored = counted(counts["scored_tasks"], "scored task")
     if _has_repeats(counts):
         scored = f"{counted(counts['scored_attempts'], 'scored attempt')} at {counted(counts['total_tasks'], 'task')}"
-    return f"{name}{counts['success_rate']} %, {counts['judged_successes']} of {scored}"
+    return f"{name}{counts['success_rate']} %, {counts['judged_successes']} of {scored}{bounds_text(counts)}"
+
+
+def bounds_text(counts: Mapping[str, Any]) -> str:
+    """Between which bounds the rate of all tasks would be on live sites, to stand after a rate; empty without any."""
+    covered = as_mapping(counts.get("coverage"))
+    lower, upper = covered.get("lower_bound"), covered.get("upper_bound")
+    return "" if lower is None or upper is None or lower == upper else f", on live sites between {lower} and {upper} %"
 
 
 def _has_repeats(counts: Mapping[str, Any]) -> bool:
@@ -200,10 +209,11 @@ def _has_repeats(counts: Mapping[str, Any]) -> bool:
 
 
 def lost_attempts(counts: Mapping[str, Any]) -> int:
-    """The number of aborted or unscored attempts."""
+    """The number of aborted or unscored attempts, without successes that a frozen site does not confirm."""
+    unconfirmed = as_mapping(counts.get("coverage")).get("unconfirmed") or 0
     if _has_repeats(counts):
-        return int(counts["attempts"] - counts["scored_attempts"])
-    return int(counts["total_tasks"] - counts["scored_tasks"])
+        return int(counts["attempts"] - counts["scored_attempts"] - unconfirmed)
+    return int(counts["total_tasks"] - counts["scored_tasks"] - unconfirmed)
 
 
 def incomplete_note(detail: Mapping[str, Any]) -> str:
@@ -227,9 +237,12 @@ def coverage_note(detail: Mapping[str, Any]) -> str:
     numbers = {name: covered.get(name, 0) for name in COVERAGES}
     note = f"frozen sites: {counted(numbers['full'], 'attempt')} on recorded answers alone"
     note += f", {numbers['uncertain']} also on uncertain ones, {numbers['off_archive']} off the archive"
-    bound = covered.get("upper_bound")
-    is_bound = numbers["off_archive"] and bound is not None
-    return note + (f" (at most {bound} % if missing answers hid successes; not a result)" if is_bound else "")
+    unconfirmed, total = covered.get("unconfirmed") or 0, sum(numbers.values())
+    if unconfirmed:
+        note += f"; {counted(unconfirmed, 'success', 'successes')} not confirmed"
+    if 100 * unconfirmed > _MAX_UNCONFIRMED_PERCENT * total:
+        note += ": record more ways (wabe sites record SCENARIO --participant ROLE -o MORE.wacz, then wabe sites merge)"
+    return note
 
 
 def detail_of(

@@ -6,7 +6,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from judge.results.entries import rate_of, read_entries
-from judge.results.submission import lost_attempts
 from shared.files import write_atomic, write_errors
 from shared.text import one_line, show_hidden
 
@@ -26,13 +25,14 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
         # A task under attack is not a test of its own: success under attack is a figure beside the others.
         tasks = [task for task in read_entries(result["detail"]["tasks"]) if not task.is_attacked]
         counts, skipped = rate_of(tasks).published(), sum(task.excluded is not None for task in tasks)
+        without_verdict = counts["attempts"] - counts["scored_attempts"]
         suite = ElementTree.SubElement(
             root,
             "testsuite",
             name=_text(f"{scenario} {result.get('winner', '')}"),
             tests=str(counts["attempts"]),
             failures=str(counts["scored_attempts"] - counts["judged_successes"]),
-            errors=str(lost_attempts(counts) - skipped),
+            errors=str(without_verdict - skipped),
         )
         if skipped:
             suite.set("skipped", str(skipped))

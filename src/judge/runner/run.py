@@ -326,7 +326,7 @@ def _is_worth_resuming(submission: dict[str, Any]) -> bool:
     """Whether a lost task may get a verdict: one without checks and without a judge model never does."""
     tasks = [task for result in submission["results"] for task in read_entries(result["detail"]["tasks"])]
     unsettled = [task for task in tasks if task.outcome in ("unscored", "aborted") and task.excluded is None]
-    return {task.reason_code for task in unsettled} != {WITHOUT_CHECKS}
+    return {task.reason_code for task in unsettled if not task.is_unconfirmed} != {WITHOUT_CHECKS}
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:

@@ -312,6 +312,7 @@ def print_summary(
         # Excluded on purpose, and counted in the rate of all tasks.
         excluded = sum(task.excluded is not None for task in tasks)
         lost_count += sum(_without_verdict(detail, tasks).values()) - (excluded if detail["scored_tasks"] else 0)
+        lost_count -= sum(task.is_unconfirmed for task in tasks)
         # The user was warned about tasks without checks at the start, so they are only an error if nothing was scored.
         if detail["scored_tasks"]:
             lost_count -= sum(task.reason_code == WITHOUT_CHECKS for task in tasks)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from judge.records.events import Event, TaskDone, TaskRetried
-from judge.records.verdicts import WITHOUT_CHECKS, TaskOutcome
+from judge.records.verdicts import UNCONFIRMED, WITHOUT_CHECKS, TaskOutcome
 from judge.server.running import EndState, RunningAssessment
 from shared.a2a.local_pages import local_only
 from shared.errors import Blame
@@ -66,7 +66,7 @@ class Metrics(Collector):
             case TaskDone():
                 self._attempts.labels(event.outcome).inc()
                 # An attempt without checks and without a judge model is not an error of anybody.
-                is_lost = event.outcome == "unscored" and event.reason_code != WITHOUT_CHECKS
+                is_lost = event.outcome == "unscored" and event.reason_code not in (WITHOUT_CHECKS, *UNCONFIRMED)
                 self._count_error("judge model" if is_lost else event.blame)
 
     def count_end(self, state: EndState) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.records.attacks import Inserted
+from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.steps import JUDGE, Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched
@@ -205,6 +206,15 @@ def recorded_attempt(
         fetched=fetched,
     )
     return Trajectory(folder=folder, attempt=attempt, network=folder / "network.har")
+
+
+def on_archive(trajectory: Trajectory, entries: Sequence[LedgerEntry], loaded: Sequence[int] = ()) -> Trajectory:
+    """The attempt as one on a frozen site; in the steps `loaded` a certain document replaced the page."""
+    documents = [LedgerEntry(step=step, method="GET", url=SHOP, kind="document", grade="exact") for step in loaded]
+    steps = tuple(each.model_copy(update={"is_loaded": each.index in loaded}) for each in trajectory.attempt.steps)
+    frozen = Frozen(archives=()).with_ledger(sorted([*entries, *documents], key=lambda each: each.step))
+    attempt = trajectory.attempt.model_copy(update={"frozen": frozen, "steps": steps})
+    return trajectory.model_copy(update={"attempt": attempt})
 
 
 def evaluate_check(

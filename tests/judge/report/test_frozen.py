@@ -6,7 +6,7 @@ from helpers.results import a_finished_run, a_result
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.report.build import make_report
 from judge.results.entries import counts_of
-from judge.results.submission import coverage_note
+from judge.results.submission import coverage_note, rate_text
 from judge.store.layout import RunStore
 
 USED = UsedArchive(name="shop.wacz", sha256="ab" * 32, matcher="frozen-1")
@@ -36,7 +36,7 @@ def test_the_ledger_is_shown_with_its_steps_and_the_coverage_beside_the_rate(tmp
     frozen = Frozen(archives=(USED,), sites=("https://shop.example",), live=("https://pay.example",), clock_ms=10**12)
     front, task = reported(tmp_path, frozen.with_ledger(ledger))
     assert "1 off the archive" in front
-    assert "a bound for what the archives can hide, not a result" in front
+    assert "between <b>100.0\u00a0%</b> and <b>100.0\u00a0%</b>" in front
     assert "3 requests, 1 uncertain or missing" in task
     # The worst first.
     assert task.index("miss (decisive)") < task.index("fuzzy")
@@ -55,13 +55,27 @@ def test_a_report_of_live_sites_does_not_mention_archives(tmp_path: Path) -> Non
     assert "archive" not in front + task
 
 
+def note(*unconfirmed: str, full: int = 1) -> str:
+    entries = [{"task_id": f"f{each}", "epoch": 1, "verdict": "success", "coverage": "full"} for each in range(full)]
+    entries += [
+        {"task_id": name, "epoch": 1, "verdict": "unscored", "reason_code": "off_archive", "coverage": "off_archive"}
+        for name in unconfirmed
+    ]
+    return coverage_note(counts_of(entries))
+
+
 def test_the_note_in_the_terminal() -> None:
+    assert note() == "frozen sites: 1 attempt on recorded answers alone, 0 also on uncertain ones, 0 off the archive"
+    assert note("a", full=19).endswith("1 off the archive; 1 success not confirmed")
+    assert "2 successes not confirmed: record more ways (wabe sites record" in note("a", "b", full=19)
+    assert coverage_note(counts_of([])) == ""
+
+
+def test_both_bounds_stand_beside_the_rate() -> None:
     entries = [
         {"task_id": name, "epoch": 1, "verdict": "failure", "coverage": coverage}
         for name, coverage in (("a", "full"), ("b", "off_archive"))
     ]
-    assert coverage_note(counts_of(entries)) == (
-        "frozen sites: 1 attempt on recorded answers alone, 0 also on uncertain ones, 1 off the archive"
-        " (at most 50.0 % if missing answers hid successes; not a result)"
+    assert (
+        rate_text(counts_of(entries)) == "success rate 0.0 %, 0 of 2 scored tasks, on live sites between 0.0 and 50.0 %"
     )
-    assert coverage_note(counts_of([])) == ""

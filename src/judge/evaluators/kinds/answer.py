@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
+from judge.evaluators.looks import UNSURE
 from judge.evaluators.observed import Leaf, leaves_of, sightings
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
 from judge.records.findings import AnswerSeen
@@ -120,6 +121,9 @@ class AnswerCheck(LookCheck):
 
 def decide(check: AnswerCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the final answer is the expected one. Without an answer it fails, inverted or not."""
+    finished = next((look for look in reversed(recording.looks) if look.step.outcome is not None), None)
+    if finished is not None and finished.is_unsure:
+        return Decision(False, UNSURE, None)
     result = _answered(check, recording)
     passed = result.counts and result.passed != inverted
     if result.passed and not inverted:
@@ -130,8 +134,7 @@ def decide(check: AnswerCheck, recording: TrajectoryEvidence, inverted: bool) ->
             passed = not check.seen or fact.step is not None
         if check.seen and fact is not None:
             return Decision(passed, result, fact.step if passed else None)
-    steps = [look.step.index for look in recording.looks if look.step.outcome is not None]
-    return Decision(passed, result, steps[-1] if steps and passed else None)
+    return Decision(passed, result, finished.step.index if finished and passed else None)
 
 
 def _where_observed(check: AnswerCheck, recording: TrajectoryEvidence) -> AnswerSeen | None:

@@ -14,7 +14,7 @@ from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happene
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.file_texts import UnreadableFile, text_of_file
 from judge.evaluators.kinds.text import contained, matched, require_numbers
-from judge.evaluators.looks import looks_at
+from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.values import json_differences
 from judge.records.checks import (
     AsWritten,
@@ -103,7 +103,9 @@ def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) 
         downloads = [each for each in downloads if each.step in acted_on or each.state == "left_out"]
     counting = downloads if whoever else [each for each in downloads if _counts(each, recording)]
     candidates = [each for each in counting if each.state != "left_out" and _is_named(each, check, recording)]
-    results = [_compared(each, check, recording) for each in candidates]
+    if inverted and recording.is_unsure_anywhere:
+        return Decision(False, UNSURE, None)
+    results = [UNSURE if recording.is_unsure(each.step) else _compared(each, check, recording) for each in candidates]
     hits = [place for place, one in enumerate(results) if one.passed]
     if not results:
         last = ComparisonResult(False, _instead(downloads, counting))

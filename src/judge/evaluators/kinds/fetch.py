@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
+from judge.evaluators.looks import UNSURE
 from judge.evaluators.values import json_differences
 from judge.records.checks import AddressPattern, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
 from judge.records.patterns import glob
@@ -156,6 +157,8 @@ def decide(check: FetchCheck, recording: TrajectoryEvidence, inverted: bool) -> 
     fetched = known.get(check.target)
     if fetched is None:
         raise MissingEvidence(f"the judge recorded no answer of {check.url}")
+    if recording.looks and recording.is_unsure(recording.looks[-1].step.index):
+        return Decision(False, UNSURE, None)
     return _decision(check, fetched, recording.as_compared, inverted=inverted)
 
 

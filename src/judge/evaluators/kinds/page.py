@@ -59,7 +59,7 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
     for look in looks:
         if earlier:
             missing[look.step.index] = earlier[0]
-            if look.is_at(earlier[0], extra_query=check.extra_query):
+            if look.is_at(earlier[0], extra_query=check.extra_query) and not look.is_unsure:
                 earlier.pop(0)
 
     def test(look: Look, _explains: bool) -> ComparisonResult:

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
-from judge.evaluators.looks import looks_at, over_looks
+from judge.evaluators.looks import UNSURE, looks_at, over_looks
 from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
 from judge.records.normalise import in_words
 from judge.records.sites import Site
@@ -90,6 +90,7 @@ def _probe_test(
         probe_value = look.step.probes[at]
         value = recording.as_compared(probe_value.value)
         now = _compared(check, value) if value is not None else _without_value(look, probe_value.error)
+        now = UNSURE if look.is_unsure else now
         if check.keep == "first" and first_value is None and probe_value.value is not None:
             first_value = now
         results_by_step[look.step.index] = first_value or now

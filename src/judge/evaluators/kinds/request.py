@@ -20,7 +20,7 @@ from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds import socket
-from judge.evaluators.looks import looks_at
+from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.readings import pairs
 from judge.evaluators.values import are_among, differences, json_differences, keys_beside, of_name, of_path, text_of
 from judge.evaluators.writes import SAFE, Allowed, may_write, words_of
@@ -162,6 +162,9 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
     traffic = recording.traffic
     if check.files is not None and traffic.seen_by != "guard":
         raise MissingEvidence("uploaded files were not read when the attempt was played, play it again")
+    if recording.is_unsure_anywhere and (inverted or check.only or check.times is not None):
+        # Anywhere could have been more.
+        return Decision(False, UNSURE, None)
     found = _found(check, recording, looks, whoever=whoever)
     _require_recorded(check, recording, [entry for _, entry in found.entries])
     candidates, results = found.candidates, found.results
@@ -218,12 +221,16 @@ def _found(check: RequestCheck, recording: TrajectoryEvidence, looks: Sequence[L
     candidates: list[tuple[int, Entry]] = []
     for place, entry in entries:
         if earlier:
-            if _is_to(entry, check.method, earlier[0], recording.site) and _answer_problem(entry, None) is None:
+            is_one = _is_to(entry, check.method, earlier[0], recording.site) and not recording.is_unsure(entry.step)
+            if is_one and _answer_problem(entry, None) is None:
                 earlier.pop(0)
                 before.append(place)
         elif _is_to(entry, check.method, target, recording.site):
             candidates.append((place, entry))
-    results = [_compared(entry, check, recording, inverted=whoever) for _, entry in candidates]
+    results = [
+        UNSURE if recording.is_unsure(entry.step) else _compared(entry, check, recording, inverted=whoever)
+        for _, entry in candidates
+    ]
     return _Found(entries, candidates, results, before, earlier[0] if earlier else None)
 
 

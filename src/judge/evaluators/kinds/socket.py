@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
-from judge.evaluators.looks import looks_at
+from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.values import json_differences
 from judge.evaluators.writes import Allowed, MessagePattern
 from judge.records.checks import AddressPattern, LookCheck, Times, names_compared, plain_checks
@@ -67,6 +67,9 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
         for message in entry.messages
         if message.type == _TYPES[check.direction] and (acted_on is None or message.step in acted_on)
     ]
+    if recording.is_unsure_anywhere and (inverted or check.times is not None):
+        return Decision(False, UNSURE, None)
+    messages = [message for message in messages if not recording.is_unsure(message.step)]
     hits = [message for message in messages if matches_message(check.message, recording, message)]
     unknown_count = _unknown_matches(check, recording, messages, inverted=whoever)
     # One that is unknown may be one too many.

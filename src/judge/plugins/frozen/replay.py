@@ -30,6 +30,8 @@ MAX_PAUSE_S = 1.0
 _EXPIRES = re.compile(r"(;\s*expires=)([^;]+)", re.IGNORECASE)
 # These would make the browser connect elsewhere.
 _LEADING_AWAY = ("alt-svc", "strict-transport-security", "x-archive-orig-transfer-encoding")
+# These would let the browser use an answer again.
+_KEEPING = ("cache-control", "expires", "etag", "last-modified", "pragma")
 _MISSED = "Not in the archive"
 
 
@@ -133,6 +135,7 @@ class ReplayInterceptor:
                 record=match.exchange.record_id if match.exchange else None,
                 differs=match.differs[:50],
                 miss=match.miss,
+                is_read=match.is_read,
             )
         )
 
@@ -141,6 +144,9 @@ class ReplayInterceptor:
         assert exchange is not None
         assert answer is not None
         headers = self._headers(answer.headers)
+        if match.grade == "uncertain":
+            # Used again only if the page asks again, so that the ledger has each use.
+            headers = (*without_headers(headers, *_KEEPING), ("Cache-Control", "no-store"))
         is_recorded = answer is exchange.answer
         if is_recorded and (exchange.chunks or not exchange.is_whole):
             body = self._streamed(exchange)

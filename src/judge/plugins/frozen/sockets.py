@@ -79,7 +79,8 @@ class SocketReplay:
         *_, last = self.matcher.writes
         before = self.matcher.state(step, -1)
         if not self.matcher.index.is_foreseen(self.exchange, before, last):
-            self._note("uncertain")
+            # The page may lack what the site said; what the write changed is known.
+            self._note("uncertain", is_read=True)
 
     async def _release(self, start: int) -> None:
         at_ms = 0
@@ -228,10 +229,10 @@ class SocketReplay:
         self._seen.update(places)
         self._changed.set()
 
-    def _note(self, grade: Grade) -> None:
+    def _note(self, grade: Grade, *, is_read: bool = False) -> None:
         miss = "decisive" if grade == "miss" else None
         exchange = None if grade == "miss" else self.exchange
-        self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss))  # type: ignore[arg-type]
+        self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss, is_read=is_read))  # type: ignore[arg-type]
 
     def _near(self, message: RecordedSocketMessage) -> int | None:
         """The recorded message that this one may be, although it was not recorded like this."""

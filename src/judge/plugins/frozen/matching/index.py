@@ -53,6 +53,7 @@ from judge.plugins.frozen.matching.plays import (
     gaps_by,
     words_at,
 )
+from judge.plugins.frozen.matching.reads import ReadEffects
 from judge.plugins.frozen.matching.requests import Keys, is_recorded_write, keys_of, varying_headers
 from judge.plugins.frozen.matching.states import Learnt, ObservationGroup, RecordedObservation
 from judge.plugins.frozen.matching.synthesis import accepts, without_conditions
@@ -514,6 +515,14 @@ class Index:
         return self._at.get(url, ())
 
     # Writes, and the states that they lead to.
+
+    @cached_property
+    def reads(self) -> ReadEffects:
+        """Which reads change later answers."""
+        walks, groups = self._by_walk.values(), self._by_class.values()
+        return ReadEffects(
+            walks, groups, self.writes, lambda request: self.indexed_request(request).tree, self._changing
+        )
 
     def label(self, request: WireRequest, exchange: RecordedExchange | None) -> int:
         """The number of a write; one that no context has if it was not recorded (`exchange`) with certainty."""

@@ -44,7 +44,7 @@ class Match:
     """The answer to a request. `exchange` is `None` for a miss, whose class is `miss`.
 
     `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure. `others` are the other
-    recordings of a socket in the same state.
+    recordings of a socket in the same state. `is_read`: the request changes no later answer, as far as is known.
     """
 
     kind: RequestKind
@@ -54,6 +54,7 @@ class Match:
     differs: tuple[str, ...] = ()
     miss: MissClass | None = None
     others: tuple[RecordedExchange, ...] = ()
+    is_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ class Matcher:
                 alike = self.index.alike(answer_match.choice.observation.exchange)
                 fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
-        self._note(redacted_request, match, is_divided=answer_match is not None and answer_match.choice.is_divided)
+        is_write = self._note(redacted_request, match, is_divided=bool(answer_match and answer_match.choice.is_divided))
+        if match.grade in ("uncertain", "miss"):
+            is_read = not is_write and kind != "socket" and not self.index.reads.may_change(redacted_request)
+            match = replace(match, is_read=is_read)
         if kind == "document":
             self._note_load(redacted_request, match)
         return match
@@ -203,11 +207,13 @@ class Matcher:
         other_headers = without_headers(answer.headers, "content-encoding", "content-length", "etag")
         return replace(answer, headers=(*other_headers, ("Content-Length", str(len(changed)))), body=changed)
 
-    def _note(self, request: WireRequest, match: Match, *, is_divided: bool) -> None:
+    def _note(self, request: WireRequest, match: Match, *, is_divided: bool) -> bool:
+        """Note a request that counts as a write. Returns whether it does."""
         if match.kind in ("beacon", "report", "prefetch", "icon", "source_map", "socket"):
-            return
+            return False
         is_link = match.answer is not None and is_writing_link(request, match.answer)
-        if is_write(request) or is_link:
+        is_counted = is_write(request) or is_link
+        if is_counted:
             is_certain = match.grade not in ("uncertain", "miss")
             number = self.index.label(request, match.exchange if is_certain else None)
             if request.step == self._load[0] and is_sent_by(request, self._load[1]):
@@ -215,6 +221,7 @@ class Matcher:
             self._writes.append(number)
             if is_divided and match.exchange is not None:
                 self._bound[number] = match.exchange.walk
+        return is_counted
 
     def _find(self, request: WireRequest, context: Context, plain: WireRequest) -> _Match | None:
         if not self.index.knows_login(request):

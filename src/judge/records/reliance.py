@@ -1,0 +1,67 @@
+"""What each look of an attempt on frozen sites rests on: certain answers, also uncertain or also missing ones. Pure.
+
+An answer that is missing or uncertain affects the page that asked for it, until another document with certain answers
+takes the page's place. A write, a message, or whatever else changes later answers affects everything after it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from judge.records.ledger import Coverage, Frozen, LedgerEntry, worst
+from judge.records.steps import Step
+
+
+@dataclass(frozen=True)
+class Reliance:
+    """What an attempt rests on: each look, by its index, and the requests of each step, by its number.
+
+    The requests of a step rest on the look before it as well.
+    """
+
+    looks: Mapping[int, Coverage]
+    requests: Mapping[int, Coverage]
+
+    @classmethod
+    def of(cls, frozen: Frozen, observations: Sequence[Step]) -> Self:
+        """The reliance of an attempt with this ledger and these observations, in their order."""
+        page: Coverage = "full"
+        lasting: Coverage = "full"
+        last_recorded = frozen.ledger[-1].step if frozen.left_out and frozen.ledger else None
+        looks: dict[int, Coverage] = {}
+        requests: dict[int, Coverage] = {}
+        for step in observations:
+            is_last = step is observations[-1]
+            entries = [
+                each for each in frozen.ledger if each.step == step.index or (is_last and each.step > step.index)
+            ]
+            requests[step.index] = worst([page, lasting, *(each.coverage for each in entries)])
+            if last_recorded is not None and step.index >= last_recorded:
+                # What the left out ones were for is not known.
+                lasting = worst([lasting, frozen.worst_left_out])
+            lasting = worst([lasting, *(each.coverage for each in entries if not each.is_read)])
+            if (since := _new_page(step, entries)) is not None:
+                page, entries = "full", entries[since:]
+            page = worst([page, *(each.coverage for each in entries if each.is_read)])
+            looks[step.index] = worst([page, lasting])
+        return cls(looks, requests)
+
+    def of_look(self, index: int) -> Coverage:
+        """What a look rests on."""
+        return self.looks.get(index, self.of_all)
+
+    def of_requests(self, step: int | None) -> Coverage:
+        """What the requests of a step rest on; of an unknown one, as of the whole attempt."""
+        return self.of_all if step is None else self.requests.get(step, self.of_all)
+
+    @property
+    def of_all(self) -> Coverage:
+        """What anything in the attempt rests on."""
+        return worst([*self.looks.values(), *self.requests.values()])
+
+
+def _new_page(step: Step, entries: Sequence[LedgerEntry]) -> int | None:
+    """The place of the first request of the page that a step loaded, if its document and all others are certain."""
+    documents = [place for place, each in enumerate(entries) if each.kind == "document"]
+    is_certain = all(entries[place].coverage == "full" for place in documents)
+    return documents[0] if step.is_loaded and documents and is_certain else None
