@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from judge.browser.session import Hop
+from judge.episode.only_tab import OnlyTab
 from judge.records.sites import Site, is_off_site, origin_of, site_of
 from judge.records.steps import BlameFacts, Navigation
 from judge.records.tools import acts_on_page, reaches_into_frame, writes
@@ -70,6 +71,7 @@ class Route:
         # How often the participant has acted on a page, and whether it has written anything.
         self._acts = 0
         self._has_written = False
+        self.tab = OnlyTab()
         # How many documents tabs have shown.
         self.documents = 0
         # Whether the participant's first action has been taken; until then the judge alone opens pages.
@@ -151,6 +153,7 @@ class Route:
         return tuple(navigation for hop in hops if (navigation := self._follow(hop)) is not None)
 
     def _follow(self, hop: Hop) -> Navigation | None:
+        self.tab.follow(hop)
         match hop.event:
             case "request":
                 return self._request(hop)

@@ -26,7 +26,6 @@ from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
 from judge.episode.feedback import Feedback
 from judge.episode.first_page import first_address, has_failed, require_first_page
-from judge.episode.only_tab import OnlyTab
 from judge.episode.site_calls import may_have_acted, offered_call, recorded_reply, recorded_result
 from judge.evaluators.kinds.fetch import Fetches
 from judge.evaluators.kinds.probe import Probes
@@ -153,7 +152,6 @@ class Episode:
         self._acted_s = 0.0
         self._versions: dict[str, str] = {}
         self._route = Route(self.task.website, self.network.site)
-        self._only_tab = OnlyTab()
         self._downloads = Downloads(self.store)
         self._probes = Probes(self.task)
         # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
@@ -524,7 +522,7 @@ class Episode:
             self._route.landed(page)
         navigations = self._route.went(hops)
         self._route.saw(page)
-        is_loaded = self._only_tab.has_loaded(hops) and self.network.frozen() is not None
+        is_loaded = self._route.tab.take() and self.network.frozen() is not None
         return _SinceLast(navigations, downloaded, is_loaded)
 
     def _record_page(

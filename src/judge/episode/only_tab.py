@@ -1,21 +1,22 @@
 """Whether a new document has taken the page's place, as far as that is certain: while there has been one tab only."""
 
-from collections.abc import Sequence
-
 from judge.browser.session import Hop
 
 
 class OnlyTab:
-    """The tabs that an attempt has had."""
+    """The tabs that an attempt has had, and whether a document was loaded."""
 
     def __init__(self) -> None:
         self._tabs: set[int | None] = set()
+        self._has_loaded = False
 
-    def has_loaded(self, hops: Sequence[Hop]) -> bool:
-        """Whether the only tab has loaded a document, by what happened in the browser since the last call.
+    def follow(self, hop: Hop) -> None:
+        """Follow what happened in the browser. A new tab is not known yet when it requests its first document."""
+        if hop.event in ("request", "document") and not hop.in_frame:
+            self._tabs.add(hop.tab)
+            self._has_loaded |= hop.event == "document"
 
-        A new tab is not known yet when it requests its first document.
-        """
-        pages = [hop for hop in hops if hop.event in ("request", "document") and not hop.in_frame]
-        self._tabs |= {hop.tab for hop in pages}
-        return len(self._tabs) == 1 and None not in self._tabs and any(hop.event == "document" for hop in pages)
+    def take(self) -> bool:
+        """Whether the only tab has loaded a document since the last call."""
+        has_loaded, self._has_loaded = self._has_loaded, False
+        return has_loaded and len(self._tabs) == 1 and None not in self._tabs

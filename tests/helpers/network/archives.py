@@ -40,6 +40,7 @@ class PagesReplay:
         url = request.url.removesuffix("?")
         page = self.pages.get(url) if request.method == "GET" else None
         known: dict[str, Any] = {"step": request.step, "method": request.method, "url": request.url, "kind": "document"}
+        known["is_read"] = request.method == "GET"
         if page is None:
             miss: MissClass = "harmless" if url.endswith("/favicon.ico") else "decisive"
             self.entries.append(LedgerEntry(**known, grade="miss", miss=miss))

@@ -29,6 +29,10 @@ pytestmark = pytest.mark.e2e
 HOME = """<title>Shop</title><h1>Lamps</h1><a href="/lamp">Lamp</a><a href="/rug">Rug</a><p id="date"></p>
 <script>date.textContent = new Date().toISOString()</script>"""
 PAGES = {SHOP: HOME, f"{SHOP}lamp": "<title>Lamp</title><h1>Brass lamp</h1>", f"{SHOP}api": '{"sold": 1}'}
+LIST = """<title>List</title><h1 id="heading">One lamp</h1><a href="/lamp">Lamp</a>
+<button onclick="fetch('/more').then(more => more.ok && (heading.textContent = 'Two'))">More</button>"""
+PAGES[f"{SHOP}list"] = LIST
+NONE_COVERED = {"full": 0, "uncertain": 0, "off_archive": 0, "unconfirmed": 0, "lower_bound": 0.0, "upper_bound": 0.0}
 CHECKS = (
     {"kind": "page", "url": "/lamp", "title": "Lamp"},
     {"kind": "fetch", "url": "/api", "response": {"sold": 1}},
@@ -70,7 +74,7 @@ async def test_a_task_is_played_and_checked_on_its_archive(judge: LiveJudge) -> 
     assessed = await judge.play(buys("Lamp"), SHOP, checks=CHECKS)
     assert assessed.verdict == ("success", "finished")
     assert assessed.entry["coverage"] == "full"
-    assert assessed.detail["coverage"] == {"full": 1, "uncertain": 0, "off_archive": 0, "upper_bound": 100.0}
+    assert assessed.detail["coverage"] == {**NONE_COVERED, "full": 1, "lower_bound": 100.0, "upper_bound": 100.0}
     result = assessed.result()
     assert (result["settle"], result["coverage"]) == ("page-time", "full")
     frozen = result["frozen"]
@@ -87,8 +91,34 @@ async def test_a_miss_neither_causes_a_retry_nor_leaves_the_attempt_unscored(jud
     assessed = await judge.play(buys("Rug"), SHOP, checks=CHECKS, max_task_retries=2)
     assert assessed.verdict == ("failure", "finished")
     assert assessed.result()["attempt"] == 1
-    assert assessed.detail["coverage"] == {"full": 0, "uncertain": 0, "off_archive": 1, "upper_bound": 100.0}
+    assert assessed.detail["coverage"] == {**NONE_COVERED, "off_archive": 1, "upper_bound": 100.0}
     assert assessed.detail["success_rate_of_all"] == 0.0
+
+
+def goes(*names: str) -> Script:
+    """Clicks on these in turn, and finishes."""
+
+    def script(turn: ParticipantTurn) -> str:
+        return tool_call("browser_click", ref=ref(turn, names[turn.n])) if turn.n < len(names) else finish()
+
+    return script
+
+
+async def test_a_success_on_a_page_that_misses_an_answer_is_unscored_and_final(judge: LiveJudge) -> None:
+    one = {"kind": "element", "element": 'heading "One lamp"'}
+    assessed = await judge.play(goes('button "More"'), f"{SHOP}list", checks=(one,), max_task_retries=2)
+    assert assessed.verdict == ("unscored", "finished")
+    assert (assessed.entry["reason_code"], assessed.result()["attempt"]) == ("off_archive", 1)
+    assert assessed.detail["is_complete"]
+    covered = {"off_archive": 1, "unconfirmed": 1, "upper_bound": 100.0}
+    assert assessed.detail["coverage"] == {**NONE_COVERED, **covered}
+
+
+async def test_another_page_replaces_the_one_that_misses_an_answer(judge: LiveJudge) -> None:
+    script = goes('button "More"', 'link "Lamp"')
+    assessed = await judge.play(script, f"{SHOP}list", checks=CHECKS[:1])
+    assert assessed.verdict == ("success", "finished")
+    assert assessed.entry["coverage"] == "off_archive"
 
 
 async def test_a_first_page_that_is_not_recorded_fails_the_attempt(judge: LiveJudge) -> None:

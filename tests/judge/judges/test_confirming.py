@@ -118,6 +118,14 @@ async def test_that_nothing_was_sent_rests_on_everything(tmp_path: Path, check: 
     assert await verdict(attempt(tmp_path, [absent], SECOND, loaded=[2], steps=quiet)) == OFF
 
 
+@pytest.mark.parametrize("more", [{"only": True}, {"times": 1}], ids=["only", "times"])
+async def test_that_nothing_else_was_sent_rests_on_everything(tmp_path: Path, more: dict[str, Any]) -> None:
+    later, missed = (*WALK, shown()), entry(3, "miss", is_read=True)
+    assert await verdict(attempt(tmp_path, [{**REQUEST, **more}], steps=later)) == SUCCESS
+    assert await verdict(attempt(tmp_path, [{**REQUEST, **more}], missed, steps=later)) == OFF
+    assert await verdict(attempt(tmp_path, [REQUEST], missed, steps=later)) == SUCCESS
+
+
 async def test_an_uncertain_answer_has_a_reason_of_its_own(tmp_path: Path) -> None:
     unsure = entry(1, "uncertain", is_read=False)
     assert await verdict(attempt(tmp_path, [ELEMENT], unsure)) == ("unscored", "uncertain_archive")
