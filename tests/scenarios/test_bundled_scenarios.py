@@ -75,6 +75,7 @@ def test_the_scenarios_use_every_kind_of_check() -> None:
         "ActionCheck",
         "AnswerCheck",
         "RequestCheck",
+        "FetchCheck",
         "ProbeCheck",
         "AnyOf",
     }

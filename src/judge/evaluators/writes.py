@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from judge.records.checks import AddressPattern, PathValues, PatternText, Values, names_compared
+from judge.records.checks import AddressPattern, IsWhole, PathValues, PatternText, Values, names_compared
 from judge.records.holds import READING, Method
 from judge.trajectory.network import Entry
 from shared.fields import Invalid, Table
@@ -35,12 +35,13 @@ class Allowed(Table):
     url: AddressPattern
     query: Values | None = None
     post_data: PathValues | None = None
+    status: Annotated[int, Field(ge=100, le=599), IsWhole] | None = None
     socket: Annotated[bool, Field(strict=True)] = False
     message: MessagePattern | None = None
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if self.socket and (self.method or self.query or self.post_data):
+        if self.socket and (self.method or self.query or self.post_data or self.status):
             raise Invalid("a web socket has messages", 'write { socket = true, url = "/live", message = "^ping$" }')
         if self.message is not None and not self.socket:
             raise Invalid("only web sockets have messages", "add socket = true", key="message")
@@ -66,8 +67,23 @@ def may_write(entry: Entry) -> bool:
     return entry.is_held or not (status >= _ERROR_STATUS or status in _AGAIN_STATUSES)
 
 
-def words_of(entry: Entry) -> tuple[object, ...]:
-    """What the site answered: equal for a request that was only repeated."""
+def is_repeated(one: Entry, other: Entry) -> bool:
+    """Whether two requests with the same content are one: to the same path, and answered in the same words."""
+    return _words_of(one) == _words_of(other)
+
+
+def _words_of(entry: Entry) -> tuple[object, ...]:
     response = entry.response
     places = tuple(header.value for header in response.headers if header.name.lower() == "location")
-    return (response.status, places, response.body.text, response.body.is_cut)
+    return path_of(entry.request.url), response.status, places, response.body.text, response.body.is_cut
+
+
+def replaces(one: Entry, earlier: Entry) -> bool:
+    """Whether a request puts something else in the place of what an earlier one had put there."""
+    is_put = one.request.method == earlier.request.method == "PUT"
+    return is_put and path_of(one.request.url) == path_of(earlier.request.url)
+
+
+def path_of(url: str) -> str:
+    """An address without its query."""
+    return url.partition("#")[0].partition("?")[0]

@@ -335,6 +335,11 @@ def plain_checks(checks: Sequence[Check]) -> list[KindCheck]:
     return [each for check in checks for each in (check.any_of if isinstance(check, AnyOf) else (check,))]
 
 
+def is_text_or_table(value: object) -> str:
+    """The tag of a value that is a text, or values by path."""
+    return "<text>" if isinstance(value, str) else "<paths>"
+
+
 def names_compared(expected: str | Mapping[str, Any]) -> frozenset[str]:
     """The names, in lower case, in the paths and tables of a check's expected values; none if it expects a text."""
     values = {} if isinstance(expected, str) else expected

@@ -10,6 +10,7 @@ from judge.evaluators.checks import check_kind, describe
 from judge.records.checks import AnyOf, Check, KindCheck, plain_checks
 from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.tasks import Task
+from judge.scenario.guards import open_questions
 from shared.seen import as_seen
 from shared.text import excerpt
 
@@ -27,12 +28,13 @@ def repeated(tasks: Sequence[Task]) -> list[str]:
 
 def warnings_of(task: Task, sites: RunSites = NONE_SHARED) -> list[str]:
     """Probable mistakes in a task's checks, one sentence each."""
-    return [
-        f"check {number}: {warning}"
+    of_one = [
+        (number, warning)
         for number, check in enumerate(task.checks, 1)
         for each in plain_checks([check])
         for warning in _warnings(each, task, sites.of(task))
     ]
+    return [f"check {number}: {warning}" for number, warning in sorted((*of_one, *open_questions(task)))]
 
 
 def hints_of(task: Task) -> list[str]:

@@ -160,6 +160,7 @@ def test_an_allowed_site_is_a_host_or_an_origin(entry: object) -> None:
         ({"url": "/orders", "post_data": {"lamp": 2}}, False),
         ({"url": "/orders", "post_data": {"draft": True}}, False),
         ({"url": "/orders?draft=1"}, False),
+        ({"url": "/orders", "status": 200}, False),
         ({"url": "/orders", "method": "PUT"}, False),
         ({"url": "/ping"}, False),
     ],
@@ -168,6 +169,37 @@ def test_what_one_check_names_another_may_not_allow(allowed: dict[str, Any], cov
     cancel = {"kind": "request", "method": "DELETE", "url": "/orders/*", "only": True, "allow": [allowed]}
     problems = contradictions_of(task(cancel, ORDER))
     assert problems == (["checks 1 and 2: allow of the one allows what the other names: name less in it"] * covers)
+
+
+CART: dict[str, Any] = {"kind": "element", "element": 'link "Cart (2)"', "on": "/*"}
+OPEN: list[tuple[list[dict[str, Any]], str]] = [
+    ([ORDER, {"kind": "element", "element": 'heading "Thanks"'}], "check 2: a right agent may leave this page"),
+    ([ORDER, {"kind": "page", "url": "/done"}], "check 2: a right agent may leave this page"),
+    ([CART], "check 1: a sum does not say what it is the sum of"),
+    ([{"kind": "text", "within": "main", "contains": "Total: €90"}], "check 1: a sum does not say"),
+    ([{"kind": "page", "url": "/s?a=1", "extra_query": True}], "check 1: extra_query allows further filters"),
+    ([{**ORDER, "method": "GET", "only": True}], "check 1: only sees what is sent"),
+]
+GUARDED: list[list[dict[str, Any]]] = [
+    [ORDER, {"kind": "element", "element": 'heading "Thanks"', "on": "/done"}],
+    [ORDER, {"kind": "element", "element": 'heading "Thanks"', "at": "any"}],
+    [ORDER, {"kind": "element", "element": 'button "Order"', "not": True}],
+    [CART, {"kind": "element", "element": "listitem", "count": 1}],
+    [CART, {"kind": "action", "line": "<Add button> -> CLICK", "times": 2}],
+    [{"kind": "page", "url": "/s?a=1", "extra_query": True}, {"kind": "element", "element": 'status: "4 boats"'}],
+    [{"kind": "page", "url": "/s?a=1", "extra_query": True}, {"kind": "answer", "type": "number", "expected": 8}],
+    [{**ORDER, "only": True}],
+]
+
+
+@pytest.mark.parametrize(("checks", "message"), OPEN)
+def test_what_checks_leave_open_is_warned_of(checks: list[dict[str, Any]], message: str) -> None:
+    assert [warning for warning in warnings_of(task(*checks)) if message in warning]
+
+
+@pytest.mark.parametrize("checks", GUARDED)
+def test_what_is_guarded_is_not_warned_of(checks: list[dict[str, Any]]) -> None:
+    assert warnings_of(task(*checks)) == []
 
 
 ODD: list[tuple[dict[str, Any], str]] = [

@@ -12,7 +12,17 @@ from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import UNSURE
 from judge.evaluators.values import json_differences
-from judge.records.checks import AddressPattern, AnyOf, Check, KindCheck, PathValues, Text, names_compared, plain_checks
+from judge.records.checks import (
+    AddressPattern,
+    AnyOf,
+    Check,
+    KindCheck,
+    PathValues,
+    Text,
+    is_text_or_table,
+    names_compared,
+    plain_checks,
+)
 from judge.records.patterns import glob
 from judge.records.sites import Site
 from judge.records.tasks import Task
@@ -45,10 +55,6 @@ LOCAL_STORAGE = "localStorage:"
 Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
 
 
-def _is_text_or_table(value: object) -> str:
-    return "<text>" if isinstance(value, str) else "<paths>"
-
-
 class FetchCheck(KindCheck):
     """The judge's own request to `url` after the last look, with the attempt's cookies, gets `response`.
 
@@ -60,7 +66,7 @@ class FetchCheck(KindCheck):
     kind: Literal["fetch"]
     url: Annotated[AddressPattern, AfterValidator(_is_one_address)]
     response: Annotated[
-        Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(_is_text_or_table)
+        Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(is_text_or_table)
     ]
     bearer: Bearer | None = None
 

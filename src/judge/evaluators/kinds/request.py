@@ -6,6 +6,7 @@ it was recorded (`judge.network.senders`); an unknown sender is not the task's s
 the like are evidence for policies and goals only.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import SequenceMatcher
@@ -14,7 +15,7 @@ from math import inf
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
@@ -23,7 +24,7 @@ from judge.evaluators.kinds import socket
 from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.readings import pairs
 from judge.evaluators.values import are_among, differences, json_differences, keys_beside, of_name, of_path, text_of
-from judge.evaluators.writes import SAFE, Allowed, may_write, words_of
+from judge.evaluators.writes import SAFE, Allowed, is_repeated, may_write, path_of, replaces
 from judge.records.checks import (
     AddressPattern,
     AsWritten,
@@ -35,6 +36,7 @@ from judge.records.checks import (
     Times,
     Values,
     as_tuple,
+    is_text_or_table,
     names_compared,
     plain_checks,
 )
@@ -95,7 +97,12 @@ class RequestCheck(LookCheck):
     method: Method | None = None
     url: OneOrMore[AddressPattern]
     query: Values | None = None
-    post_data: PathValues | None = None
+    post_data: (
+        Annotated[
+            Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(is_text_or_table)
+        ]
+        | None
+    ) = None
     headers: Annotated[dict[str, Text], Field(min_length=1), at_most(100)] | None = None
     status: Annotated[int, Field(ge=100, le=599), IsWhole] | None = None
     response: PathValues | None = None
@@ -109,8 +116,8 @@ class RequestCheck(LookCheck):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if self.exact and self.post_data is None:
-            raise Invalid("exact is about the keys of post_data", "add post_data, or remove exact", key="exact")
+        if self.exact and not isinstance(self.post_data, Mapping):
+            raise Invalid("exact is about the keys of post_data", "add keys, or remove exact", key="exact")
         if self.only and self.inverted:
             raise Invalid("only names what may be sent, and not what must not be", "remove not", key="only")
         if self.allow and not self.only:
@@ -141,7 +148,7 @@ class RequestCheck(LookCheck):
         for url in as_tuple(self.url):
             names += [name for name, _ in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)]
         # With `exact`, what may be anything is only named, such as a token.
-        sent = {key: value for key, value in (self.post_data or {}).items() if not (self.exact and value == "*")}
+        sent = {key: value for key, value in _table(self.post_data).items() if not (self.exact and value == "*")}
         in_bodies = names_compared(sent) | names_compared(self.response or {})
         return in_bodies.union({name.lower() for name in names}, *(each.compared for each in self.allow))
 
@@ -234,29 +241,36 @@ def _found(check: RequestCheck, recording: TrajectoryEvidence, looks: Sequence[L
     return _Found(entries, candidates, results, before, earlier[0] if earlier else None)
 
 
-def _unexpected(check: RequestCheck, recording: TrajectoryEvidence) -> Decision | None:
-    """The decision if the task's sites were sent something else that may have changed them, whoever sent it."""
-    expected, seen = _expected(recording), dict[str, tuple[int | None, int]]()
+def others(recording: TrajectoryEvidence, allow: Sequence[Allowed]) -> Iterator[Entry]:
+    """The requests that may have changed the task's sites, and that neither a check nor `allow` names; by whomever."""
+    expected = _expected(recording)
     for place, entry in _of_checks(recording):
         if entry.resource_type == "websocket" or place in expected or not may_write(entry):
             continue
-        if not any(_is_allowed(entry, each, recording) for each in check.allow):
-            step, count = seen.get(text := _describe(entry), (entry.step, 0))
-            seen[text] = step, count + 1
-    for step, text in socket.unexpected(recording, check.allow):
-        seen.setdefault(f"message {text}", (step, 1))
-    unknown = sum(each.count for each in recording.traffic.left_out if _may_be_write(each, check.allow, recording.site))
-    if not seen and not unknown:
-        return None
+        if not any(_is_allowed(entry, each, recording) for each in allow):
+            yield entry
+
+
+def _unexpected(check: RequestCheck, recording: TrajectoryEvidence) -> Decision | None:
+    """The decision if the task's sites were sent something else that may have changed them."""
+    found = [(entry.step, _describe(entry)) for entry in others(recording, check.allow)]
+    for message in socket.others(recording, check.allow):
+        found.append((message.step, f"message {socket.describe(message)}"))
+    counts = Counter(text for _, text in found)
     parts = [
-        f"{text}{f' (after action {step})' if step else ''}{f', {count} times' if count > 1 else ''}"
-        for text, (step, count) in seen.items()
-    ]
-    more = f"; and {len(parts) - _MAX_SHOWN} more" if len(parts) > _MAX_SHOWN else ""
-    shown = f"also {'; '.join(parts[:_MAX_SHOWN])}{more}"
-    if not seen:
+        f"{text}{f' (after action {step})' if step else ''}{f', {counts[text]} times' if counts[text] > 1 else ''}"
+        for text, step in {text: step for step, text in reversed(found)}.items()
+    ][::-1]
+    unknown = sum(each.count for each in recording.traffic.left_out if _may_be_write(each, check.allow, recording.site))
+    unknown += socket.lost(recording, check.allow)
+    if parts:
+        more = f"; and {len(parts) - _MAX_SHOWN} more" if len(parts) > _MAX_SHOWN else ""
+        shown = f"also {'; '.join(parts[:_MAX_SHOWN])}{more}"
+    elif unknown:
         shown = f"at least {counted(unknown, 'request')} that may have changed the site went unrecorded"
-    first = min((step for step, _ in seen.values() if step), default=None)
+    else:
+        return None
+    first = min((step for step, _ in found if step), default=None)
     return Decision(False, ComparisonResult(False, shown), None, near_step=first - 1 if first else None)
 
 
@@ -278,20 +292,16 @@ def _expected(recording: TrajectoryEvidence) -> set[int]:
             continue
         _, decisive = hits[0] if check.at == "any" else hits[-1]
         for place, entry in hits:
-            if check.times is not None or words_of(entry) == words_of(decisive):
+            if check.times is not None or is_repeated(entry, decisive):
                 places.add(place)
-        places |= {place for place, entry in found.candidates if place < hits[-1][0] and _replaces(decisive, entry)}
+        places |= {place for place, entry in found.candidates if place < hits[-1][0] and replaces(decisive, entry)}
     return places
-
-
-def _replaces(entry: Entry, earlier: Entry) -> bool:
-    return entry.request.method == earlier.request.method == "PUT" and _path_of(entry.request.url) == _path_of(
-        earlier.request.url
-    )
 
 
 def _is_allowed(entry: Entry, allowed: Allowed, recording: TrajectoryEvidence) -> bool:
     if allowed.socket or not _is_to(entry, allowed.method, allowed.url, recording.site):
+        return False
+    if allowed.status is not None and entry.response.status != allowed.status:
         return False
     if _is_query_unknown(entry) and ("?" in allowed.url or allowed.query is not None):
         return False
@@ -325,7 +335,7 @@ def _may_be_write(left_out: LeftOut, allow: Sequence[Allowed], site: Site) -> bo
     if method in SAFE or left_out.url.startswith("ws") or not site.holds(left_out.url):
         return False
     return not any(
-        each.query is None and each.post_data is None and "?" not in each.url
+        each.query is None and each.post_data is None and each.status is None and "?" not in each.url
         for each in allow
         if each.method in (None, method) and not each.socket and matches(left_out.url, each.url, site)
     )
@@ -439,13 +449,9 @@ def _last_of(left_out: LeftOut, traffic: Log) -> float:
     places = (
         place
         for place, entry in enumerate(traffic.entries)
-        if entry.request.method == left_out.method and _path_of(entry.request.url) == left_out.url
+        if entry.request.method == left_out.method and path_of(entry.request.url) == left_out.url
     )
     return max(places, default=inf) if left_out.url else inf
-
-
-def _path_of(url: str) -> str:
-    return url.partition("#")[0].partition("?")[0]
 
 
 def _is_to(entry: Entry, method: str | None, pattern: str, site: Site) -> bool:
@@ -454,7 +460,7 @@ def _is_to(entry: Entry, method: str | None, pattern: str, site: Site) -> bool:
     url = entry.request.url
     if _is_query_unknown(entry):
         # Only the path can be compared; `_problems` reports that.
-        return matches(_path_of(url), pattern.partition("?")[0], site)
+        return matches(path_of(url), pattern.partition("?")[0], site)
     # An address without a query matches every query; `query` compares single parameters.
     return matches(url, pattern, site, extra_query="?" not in pattern)
 
@@ -522,11 +528,7 @@ def _problems(
             yield _RequestMismatch(
                 f"{fact}{'' if is_complete else ', and not all headers were recorded'}", is_complete, fact
             )
-    if check.post_data is not None:
-        yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
-        if check.exact and (others := list(islice(_other_keys(check, entry, recording), _MAX_SHOWN + 1))):
-            names = ", ".join(clip(plain(name), 60) for name in others[:_MAX_SHOWN])
-            yield _RequestMismatch(f"post_data has {names}{' and more' if len(others) > _MAX_SHOWN else ''} as well")
+    yield from _sent_differences(check, entry, recording)
     if check.files is not None:
         yield from _file_differences(check.files, entry, recording)
     # A site may have acted on a request without answering it, so an inverted check counts unanswered requests.
@@ -535,6 +537,18 @@ def _problems(
         yield from [_RequestMismatch(problem)] if problem else []
     if check.response is not None:
         yield from _body_differences("response", check.response, entry.response.body, recording)
+
+
+def _sent_differences(check: RequestCheck, entry: Entry, recording: TrajectoryEvidence) -> Iterator[_RequestMismatch]:
+    """How the body differs from the expected one."""
+    if isinstance(check.post_data, str):
+        problem = _text_problem(check.post_data, entry.request.body, recording)
+        yield from [problem] if problem else []
+    elif check.post_data is not None:
+        yield from _body_differences("post_data", check.post_data, entry.request.body, recording)
+        if check.exact and (others := list(islice(_other_keys(check, entry, recording), _MAX_SHOWN + 1))):
+            names = ", ".join(clip(plain(name), 60) for name in others[:_MAX_SHOWN])
+            yield _RequestMismatch(f"post_data has {names}{' and more' if len(others) > _MAX_SHOWN else ''} as well")
 
 
 def _answer_problem(entry: Entry, status: int | None) -> str | None:
@@ -549,6 +563,18 @@ def _answer_problem(entry: Entry, status: int | None) -> str | None:
         return f"no answer ({entry.response.error})" if entry.response.error else "no answer"
     is_expected = actual < _ERROR_STATUS if status is None else actual == status
     return None if is_expected else f"status {actual}"
+
+
+def _table(values: str | Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {} if values is None or isinstance(values, str) else values
+
+
+def _text_problem(expected: str, body: Body | None, recording: TrajectoryEvidence) -> _RequestMismatch | None:
+    """Why a body is not the expected text, in which `*` matches anything."""
+    if body is None or body.text is None or body.encoding is not None:
+        return _RequestMismatch("post_data is not a text", is_certain=body is None or not body.is_cut)
+    is_same = glob(plain(expected)).fullmatch(plain(str(recording.as_compared(body.text))))
+    return None if is_same else _RequestMismatch("post_data is another text")
 
 
 def _body_differences(
@@ -576,7 +602,7 @@ def _body_differences(
 
 def _other_keys(check: RequestCheck, entry: Entry, recording: TrajectoryEvidence) -> Iterator[str]:
     """The keys of the body that the check does not name."""
-    body, expected = entry.request.body, check.post_data or {}
+    body, expected = entry.request.body, _table(check.post_data)
     fields = [*dict.fromkeys(field.name for field in body.params)] if body else []
     yield from (name for name in recording.as_compared(fields) if name not in expected)
     if check.files is None:
@@ -631,7 +657,7 @@ def _instead(check: RequestCheck, target: str, entries: Sequence[Entry]) -> str:
     matcher = SequenceMatcher(b=clip(urlsplit(path).path, _MAX_PATH_CHARS), autojunk=False)
 
     def nearness(entry: Entry) -> tuple[bool, bool, bool, float]:
-        method, url = entry.request.method.upper(), _path_of(entry.request.url)
+        method, url = entry.request.method.upper(), path_of(entry.request.url)
         matcher.set_seq1(clip(urlsplit(url).path, _MAX_PATH_CHARS))
         return check.method in (None, method), url.endswith(path), method not in READING, matcher.ratio()
 
@@ -660,11 +686,13 @@ def _covers(allowed: Allowed, check: RequestCheck) -> bool:
     """Whether it allows every request that a check names."""
     if allowed.socket or not check.writes or allowed.method not in (None, check.method):
         return False
+    if allowed.status not in (None, check.status):
+        return False
     path, _, query = allowed.url.partition("?")
     expected_path, _, expected_query = as_tuple(check.url)[-1].partition("?")
     if not glob(path).fullmatch(expected_path) or query not in ("", expected_query):
         return False
-    return _is_within(check.query, allowed.query) and _is_within(check.post_data, allowed.post_data)
+    return _is_within(check.query, allowed.query) and _is_within(_table(check.post_data), allowed.post_data)
 
 
 def _is_within(named: Mapping[str, Any] | None, allowed: Mapping[str, Any] | None) -> bool:

@@ -76,7 +76,7 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
     is_sure = check.times is None or whoever or not unknown_count
     if is_sure and happened(check.times, len(hits), at_least=whoever):
         step = None if inverted or hits[0].step is None else max(0, hits[0].step - 1)
-        return Decision(not inverted, ComparisonResult(True, _describe(hits[0])), step)
+        return Decision(not inverted, ComparisonResult(True, describe(hits[0])), step)
     text = how_often(check.times, len(hits), "such message") if hits else _instead(check, sockets, messages)
     result = ComparisonResult(False, text)
     if unknown_count:
@@ -87,36 +87,36 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
     return Decision(inverted, result, None)
 
 
-def unexpected(recording: TrajectoryEvidence, allow: Sequence[Allowed]) -> Iterator[tuple[int | None, str]]:
-    """The messages to the task's sites that neither a check nor `allow` names, whoever sent them, with their steps."""
+def others(recording: TrajectoryEvidence, allow: Sequence[Allowed]) -> Iterator[Message]:
+    """The messages to the task's sites that neither a check nor `allow` names, whoever sent them."""
     declared = plain_checks([each for each in recording.checks if not each.inverted])
     checks = [each for each in declared if isinstance(each, SocketCheck) and not each.inverted]
+    site = recording.site
     for entry in recording.traffic.entries:
         url = as_http(entry.request.url)
-        if entry.resource_type != "websocket" or not recording.site.holds(url):
+        if entry.resource_type != "websocket" or not site.holds(url):
             continue
-        expected = [
-            each.message
-            for each in checks
-            if each.direction == "sent" and _is_of(each, recording.site, entry, inverted=False)
-        ]
         allowed = [
             each
             for each in allow
-            if each.socket
-            and not entry.is_url_cut
-            and matches(url, each.url, recording.site, extra_query="?" not in each.url)
+            if each.socket and not entry.is_url_cut and matches(url, each.url, site, extra_query="?" not in each.url)
         ]
         if any(each.is_any_message for each in allowed):
             continue
-        expected += [each.message for each in allowed if each.message is not None]
+        sent = [each for each in checks if each.direction == "sent" and _is_of(each, site, entry, inverted=False)]
+        expected = [*(each.message for each in sent), *(each.message for each in allowed)]
         for message in entry.messages:
             is_sent = message.type == "send" and message.step != 0
             if is_sent and not any(matches_message(one, recording, message) for one in expected):
-                yield message.step, _describe(message)
-    lost = recording.traffic.messages_left_out
-    if lost is not None and (lost.own or lost.other) and not any(each.is_any_message for each in allow):
-        yield None, f"{counted(lost.own + lost.other, 'message')} of web sockets that went unrecorded"
+                yield message
+
+
+def lost(recording: TrajectoryEvidence, allow: Sequence[Allowed]) -> int:
+    """How many messages went unrecorded, any of which may have changed a site."""
+    left_out = recording.traffic.messages_left_out
+    if left_out is None or any(each.is_any_message for each in allow):
+        return 0
+    return left_out.own + left_out.other
 
 
 def _is_of(check: SocketCheck, site: Site, entry: Entry, *, inverted: bool) -> bool:
@@ -171,10 +171,11 @@ def _instead(check: SocketCheck, sockets: Sequence[Entry], messages: Sequence[Me
         return "no such socket was opened by the task's site"
     if not messages:
         return f"no message was {check.direction}"
-    return f"no such message; instead {'; '.join(map(_describe, messages[-_MAX_SHOWN:]))}"
+    return f"no such message; instead {'; '.join(map(describe, messages[-_MAX_SHOWN:]))}"
 
 
-def _describe(message: Message) -> str:
+def describe(message: Message) -> str:
+    """A message in one line."""
     return clip(plain(message.text or "one that was not recorded"), 150)
 
 

@@ -98,6 +98,13 @@ def test_a_second_order_with_an_answer_of_its_own_is_another_write(tmp_path: Pat
     assert evaluate_check(tmp_path, ORDER, [step(ordered(1004)), step(ordered(1004))]).passed is True
 
 
+def test_the_same_answer_of_another_address_is_another_write(tmp_path: Path) -> None:
+    made = {"kind": "request", "method": "MKCOL", "url": "/ada/*", "only": True}
+    books = [RecordedRequest(method="MKCOL", path=f"/ada/{name}", status=201) for name in "ab"]
+    assert evaluate_check(tmp_path, made, [step(books[0]), step(books[1])]).passed is False
+    assert evaluate_check(tmp_path, made, [step(books[1]), step(books[1])]).passed is True
+
+
 def test_what_a_later_put_replaces_does_not_matter(tmp_path: Path) -> None:
     plan = {"kind": "request", "method": "PUT", "url": "/plan", "post_data": {"first": "b"}, "only": True}
     first, then = (RecordedRequest(method="PUT", path="/plan", post=f'{{"first": "{name}"}}') for name in "ab")
@@ -113,6 +120,8 @@ ALLOWED: list[tuple[dict[str, Any], RecordedRequest, bool]] = [
     ({"url": "/graphql", "query": {"_": "1*"}}, RecordedRequest(path="/graphql?_=17&_=2"), False),
     ({"url": "/graphql", "method": "PUT"}, RecordedRequest(path="/graphql"), False),
     ({"url": "/ping"}, RecordedRequest(path="/graphql"), False),
+    ({"url": "/form", "status": 200}, RecordedRequest(path="/form"), True),
+    ({"url": "/form", "status": 200}, RecordedRequest(path="/form", status=303), False),
     (BATCH, RecordedRequest(path="/graphql", post='[{"name": "boats"}, {"name": "basket"}]'), True),
     (BATCH, RecordedRequest(path="/graphql", post='[{"name": "boats"}, {"name": "order"}]'), False),
     (BATCH, RecordedRequest(path="/graphql", post="[]"), False),
@@ -226,6 +235,19 @@ def test_exact_names_the_other_keys(tmp_path: Path, expected: dict[str, Any], bo
     assertion = evaluate_check(tmp_path, check | {"exact": True}, walk)
     assert assertion.passed is (not others)
     assert f"post_data has {others} as well" in assertion.found or not others
+
+
+@pytest.mark.parametrize(
+    ("expected", "passes"),
+    [("<name>Crew</name>", True), ("*Crew*", True), ("*Team*", False), ("Crew", False)],
+)
+def test_a_body_that_is_neither_a_form_nor_json_is_compared_as_text(
+    tmp_path: Path, expected: str, passes: bool
+) -> None:
+    check = {"kind": "request", "method": "PROPPATCH", "url": "/team", "post_data": expected}
+    sent = RecordedRequest(method="PROPPATCH", path="/team", post="<name>Crew</name>", mime_type="text/plain")
+    assert evaluate_check(tmp_path, check, [step(sent)]).passed is passes
+    assert evaluate_check(tmp_path, check, [step(sent.model_copy(update={"post": None}))]).passed is False
 
 
 def test_a_value_that_may_be_anything_stays_redacted(tmp_path: Path) -> None:

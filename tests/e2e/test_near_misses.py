@@ -1,0 +1,47 @@
+"""The bundled sets: walks that do something else besides fail, and right walks in other orders succeed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.cases import each
+from helpers.episode.offline_judge import play_scenario
+from helpers.paths import ROOT
+from helpers.scenario.copies import scenario_on_free_ports
+from helpers.scenario.walks import walks
+from judge.scenario.toml import load_scenario
+
+pytestmark = pytest.mark.e2e
+# Each way in which something else is closed out: a write, a number of rows, the whole state.
+HIRE = ("hire_cancel", "hire_packing", "hire_date")
+DEMO = ("express_order", "black_floor_lamp", "red_rugs")
+SUITE = [
+    ("hire", "near-misses.toml", "failure", HIRE),
+    ("hire", "detours.toml", "success", HIRE),
+    ("demo", "near-misses.toml", "failure", DEMO),
+]
+ALL = [
+    (name, *case)
+    for name in ("demo", "hire")
+    for case in (("near-misses.toml", "failure", ()), ("detours.toml", "success", ()))
+]
+
+
+@pytest.mark.parametrize(("name", "scripts", "verdict", "task_ids"), each([*SUITE, *ALL], suite=SUITE))
+async def test_what_is_done_besides_fails_and_a_detour_does_not(
+    name: str, scripts: str, verdict: str, task_ids: tuple[str, ...], tmp_path: Path
+) -> None:
+    scenario = load_scenario(scenario_on_free_ports(name, tmp_path))
+    text = (ROOT / "scenarios" / name / scripts).read_text(encoding="utf-8")
+    text = re.sub(r"http://127\.0\.0\.1:\d+", scenario.sites[0].endpoint, text)
+    scenario, decide = walks(scenario, text, task_ids)
+    outcome = await play_scenario(scenario, decide, tmp_path)
+    verdicts = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
+    assert verdicts == {task.task_id: verdict for task in scenario.tasks}
+    # Each goes on to its end.
+    for path in tmp_path.glob("runs/*/results/*/result.json"):
+        record = json.loads(path.read_text())
+        assert record["stop_reason"] == "finished", path
+        assert "could not find" not in (record["agent_final_answer"] or ""), path
