@@ -29,7 +29,7 @@ _FLAGS = "|".join(
 )
 _TAGS = re.compile(rf"({_FLAGS})|[\U000e0020-\U000e007f]")
 # Characters for private use: the pictures of icon fonts.
-_ICON = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+ICON = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
 # In an address: the UTF-8 of characters outside of ASCII.
 _ENCODED = re.compile("(?:%[89A-Fa-f][0-9A-Fa-f])+")
 
@@ -50,7 +50,7 @@ def folded(text: str) -> str:
 
 def without_icons(text: str) -> str:
     """The text without the pictures of icon fonts."""
-    return text if text.isascii() else _ICON.sub("", text)
+    return text if text.isascii() else ICON.sub("", text)
 
 
 def name_as_seen(name: str) -> str:

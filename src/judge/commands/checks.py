@@ -38,6 +38,13 @@ def suggest(
         str | None,
         typer.Option(help="A run with a wrong attempt: propose only what fails on that.", metavar="RUN"),
     ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            help="Another run with a right attempt: leave out what differs, and propose only, allow and exact.",
+            metavar="RUN",
+        ),
+    ] = None,
     output_dir: OutputDir = None,
 ) -> None:
     """Print checks that a recorded attempt passes and a participant that does nothing fails, as TOML to edit."""
@@ -53,7 +60,8 @@ def suggest(
         )
     wrong = None if against is None else _wrong(find_run(against, runs), trajectory, may_succeed=any_)
     config = as_mapping((store.read_run() or {}).get("config"))
-    suggestions = suggest_checks(trajectory, RunSites(tuple(config.get("allowed_sites") or ())), wrong)
+    other = None if also is None else _other(find_run(also, runs), trajectory, may_fail=any_)
+    suggestions = suggest_checks(trajectory, RunSites(tuple(config.get("allowed_sites") or ())), wrong, other)
     proposed = [each for each in suggestions.checks if not each.is_optional]
     passes = "which this attempt passes" if wrong is None else "which this attempt passes and the wrong one fails"
     number = counted(len(proposed), "check")
@@ -82,17 +90,32 @@ def attempt_folder(store: RunStore, task: str, epoch: int) -> TaskStore:
 
 def _wrong(store: RunStore, right: Trajectory, *, may_succeed: bool) -> Trajectory:
     """The wrong attempt at the same task, of the first epoch. Raises `ConfigError` if it is not a wrong attempt."""
-    folder = attempt_folder(store, right.task.task_id, 1)
-    wrong = load_trajectory(folder.folder)
-    if paired({folder.folder: wrong.task}, [right.task]).refused:
-        problem = f"--against: run {store.run_id} played another website or text of {right.task.task_id}"
-        raise ConfigError(problem, remedy="name a run of the same task")
-    if wrong.folder.resolve() == right.folder.resolve():
-        raise ConfigError("--against names the same attempt", remedy="name a run whose attempt is wrong")
+    wrong = _of_same_task(store, right, "--against")
     if _outcome(wrong) == "success" and not may_succeed:
-        problem = f"--against: {folder.key} succeeded in run {store.run_id}"
+        problem = f"--against: {wrong.task.task_id} succeeded in run {store.run_id}"
         raise ConfigError(problem, remedy="name a wrong attempt; or add --any, if it is wrong nevertheless")
     return wrong
+
+
+def _other(store: RunStore, right: Trajectory, *, may_fail: bool) -> Trajectory:
+    """Another right attempt at the same task, of the first epoch. Raises `ConfigError` if it is not one."""
+    other = _of_same_task(store, right, "--also")
+    if _outcome(other) not in ("success", "unscored") and not may_fail:
+        problem = f"--also: {other.task.task_id} did not succeed in run {store.run_id}"
+        raise ConfigError(problem, remedy="name a right attempt; or add --any, if it is right nevertheless")
+    return other
+
+
+def _of_same_task(store: RunStore, right: Trajectory, option: str) -> Trajectory:
+    folder = attempt_folder(store, right.task.task_id, 1)
+    other = load_trajectory(folder.folder)
+    if paired({folder.folder: other.task}, [right.task]).refused:
+        problem = f"{option}: run {store.run_id} played another website or text of {right.task.task_id}"
+        raise ConfigError(problem, remedy="name a run of the same task")
+    if other.folder.resolve() == right.folder.resolve():
+        what = "wrong" if option == "--against" else "another right one"
+        raise ConfigError(f"{option} names the same attempt", remedy=f"name a run whose attempt is {what}")
+    return other
 
 
 def _outcome(trajectory: Trajectory) -> str:

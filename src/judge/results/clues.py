@@ -129,6 +129,10 @@ class Clues:
         is_said = value in self.values or value in self.pressed or _holds(self.task.casefold(), value)
         return is_said or self._is_chosen(value)
 
+    def are_about(self, name: str) -> bool:
+        """Whether the participant clicked or chose something of this name, or the task says it."""
+        return self.names(name) or self.telling(name) is not Telling.NOTHING
+
     @cached_property
     def dates(self) -> frozenset[date]:
         """The dates in the task, in what was typed or chosen, and in the names of clicked elements."""

@@ -10,11 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import Look
 from judge.results.clues import Clues, Telling
 from shared.fields import without_none
+from shared.seen import ICON, name_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot
 from shared.text import plain
 
@@ -39,6 +41,8 @@ _CLICKED = frozenset({"button", "link"})
 # Their names repeat what is inside them.
 _AROUND = frozenset({"row", "listitem", "cell", "treeitem"})
 _MAX_LONG_CHARS = 80
+# What has rows, and their role.
+_ROWS = MappingProxyType({"table": "row", "grid": "row", "treegrid": "row", "list": "listitem"})
 _GOING = frozenset({"dialog", "alertdialog", "alert"})
 _CONFIRMING = re.compile(
     r"\b(?:saved|created|added|updated|deleted|removed|sent|submitted|published|booked|ordered|placed|confirmed|"
@@ -168,6 +172,7 @@ class Pages:
     ) -> None:
         """`generated` are numbers made by the attempt; `changed_by`: the last action, from 1, that changed the site."""
         self._facts = [list(_facts(look.evidence())) for look in looks]
+        self._hovered = self._shown_by_hovering(looks)
         self._before = {
             fact.compared_part
             for look, facts in zip(looks, self._facts, strict=True)
@@ -177,9 +182,22 @@ class Pages:
         self._clues, self._generated, self._is_against = clues, generated, wrong is not None
         self._wrong = {fact.compared_part for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
 
+    def _shown_by_hovering(self, looks: Sequence[Look]) -> set[ComparedPart]:
+        """What only appeared when the pointer was moved over something."""
+        before: set[ComparedPart] = set()
+        hovered: set[ComparedPart] = set()
+        for earlier, facts in zip((None, *looks), self._facts, strict=False):
+            shown = {fact.compared_part for fact in facts}
+            action = earlier.step.action if earlier is not None else None
+            if action is not None and action.tool == "browser_hover":
+                hovered |= shown - before
+            before |= shown
+        return hovered
+
     def proposed(self) -> Iterator[Content]:
         """Content of the last look that the first lacks, most specific first; and disappeared content."""
         chosen_content: list[ElementContent] = []
+        counted_rows: list[dict[str, Any]] = []
         roles: Counter[str] = Counter()
         for rank, fact in self._ranked:
             role = "text" if fact.is_text else fact.node.role
@@ -193,6 +211,10 @@ class Pages:
             roles[role] += 1
             chosen_content.append(fact)
             yield self._content(fact, rank)
+            if rank <= Rank.ANNOUNCED and (rows := _rows_beside(fact)) is not None and rows not in counted_rows:
+                # A second order, or a row too many, stands beside what was asked for.
+                counted_rows.append(rows)
+                yield Content(rows, "as many rows as there should be, so that there is nothing besides")
         still = {fact.identity for fact in self._facts[-1]}
         gone = [fact for fact in self._facts[0] if fact.node.role in _GOING and fact.identity not in still]
         for fact in gone[:_MAX_GONE]:
@@ -200,7 +222,7 @@ class Pages:
 
     @cached_property
     def _ranked(self) -> list[tuple[Rank, ElementContent]]:
-        known = {fact.compared_part for fact in self._facts[0]} | self._wrong
+        known = {fact.compared_part for fact in self._facts[0]} | self._wrong | self._hovered
         earlier: dict[ComparedPart, set[ComparedPart]] = {}
         for fact in itertools.chain.from_iterable(self._facts[:-1]):
             earlier.setdefault(fact.identity, set()).add(fact.compared_part)
@@ -278,6 +300,9 @@ def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
         # Among alternatives, only the selected one matters; an empty field would match any value.
         if role in FIELDS and ": " not in notation:
             return Rank.NONE
+        if has_changed and role in _ONE_OF_SEVERAL and not clues.are_about(fact.node.name):
+            # An application selects by itself too, such as the first row of a list.
+            return Rank.NONE
         if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
             return Rank.CHANGED
         return Rank.ON if fact.is_on or role in FIELDS else Rank.NONE
@@ -302,7 +327,7 @@ def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
 def _facts(page: Snapshot) -> Iterator[ElementContent]:
     for node in page.nodes:
         if node.role in _WITH_STATES | _SAYING | _ROLES_WITH_NAMES:
-            text = plain(page.text_of(node)) if node.role in _SAYING else ""
+            text = _without_icons(plain(page.text_of(node))) if node.role in _SAYING else ""
             notation = _notation(page, node)
             if text or notation != node.role:
                 yield ElementContent(page, node, notation, text, _group_of(page, node))
@@ -310,20 +335,36 @@ def _facts(page: Snapshot) -> Iterator[ElementContent]:
             yield ElementContent(page, node, "", text, "")
 
 
+def _rows_beside(fact: ElementContent) -> dict[str, Any] | None:
+    """A check of how many rows or items there are in the table or list around an element."""
+    around = next((node for node in fact.page.parents(fact.node) if node.role in _ROWS), None)
+    if around is None:
+        return None
+    role = _ROWS[around.role]
+    count = sum(node.role == role for node in fact.page.subtree(around))
+    within = f"{around.role} {quoted(plain(fact.page.name_of(around)))}" if around.name else around.role
+    return {"kind": "element", "within": within, "element": role, "count": count}
+
+
 def _own_text(page: Snapshot, node: Node) -> str:
     """The text on the line of a content node, without parts that markup inside it splits."""
     if node.role not in _ROLES_WITH_TEXT or any(parent.role in FIELDS | _SAYING for parent in page.parents(node)):
         return ""
-    text = plain(node.text)
+    text = _without_icons(plain(node.text))
     if text.count("(") > text.count(")"):
         text = text.rpartition("(")[0]
     text = text.strip(" ,;:([")
     return text if len(text) > 1 else ""
 
 
+def _without_icons(text: str) -> str:
+    """The longest piece of a text without the pictures of icon fonts."""
+    return max((piece.strip() for piece in ICON.split(text)), key=len)
+
+
 def _notation(page: Snapshot, node: Node) -> str:
     """The element as a check writes it: role, name, states that matter, the value of a field."""
-    name, value = plain(page.name_of(node)), plain(_value(page, node))
+    name, value = plain(name_as_seen(page.name_of(node))), plain(_value(page, node))
     parts = [node.role]
     if name and len(name) <= MAX_TEXT_CHARS:
         parts.append(quoted(name))

@@ -6,13 +6,17 @@ It only chooses what to propose, so it may guess.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
+from judge.records.json_paths import parse_path
 from judge.results.clues import Clues
 from judge.results.suggested_content import MAX_TEXT_CHARS
-from judge.trajectory.forms import is_json
+from judge.trajectory.forms import inner_json, is_json
 from judge.trajectory.network import Entry
 from judge.trajectory.redaction import REDACTED
+from shared.fields import Invalid
 from shared.strict_json import parse_json
 from shared.text import one_line
 
@@ -30,24 +34,72 @@ _TIMES = frozenset({"at", "on", "time", "date", "modified", "updated", "created"
 _DONE = frozenset({"modified", "updated", "created", "changed", "edited", "saved", "accessed", "seen", "synced"})
 
 
+# A value of the query that names what is asked for, as in `action=save` and `id=7`, not a random one.
+_STEADY = re.compile(r"[A-Za-z]+(?:[._/ -][A-Za-z]+)*|\d{1,4}")
+_TICKED = frozenset({"on", "true", "1", "yes"})
+
+
 class Fields(NamedTuple):
-    """The comparable fields of a body, by name or JSON path, and the names of those that vary or are secret."""
+    """The comparable fields of a body, by name or JSON path, and the names of those that vary or are secret.
+
+    `unnamed` are those whose names no check can write.
+    """
 
     pairs: FieldPairs = ()
     varies: Sequence[str] = ()
+    unnamed: Sequence[str] = ()
 
 
 def fields_of(entry: Entry, clues: Clues) -> Fields:
     """The fields of a request's body; a date is comparable if the participant chose it."""
     pairs: list[tuple[str, Any]] = []
     varies: list[str] = []
+    unnamed: list[str] = []
     for name, value in _values_of(entry):
         text = str(value)
-        if REDACTED in text or clues.varying(text) or len(text) > MAX_TEXT_CHARS:
+        if not _can_be_named(name):
+            unnamed.append(one_line(name, 40))
+        elif REDACTED in text or clues.varying(text) or len(text) > MAX_TEXT_CHARS:
             varies.append(one_line(name, 40))
         else:
             pairs.append((name, value))
-    return Fields(pairs, varies)
+    return Fields(pairs, varies, unnamed)
+
+
+def query_of(entry: Entry, clues: Clues) -> FieldPairs:
+    """The parameters that say what a request is, as behind a front controller (`/index.php?action=save`)."""
+    pairs = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
+    counts = Counter(name for name, _ in pairs)
+    return [
+        (name, value)
+        for name, value in pairs
+        if counts[name] == 1
+        and REDACTED not in value
+        and len(value) <= MAX_TEXT_CHARS
+        and not clues.varying(value)
+        and (_STEADY.fullmatch(value) or clues.names(value))
+    ]
+
+
+def is_chosen(name: str, value: Any, clues: Clues) -> bool:
+    """Whether the task or the participant says the value: also one of several, or a box whose name the task uses."""
+    if isinstance(value, list):
+        return True
+    is_ticked = str(value).casefold() in _TICKED and is_meant(name, clues)
+    return is_ticked or clues.names(str(value))
+
+
+def is_meant(name: str, clues: Clues) -> bool:
+    """Whether the task uses a field's name, as in "grouped by" for `group`."""
+    words = re.findall(r"[a-z]+", name.casefold())
+    return any(clue.startswith(word) for clue in clues.words for word in words if len(word) > 2)
+
+
+def _can_be_named(name: str) -> bool:
+    try:
+        return bool(name) and bool(parse_path(name))
+    except Invalid:
+        return False
 
 
 def is_of_server(name: str, value: Any, clues: Clues) -> bool:
@@ -65,9 +117,10 @@ def _values_of(entry: Entry) -> Iterator[tuple[str, Any]]:
     if body is None or body.is_cut:
         return
     if body.params:
-        counts = Counter(pair.name for pair in body.params)
-        single_fields = ((pair.name, pair.value) for pair in body.params if counts[pair.name] == 1)
-        yield from ((name, value) for name, value in single_fields if value and _NAME.fullmatch(name))
+        values_by_name: dict[str, list[str]] = {}
+        for pair in body.params:
+            values_by_name.setdefault(pair.name, []).append(pair.value)
+        yield from ((name, values[0] if len(values) == 1 else values) for name, values in values_by_name.items())
     elif body.text and body.encoding is None and is_json(body.mime_type, body.text):
         try:
             content = parse_json(body.text)
@@ -79,17 +132,28 @@ def _values_of(entry: Entry) -> Iterator[tuple[str, Any]]:
             yield leaf
 
 
+def message_fields(text: str) -> FieldPairs:
+    """The values in a message of a web socket, if it is JSON, by path."""
+    _, inner = inner_json(text)
+    if inner.lstrip()[:1] not in ("{", "["):
+        return []
+    try:
+        return list(islice(_leaves("", parse_json(inner), 0), _MAX_VALUES))
+    except ValueError:
+        return []
+
+
 def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
     """The values in JSON by path: fields of the outermost table by their names, others like `$.devices[0].name`."""
     match value:
         case Mapping() if depth < _MAX_DEPTH:
             for name, inner in value.items():
-                if _NAME.fullmatch(name):
-                    # A single name needs no path.
-                    is_plain = depth == 0 and not isinstance(inner, Mapping | list)
-                    yield from _leaves(name if is_plain else f"{path or '$'}.{name}", inner, depth + 1)
+                # A single name needs no path.
+                is_plain = depth == 0 and not isinstance(inner, Mapping | list) and _NAME.fullmatch(name)
+                here = f".{name}" if _NAME.fullmatch(name) else f'["{name}"]'
+                yield from _leaves(name if is_plain else f"{path or '$'}{here}", inner, depth + 1)
         case list() if depth < _MAX_DEPTH:
             for at, inner in enumerate(value[:_MAX_ITEMS]):
                 yield from _leaves(f"{path or '$'}[{at}]", inner, depth + 1)
-        case str() | int() | float() if path and value != "":
+        case str() | int() | float() if path:
             yield path, value

@@ -8,7 +8,7 @@ the task is given, it is evaluated on that as well, and proposed only if it fail
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,27 @@ from pydantic import Field, TypeAdapter, ValidationError
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
-from judge.evaluators.kinds.request import own_requests
+from judge.evaluators.kinds.request import RequestCheck, own_requests
+from judge.evaluators.writes import may_write
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
 from judge.records.normalise import NormaliseError, only_value
 from judge.records.sites import NONE_SHARED, RunSites
 from judge.results.clues import Clues, is_filler
+from judge.results.suggested_allowances import allowance
 from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
-from judge.results.suggested_fields import FieldPairs, Fields, fields_of, is_of_server
+from judge.results.suggested_fields import (
+    FieldPairs,
+    Fields,
+    fields_of,
+    is_chosen,
+    is_meant,
+    is_of_server,
+    message_fields,
+    query_of,
+)
 from judge.scenario.sources import toml_value
-from judge.trajectory.network import NETWORK_FILE, Entry
+from judge.trajectory.network import NETWORK_FILE, Entry, as_http
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
@@ -36,9 +47,9 @@ from shared.models import Record
 from shared.text import clip, one_line, plain
 
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_REQUESTS = 5
 _MAX_FIELDS = 8
+_MAX_OF_FORM = 30
 _MAX_ACTIONS = 20
 
 
@@ -63,29 +74,46 @@ class Suggestions(Record):
     checks: tuple[Suggestion, ...]
     held_at_start: int
     held_in_wrong: int = Field(default=0)
+    failed_in_other: int = Field(default=0)
+    notes: tuple[str, ...] = ()
 
 
-def suggest(trajectory: Trajectory, sites: RunSites = NONE_SHARED, against: Trajectory | None = None) -> Suggestions:
+def suggest(
+    trajectory: Trajectory,
+    sites: RunSites = NONE_SHARED,
+    against: Trajectory | None = None,
+    also: Trajectory | None = None,
+) -> Suggestions:
     """Checks that pass on this attempt, and fail on its first look and on the attempt `against`.
+
+    `also` is another right attempt, on which they pass as well: what differs between the two is left out, and the
+    first check of a write says that there was no other (`only`).
 
     Raises `ConfigError` if the attempt shows too little.
     """
     attempts = [each for each in (trajectory, against) if each is not None]
     recordings = [TrajectoryEvidence(each, sites) for each in attempts]
-    for recording in recordings:
+    other = None if also is None else TrajectoryEvidence(also, sites)
+    for recording in (*recordings, *filter(None, (other,))):
         if not recording.looks:
             problem = f"{recording.trajectory.folder}: no steps were recorded"
             raise ConfigError(problem, remedy="name an attempt that WABE recorded")
     candidates = [
-        (each, check) for each in _CandidateSource(*recordings).candidates() if (check := _parsed(each)) is not None
+        (each, check)
+        for each in _CandidateSource(*recordings, also=other).candidates()
+        if (check := _parsed(each)) is not None
     ]
     checks = tuple(check for _, check in candidates)
     with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
         start = at_start(trajectory, Path(folder))
         now, before, *wrong = (_evaluated(each, checks, sites) for each in (trajectory, start, *attempts[1:]))
-    proposed, at_begin, in_wrong = [], 0, 0
+    again = now if also is None else _evaluated(also, checks, sites)
+    proposed, at_begin, in_wrong, in_other = [], 0, 0, 0
     for place, (each, _) in enumerate(candidates):
         if not now[place].passed:
+            continue
+        if not again[place].passed:
+            in_other += not each.is_optional
             continue
         if before[place].passed:
             at_begin += 1
@@ -99,7 +127,29 @@ def suggest(trajectory: Trajectory, sites: RunSites = NONE_SHARED, against: Traj
         # What the wrong attempt did otherwise tells more than what it did not do at all.
         proposed.sort(key=lambda each: each[0])
     checked = tuple(suggestion for _, suggestion in proposed)
-    return Suggestions(checks=checked, held_at_start=at_begin, held_in_wrong=in_wrong)
+    found = Suggestions(checks=checked, held_at_start=at_begin, held_in_wrong=in_wrong, failed_in_other=in_other)
+    return found if also is None else _closed(found, (trajectory, also), sites)
+
+
+def _closed(found: Suggestions, right: Sequence[Trajectory], sites: RunSites) -> Suggestions:
+    """The proposals with `only` at the first write that they name."""
+    parsed = [_parsed(each) for each in found.checks]
+    writes = [place for place, check in enumerate(parsed) if isinstance(check, RequestCheck) and check.writes]
+    if not writes:
+        note = "no write is named, so nothing says that there was no other: a site may keep its state in the browser"
+        return found.model_copy(update={"notes": (note,)})
+    named = tuple(check for check in parsed if check is not None)
+    learnt = allowance(named, right, sites)
+    first = found.checks[writes[0]]
+    check = {**first.check, "only": True} | ({"allow": list(learnt.allow)} if learnt.allow else {})
+    closed = first.model_copy(update={"check": check, "why": f"{first.why}; and there was no other (only)"})
+    declared, notes = _parsed(closed), learnt.notes
+    if declared is None or not all(_evaluated(each, (declared, *named), sites)[0].passed for each in right):
+        return found.model_copy(
+            update={"notes": (*notes, "only cannot be proposed: both attempts sent something else")}
+        )
+    checks = tuple(closed if place == writes[0] else each for place, each in enumerate(found.checks))
+    return found.model_copy(update={"checks": checks, "notes": notes})
 
 
 def _is_absent(assertion: Assertion) -> bool:
@@ -139,10 +189,16 @@ def at_start(trajectory: Trajectory, folder: Path) -> Trajectory:
 
 
 class _CandidateSource:
-    """The source of candidates: an attempt, and optionally a wrong one."""
+    """The source of candidates: an attempt, and optionally a wrong one and another right one."""
 
-    def __init__(self, recording: TrajectoryEvidence, wrong: TrajectoryEvidence | None = None) -> None:
-        self._recording, self._wrong = recording, wrong
+    def __init__(
+        self,
+        recording: TrajectoryEvidence,
+        wrong: TrajectoryEvidence | None = None,
+        *,
+        also: TrajectoryEvidence | None = None,
+    ) -> None:
+        self._recording, self._wrong, self._also = recording, wrong, also
         self._looks = [look for look in recording.looks if look.is_own]
         # A dialog or an empty page hides the content; the last look that shows some is the result.
         self._content_looks = _with_content(recording)
@@ -184,6 +240,7 @@ class _CandidateSource:
     def candidates(self) -> Iterator[Suggestion]:
         """Possible checks, the most specific kinds first."""
         yield from self._requests()
+        yield from self._messages()
         if self._looks:
             yield self._page(self._looks[0], self._looks[-1])
         if self._content_looks:
@@ -192,8 +249,9 @@ class _CandidateSource:
             pages = Pages(
                 self._content_looks, self._clues, generated=self._generated, changed_by=changed_by, wrong=wrong
             )
+            on = self._left_page()
             for content in pages.proposed():
-                yield _suggestion(content.why, content.check, varies=content.varies)
+                yield _suggestion(content.why, content.check | on, varies=content.varies)
         yield from self._answer(self._recording.trajectory.final_answer)
         for line in list(dict.fromkeys(self._lines))[:_MAX_ACTIONS]:
             if not line.startswith("<page>"):
@@ -219,7 +277,18 @@ class _CandidateSource:
         is_route = parts.fragment.startswith(("/", "!"))
         if parts.fragment != first_parts.fragment and (is_route or parts[:4] == first_parts[:4]):
             address += f"#{parts.fragment}"
+        if self._changes:
+            # The task asks for what was sent, and a right agent may look at other pages afterwards.
+            further["at"] = "any"
         return _suggestion(why, {"kind": "page", "url": address, **further}, varies=varies)
+
+    def _left_page(self) -> dict[str, str]:
+        """Where content must have been seen last: after a write, a right agent may look at other pages."""
+        last = self._content_looks[-1]
+        parts = urlsplit(last.step.url)
+        path, _ = self._path(parts)
+        is_another = self._changes and parts.path != urlsplit(self._looks[0].step.url).path
+        return {"on": path} if is_another and last.is_home else {}
 
     def _path(self, parts: SplitResult) -> tuple[str, bool]:
         """The path with a star for each piece that differs each time, and whether there is one."""
@@ -244,12 +313,12 @@ class _CandidateSource:
         counts = Counter(name for name, _ in pairs)
         single = self._without_servers([(name, value) for name, value in pairs if counts[name] == 1])
         telling_pairs = [
-            pair for pair in single if self._clues.names(str(pair[1])) or any(pair not in each for each in others)
+            pair for pair in single if is_chosen(*pair, self._clues) or any(pair not in each for each in others)
         ]
         significant = []
         for name, value in telling_pairs:
             same = [each for each, other in telling_pairs if str(other).casefold() == str(value).casefold()]
-            intended = [each for each in same if self._is_meant(each)]
+            intended = [each for each in same if is_meant(each, self._clues)]
             if not intended or name in intended:
                 significant.append((name, value))
         return significant
@@ -258,28 +327,56 @@ class _CandidateSource:
         """The fields without those that only tell the server's states apart."""
         return [(name, value) for name, value in pairs if not is_of_server(name, value, self._clues)]
 
-    def _is_meant(self, name: str) -> bool:
-        """Whether the task uses a field's name, as in "grouped by" for `group`."""
-        words = re.findall(r"[a-z]+", name.casefold())
-        return any(clue.startswith(word) for clue in self._clues.words for word in words if len(word) > 2)
-
     def _requests(self) -> Iterator[Suggestion]:
         # The last one of an address counts, as for checks.
-        entries_by_key = {_key(entry): entry for entry in self._changes}
-        wrong = {_key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
+        entries_by_key = {self._key(entry): entry for entry in self._changes}
+        wrong = {self._key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
         proposals = []
         for key, entry in entries_by_key.items():
             fields = fields_of(entry, self._clues)
-            earlier = [each for each in self._changes if _key(each) == key and each is not entry]
+            earlier = [each for each in self._changes if self._key(each) == key and each is not entry]
             in_wrong = fields_of(wrong[key], self._clues).pairs if key in wrong else None
             others = [fields_of(each, self._clues).pairs for each in earlier]
             telling = self._telling(fields.pairs, others if in_wrong is None else [*others, in_wrong])
             if in_wrong is not None:
                 # The differences first: only some fields are proposed.
                 telling = sorted(telling, key=lambda pair: pair in in_wrong)
+            if self._also is not None and not telling:
+                # It belongs to what a page sends by itself.
+                continue
             proposals.append((not telling, self._request(entry, fields, telling)))
         # Those with a value of the task come first: pages also send unrelated requests.
         yield from [each for _, each in sorted(proposals, key=lambda each: each[0])][:_MAX_REQUESTS]
+
+    def _messages(self) -> Iterator[Suggestion]:
+        """The last message with a value of the task that each web socket of the site's own brought."""
+        for entry in self._recording.traffic.entries if self._has_traffic else ():
+            url = as_http(entry.request.url)
+            site = self._recording.site
+            if not (entry.messages and site.is_home(url) and entry.sender is not None and site.holds(entry.sender)):
+                continue
+            received = [each for each in entry.messages if each.type == "receive" and each.step and each.text]
+            for message in reversed(received):
+                pairs = [pair for pair in message_fields(message.text or "") if is_chosen(*pair, self._clues)]
+                if pairs:
+                    path = urlsplit(url).path or "/"
+                    check = {"kind": "request", "socket": True, "url": path, "direction": "received"}
+                    yield _suggestion("a message of the site", check | {"message": dict(pairs[:_MAX_FIELDS])})
+                    break
+
+    @cached_property
+    def _has_traffic(self) -> bool:
+        try:
+            return bool(self._recording.traffic.entries)
+        except MissingEvidence:
+            return False
+
+    def _key(self, entry: Entry) -> tuple[str, str, FieldPairs]:
+        return (
+            entry.request.method.upper(),
+            urlsplit(entry.request.url).path or "/",
+            tuple(query_of(entry, self._clues)),
+        )
 
     def _request(self, entry: Entry, fields: Fields, telling: FieldPairs) -> Suggestion:
         parts = urlsplit(entry.request.url)
@@ -287,20 +384,45 @@ class _CandidateSource:
         if not self._recording.site.is_home(entry.request.url):
             address = f"{parts.scheme}://{parts.netloc}{address}"
         check: dict[str, Any] = {"kind": "request", "method": entry.request.method.upper(), "url": address}
+        if query := query_of(entry, self._clues):
+            check["query"] = dict(query)
+            key = self._key(entry)
+            if any(other[:2] == key[:2] and other != key for other in map(self._key, self._changes)):
+                # The last one to the address is another one.
+                check["at"] = "any"
         # Without a sign of what matters, only what the request is about, not the details inside.
         outer = [(name, value) for name, value in fields.pairs if not name.startswith("$")]
-        pairs = list(telling or self._without_servers(outer))[:_MAX_FIELDS]
-        if pairs:
+        # Empty ones last.
+        usual = sorted(self._without_servers(outer), key=lambda pair: pair[1] in ("", []))
+        pairs = list(telling or usual)[:_MAX_FIELDS]
+        if self._also is not None and (every := self._every_field(entry, fields)):
+            check |= {"post_data": every, "exact": True}
+        elif pairs:
             # In an expected text `*` matches anything.
             check["post_data"] = dict(pairs)
         if entry.response.status:
             check["status"] = entry.response.status
         why = "a request that may change the site"
-        if rest := [pair for pair in fields.pairs if pair not in pairs]:
+        if "exact" not in check and (rest := [pair for pair in fields.pairs if pair not in pairs]):
             why += f"; not compared: {_fields_in_words(rest)}"
-        if fields.varies:
+        if "exact" not in check and fields.varies:
             why += f"; left out, because they vary or are secret: {', '.join(fields.varies[:_MAX_FIELDS])}"
+        if fields.unnamed:
+            why += f"; left out, because no check can name them: {', '.join(fields.unnamed[:_MAX_FIELDS])}"
         return _suggestion(why, check)
+
+    def _every_field(self, entry: Entry, fields: Fields) -> dict[str, Any]:
+        """All fields with the values that both right attempts sent, and `*` for those that differ; empty if unknown."""
+        assert self._also is not None
+        others = [fields_of(each, self._clues) for each in _changes(self._also) if self._key(each) == self._key(entry)]
+        names = [name for name, _ in fields.pairs] + list(fields.varies)
+        if not others or fields.unnamed or not names or len(names) > _MAX_OF_FORM:
+            return {}
+        other = dict(others[-1].pairs)
+        if {*other, *others[-1].varies} != set(names):
+            return {}
+        known = dict(fields.pairs)
+        return {name: known[name] if name in known and known[name] == other.get(name) else "*" for name in names}
 
     def _answer(self, answer: str | None) -> Iterator[Suggestion]:
         text = plain(answer or "")
@@ -335,11 +457,7 @@ def _changes(recording: TrajectoryEvidence) -> list[Entry]:
         entries = [entry for _, entry in own_requests(recording)]
     except MissingEvidence:
         return []
-    return [entry for entry in entries if entry.request.method.upper() not in _READING and entry.step]
-
-
-def _key(entry: Entry) -> tuple[str, str]:
-    return entry.request.method.upper(), urlsplit(entry.request.url).path or "/"
+    return [entry for entry in entries if may_write(entry) and entry.resource_type != "websocket"]
 
 
 def _fields_in_words(pairs: Iterable[tuple[str, Any]]) -> str:
@@ -366,6 +484,9 @@ def suggestions_toml(suggestions: Suggestions) -> str:
     lines.append("]")
     if suggestions.held_at_start:
         lines.append(f"# left out: {suggestions.held_at_start} that already hold at the start")
+    if suggestions.failed_in_other:
+        lines.append(f"# left out: {suggestions.failed_in_other} that the other right attempt does not pass")
+    lines += [f"# {one_line(note, 300)}" for note in suggestions.notes]
     if suggestions.held_in_wrong:
         lines.append(f"# left out: {suggestions.held_in_wrong} that the wrong attempt does not fail")
     return "\n".join(lines) + "\n"

@@ -1,5 +1,6 @@
 """Checks proposed from a recorded attempt."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorde
 from judge.evaluators.checks import evaluate
 from judge.records.tasks import Task
 from judge.results.suggestions import Suggestion, Suggestions, at_start, suggest, suggestions_toml
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 
 START = """- heading "Shop" [level=1] [ref=e1]
@@ -239,7 +241,7 @@ def test_a_number_in_an_address_that_a_page_linked_to_is_not_replaced(tmp_path: 
     steps = commented(request, end="", path="/ticket/7")
     linked = FORM + '- link "Seven" [ref=e5]:\n  - /url: /ticket/7\n'
     steps[0] = RecordedStep(snapshot=linked, line=TYPED)
-    assert {"kind": "page", "url": "/ticket/7"} in proposed(tmp_path, *steps, task=TASK)
+    assert {"kind": "page", "url": "/ticket/7", "at": "any"} in proposed(tmp_path, *steps, task=TASK)
 
 
 @pytest.mark.parametrize(("task", "answer", "is_optional"), [(TASK, "It is saved.", True), ("Who?", "Ada", False)])
@@ -385,3 +387,144 @@ def test_what_a_wrong_attempt_did_otherwise_comes_first(tmp_path: Path) -> None:
     first, second, *_ = (each.check for each in suggest(right, against=wrong).checks)
     assert (first["url"], second["url"]) == ("/z", "/a")
     assert list(first["post_data"])[:2] == ["place", "n"]
+
+
+CREW = "Save Ada of Porto as a member of the crew, who wants the newsletter."
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+def crew(action: str, post: str) -> RecordedRequest:
+    return RecordedRequest(path=f"/index.php?action={action}&_=1795880352035&r=k3j9x", post=post, mime_type=FORM_TYPE)
+
+
+def test_behind_a_front_controller_each_request_is_proposed_with_the_query_that_names_it(tmp_path: Path) -> None:
+    sent = "user[name]=Ada&user[harbour]=Porto&user[notes]=&newsletter=on&days[]=1&days[]=3&a b=1&csrf_token=abcdefgh"
+    saved = RecordedStep(requests=(crew("save", sent), crew("ping", "unread=0")), line="<Name textbox> -> TYPE: Ada")
+    suggestions = suggest(recorded_attempt(tmp_path, [], [saved, RecordedStep()], task=CREW))
+    save, ping = (each for each in suggestions.checks if each.check["kind"] == "request")
+    assert (save.check["query"], save.check["at"]) == ({"action": "save"}, "any")
+    fields = {"user[name]": "Ada", "user[harbour]": "Porto", "newsletter": "on", "days[]": ["1", "3"]}
+    assert save.check["post_data"] == fields
+    assert "not compared: user[notes]=;" in save.why
+    assert "they vary or are secret: csrf_token" in save.why
+    assert "no check can name them: a b" in save.why
+    assert ping.check["query"] == {"action": "ping"}
+
+
+def test_what_hovering_showed_and_the_application_selected_is_not_proposed(tmp_path: Path) -> None:
+    start = '- heading "Shop" [level=1]\n- option "Red rug"\n- option "Blue rug"\n'
+    shown = start + '- status: "A red hint"\n'
+    selected = shown.replace('"Blue rug"', '"Blue rug" [selected]') + '- status: "2 lamps"\n'
+    steps = [
+        RecordedStep(snapshot=start, tool="browser_hover", line="<Red rug option> -> HOVER"),
+        RecordedStep(snapshot=shown, line="<Lamps button> -> CLICK"),
+        RecordedStep(snapshot=selected),
+    ]
+    found = proposed(tmp_path, *steps, task="Count the lamps.")
+    assert [check.get("contains", check.get("element")) for check in found] == ["2 lamps"]
+
+
+def test_pictures_of_icon_fonts_are_no_part_of_a_proposed_text(tmp_path: Path) -> None:
+    end = START + '- status: "\ue5ca Saved: 2 lamps"\n- heading "\ue5ca Lamps" [level=2]\n'
+    found = proposed(tmp_path, RecordedStep(snapshot=START), RecordedStep(snapshot=end), task="Save 2 lamps.")
+    assert {"kind": "text", "within": "status", "contains": "Saved: 2 lamps"} in found
+    assert {"kind": "element", "element": 'heading "Lamps" [level=2]'} in found or {
+        "kind": "element",
+        "element": 'heading "Lamps"',
+    } in found
+
+
+def test_rows_are_counted_beside_their_content(tmp_path: Path) -> None:
+    row = '    - row "{0}":\n      - cell "{0}"\n'
+    table = '- table "Orders":\n  - rowgroup:\n' + row.format("Oak Canoe")
+    end = table + row.format("Moon Lamp")
+    found = proposed(tmp_path, RecordedStep(snapshot=table), RecordedStep(snapshot=end), task="Order one 'Moon Lamp'.")
+    assert {"kind": "element", "within": 'table "Orders"', "element": "row", "count": 2} in found
+
+
+def test_content_after_a_write_is_looked_for_where_it_stood(tmp_path: Path) -> None:
+    order = RecordedStep(requests=(RecordedRequest(path="/order", post='{"lamp": "Moon"}'),))
+    done = RecordedStep(path="/orders", snapshot='- status: "Moon ordered"')
+    found = proposed(tmp_path, order, done, task="Order one 'Moon'.")
+    assert {"kind": "page", "url": "/orders", "at": "any"} in found
+    assert {"kind": "text", "within": "status", "contains": "Moon ordered", "on": "/orders"} in found
+
+
+def test_a_message_that_brings_a_value_of_the_task_is_proposed(tmp_path: Path) -> None:
+    messages = (("send", '{"type": "save"}'), ("receive", '42["saved",{"name":"Ada","at":17}]'), ("receive", "3"))
+    socket = RecordedRequest(method="GET", path="ws://shop.test/live", status=101, messages=messages)
+    found = proposed(tmp_path, RecordedStep(requests=(socket,)), RecordedStep(), task="Save 'Ada'.")
+    message = {"kind": "request", "socket": True, "url": "/live", "direction": "received"}
+    assert found == [message | {"message": {"$[1].name": "Ada"}}]
+
+
+def right_walk(
+    folder: Path, *besides: RecordedRequest, token: str = "a1", messages: tuple[str, ...] = ()
+) -> Trajectory:
+    sent = f"user[name]=Ada&user[harbour]=Porto&user[notes]=&token={token}"
+    live = RecordedRequest(
+        method="GET", path="ws://shop.test/live", status=101, messages=tuple(("send", text) for text in messages)
+    )
+    requests = (*besides, crew("save", sent), live)
+    steps = [RecordedStep(requests=requests, line="<Name textbox> -> TYPE: Ada"), RecordedStep()]
+    return recorded_attempt(folder, [], steps, task=CREW)
+
+
+def test_two_right_attempts_show_what_a_page_sends_by_itself(tmp_path: Path) -> None:
+    def graphql(*names: str) -> RecordedRequest:
+        operations = [{"operationName": name, "id": f"{name}{len(names)}"} for name in names]
+        return RecordedRequest(path="/graphql", post=json.dumps(operations))
+
+    one = [crew("ping", "unread=0"), graphql("boats", "basket"), RecordedRequest(path="/track/81273", post="x=1")]
+    two = [
+        graphql("basket"),
+        graphql("boats"),
+        RecordedRequest(path="/track/81274", post="x=2"),
+        crew("ping", "unread=4"),
+    ]
+    messages = ('{"type": "watch", "id": "k3"}', '{"type": "watch", "id": "p9"}')
+    first = right_walk(tmp_path / "1", *one, messages=messages[:1])
+    second = right_walk(tmp_path / "2", *two, token="b2", messages=messages)
+    suggestions = suggest(first, also=second)
+    check = suggestions.checks[0].check
+    assert check == {
+        "kind": "request",
+        "method": "POST",
+        "url": "/index.php",
+        "query": {"action": "save"},
+        "at": "any",
+        "post_data": {"user[name]": "Ada", "user[harbour]": "Porto", "user[notes]": "", "token": "*"},
+        "exact": True,
+        "status": 200,
+        "only": True,
+        "allow": [
+            {"method": "POST", "url": "/index.php", "query": {"action": "ping"}},
+            {"method": "POST", "url": "/graphql", "post_data": {"$[*].operationName": ["basket", "boats"]}},
+            {"method": "POST", "url": "/track/*"},
+            {"socket": True, "url": "/live", "message": {"type": "watch"}},
+        ],
+    }
+    assert suggestions.notes == ()
+    besides = right_walk(tmp_path / "3", *one, crew("delete", "id=1"), messages=messages)
+    for walk, passes in ((first, True), (second, True), (besides, False)):
+        played = walk.as_task(walk.task.model_copy(update={"checks": Task.model_validate(task_with(check)).checks}))
+        assert evaluate(played)[0].passed is passes
+    assert tomllib.loads(suggestions_toml(suggestions))["checks"][0] == check
+
+
+def task_with(check: dict[str, Any]) -> dict[str, Any]:
+    return {"task_id": "t", "website": "http://shop.test/", "task": CREW, "checks": [check]}
+
+
+def test_a_write_of_one_attempt_alone_is_named_and_not_allowed(tmp_path: Path) -> None:
+    first = right_walk(tmp_path / "1", RecordedRequest(method="DELETE", path="/members/7"))
+    suggestions = suggest(first, also=right_walk(tmp_path / "2"))
+    assert all("only" not in each.check for each in suggestions.checks)
+    assert "only one of the attempts sent DELETE /members/7" in suggestions.notes[0]
+    assert "only one of the attempts sent DELETE /members/7" in suggestions_toml(suggestions)
+
+
+def test_without_a_write_nothing_says_that_there_was_no_other(tmp_path: Path) -> None:
+    steps = [RecordedStep(snapshot=START), RecordedStep(snapshot=END)]
+    attempts = [recorded_attempt(tmp_path / name, [], steps) for name in "ab"]
+    assert "no write is named" in suggest(attempts[0], also=attempts[1]).notes[0]
