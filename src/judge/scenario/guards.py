@@ -52,8 +52,9 @@ def _expects_write(check: KindCheck) -> bool:
 
 def _must_stay(check: KindCheck) -> bool:
     """Whether it is about the last page, whichever that is."""
-    is_shown = isinstance(check, ElementCheck | TextCheck | PageCheck)
-    return is_shown and not check.inverted and check.at == "end" and check.on is None
+    if not isinstance(check, ElementCheck | TextCheck | PageCheck):
+        return False
+    return not check.inverted and check.at == "end" and check.on is None
 
 
 def _is_sum(check: KindCheck) -> bool:

@@ -34,5 +34,8 @@ def walks(scenario: Scenario, scripts: str, task_ids: Sequence[str] = ()) -> tup
 
         return decide
 
-    update = {"tasks": tuple(tasks), "task_ids": tuple(task.task_id for task in tasks)}
-    return scenario.model_copy(update=update), per_attempt(begin)
+    # Each begins on the sites as they were.
+    config = scenario.config.model_copy(update={"site_resets": scenario.resets})
+    ids = tuple(task.task_id for task in tasks)
+    played = scenario.model_copy(update={"tasks": tuple(tasks), "task_ids": ids, "config": config})
+    return played, per_attempt(begin)
