@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+import tomli
 import yaml
 from typer.testing import CliRunner
 
@@ -28,6 +29,16 @@ SHELLCHECK = Path(sys.executable).with_name("shellcheck")
 def test_it_is_valid_by_the_schema_of_github() -> None:
     schema = resources.files("check_jsonschema.builtin_schemas.vendor") / "github-actions.json"
     jsonschema.Draft7Validator(json.loads(schema.read_text())).validate(ACTION)
+
+
+def test_a_workflow_of_its_own_uses_it_with_tasks_that_are_solved() -> None:
+    (job,) = yaml.safe_load((ROOT / ".github" / "workflows" / "action.yml").read_text())["jobs"].values()
+    (step,) = [step for step in job["steps"] if step.get("uses") == "./"]
+    assert set(step["with"]) <= set(ACTION["inputs"])
+    words = step["with"]["args"].split()
+    expected = tomli.loads((ROOT / "scenarios" / "demo" / "expected.toml").read_text())
+    assert [expected[task]["verdict"] for task in words[1::2]] == ["success"] * 2
+    assert words[::2] == ["--task"] * 2
 
 
 @pytest.mark.parametrize("step", SCRIPTS, ids=lambda step: step["name"])
