@@ -1,6 +1,8 @@
 """`wabe leaderboard`: leaderboard rows from submission files."""
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, wide_console
-from judge.report.board import make_board
-from judge.results.leaderboard import query_names
+from judge.commands.run import scenario_file
+from judge.records.sealing import key_in
+from judge.report.board import Present, make_board
+from judge.results.leaderboard import query_names, task_set_of
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signing import signer_of
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
+from shared.settings import Settings
 from shared.text import counted, one_line
 
+_DIGEST = re.compile(r"[0-9a-f]{8}")
 _TASK_SET = "Task Set"
 _EXCLUDED = "Excluded"
 # Shown as columns only if rows differ.
@@ -51,13 +58,22 @@ def leaderboard(
         Path | None,
         typer.Option(help="Write a static page with its data as CSV and JSON to this folder.", metavar="DIR"),
     ] = None,
+    present: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="On the page: a present task set, by its digest or its scenario. Repeat for several.",
+            metavar="DIGEST|SCENARIO.toml",
+        ),
+    ] = None,
 ) -> None:
     """Show leaderboard rows from submission files. The SQL is that of a leaderboard page."""
     if html is not None:
         if query is not None or as_json:
             raise ConfigError("--html does not go with --query and --json", remedy="its data has CSV and JSON")
-        typer.echo(make_board(files, html))
+        _write_page(files, html, present or ())
         return
+    if present:
+        raise ConfigError("--present is about the page of --html", remedy="add --html DIR")
     columns, rows = leaderboard_rows(files, query)
     if as_json:
         objects = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -88,6 +104,26 @@ def leaderboard(
     left_out = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
     if len(left_out) > 1:
         typer.echo(f"A row with exclusions is comparable only with rows of the same {_TASK_SET} and {_EXCLUDED}.")
+
+
+def _write_page(files: list[Path], folder: Path, present: Iterable[str]) -> None:
+    page, left_out = make_board(files, folder, [_present(each) for each in present])
+    for path, why in left_out.items():
+        typer.echo(f"left out: {path}: {why}", err=True)
+    typer.echo(page)
+
+
+def _present(argument: str) -> Present:
+    if _DIGEST.fullmatch(argument):
+        return Present(argument)
+    settings = Settings.from_environ()
+    key = key_in(settings.seal_key)
+    scenario = load_scenario(scenario_file(argument, settings.bundled_scenarios), key=key)
+    name = scenario.config.scenario
+    tasks = scenario.tasks
+    if not tasks and name is not None:
+        tasks = load_scenario(scenario_file(name, settings.bundled_scenarios), key=key).tasks
+    return Present(task_set_of(tasks), scenario.shown_name)
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:

@@ -8,10 +8,11 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.report.build import report_folder
@@ -19,8 +20,10 @@ from judge.report.charts import Chart
 from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
-from judge.results.entries import rate_of, read_entries
+from judge.results.corrections import CORRECTED, follows_from_labels
+from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.leaderboard import Placed, placed_rows
+from judge.results.progress import mean_score
 from judge.results.signing import signer_of
 from judge.results.tables import not_a_formula
 from shared.fields import as_mapping, as_mappings
@@ -40,8 +43,9 @@ _NO_VALUES: Mapping[str, Any] = {}
 class BoardRow:
     """A submission. Rates and intervals are in percent, costs in US dollars; `None` where something is not known.
 
-    `rank` is its place among the complete rows of its group. `why` says what makes it incomplete. `host` is that of the
-    report's address.
+    `rank` is its place among the complete rows of its group whose rate follows from verdicts. `why` says what makes it
+    incomplete. `corrected_claimed` is a corrected rate that does not follow from labels. `host` is that of the report's
+    address.
     """
 
     group: str
@@ -54,6 +58,7 @@ class BoardRow:
     interval: tuple[float, float] | None
     success_rate_of_all: float | None
     corrected_rate: float | None
+    corrected_claimed: float | None
     score: float | None
     tasks: int | None
     complete: bool | None
@@ -73,47 +78,66 @@ class BoardRow:
 
 @dataclass(frozen=True)
 class BoardGroup:
-    """Rows that may be compared, the best first, with what they have in common."""
+    """Rows that may be compared, the best first, with what they have in common.
+
+    `title` is the owner's name of the task set, or its digest; `claimed` are the scenarios that files name.
+    """
 
     key: str
     title: str
     facts: tuple[str, ...]
     rows: tuple[BoardRow, ...]
-    scenario: str
-    newest: str
-    chart: Chart | None
-    is_earlier: bool = False
+    chart: Chart | None = None
+    claimed: str = ""
+    is_present: bool = False
     has: Mapping[str, bool] = field(default_factory=dict)
 
 
-def make_board(files: Sequence[Path], target: Path) -> Path:
-    """Write the page with its data as CSV and JSON; returns the page. Raises `ConfigError`."""
-    groups = groups_of(placed_rows(files, QUERIES))
+class Present(NamedTuple):
+    """A present task set of the page's owner: its digest, and its name if it is that of a file."""
+
+    task_set: str
+    name: str = ""
+
+
+class MadeBoard(NamedTuple):
+    """The page, and why files are left out of it."""
+
+    page: Path
+    left_out: Mapping[Path, str]
+
+
+def make_board(files: Sequence[Path], target: Path, present: Sequence[Present] = ()) -> MadeBoard:
+    """Write the page with its data as CSV and JSON. `present` are the present task sets. Raises `ConfigError`."""
+    placed, left_out = placed_rows(files, QUERIES)
+    groups = groups_of(placed, present)
     rows = [row for group in groups for row in group.rows]
     with report_folder(target):
         out = Folder(target)
         out.table("leaderboard.csv", _csv(rows))
         out.table("leaderboard.json", json.dumps([asdict(row) for row in rows], indent=1, allow_nan=False))
-        out.page("index.html", Renderer().of_report("board.html", groups=groups, total=len(rows)))
-    return target / "index.html"
+        files_left_out = {path.name: one_line(why, 300) for path, why in left_out.items()}
+        renderer = Renderer()
+        out.page(
+            "index.html", renderer.of_report("board.html", groups=groups, total=len(rows), left_out=files_left_out)
+        )
+    return MadeBoard(target / "index.html", left_out)
 
 
-def groups_of(placed: Iterable[Placed]) -> list[BoardGroup]:
-    """The groups: those of present task sets first, then the earlier versions of them; the largest first."""
+def groups_of(placed: Iterable[Placed], present: Sequence[Present] = ()) -> list[BoardGroup]:
+    """The groups: those of present task sets first, in the owner's order; then the others, the largest first.
+
+    What submissions say of themselves, such as names and dates, has no part in the order.
+    """
     members: dict[tuple[str, ...], list[Placed]] = {}
     for each in placed:
         members.setdefault(_key(each), []).append(each)
-    groups = [_group(number, key, group_rows) for number, (key, group_rows) in enumerate(members.items(), 1)]
-    # A scenario of the same name with other tasks is another version; the one that was played last is the present one.
-    newest: dict[str, tuple[str, str]] = {}
-    for group, key in zip(groups, members, strict=True):
-        if group.scenario:
-            newest[group.scenario] = max(newest.get(group.scenario, ("", "")), (group.newest, key[0]))
-    ordered = []
-    for group, key in zip(groups, members, strict=True):
-        is_earlier = bool(group.scenario) and newest[group.scenario][1] != key[0]
-        ordered.append(replace(group, is_earlier=is_earlier))
-    return sorted(ordered, key=lambda group: (group.is_earlier, -len(group.rows), group.key))
+    named = {each.task_set: each for each in reversed(present)}
+    places = {each.task_set: place for place, each in enumerate(present)}
+    for task_set in named.keys() - {key[0] for key in members}:
+        members[task_set, "", "", "", ""] = []
+    keys = sorted(members, key=lambda key: (places.get(key[0], len(places)), -len(members[key]), key))
+    return [_group(number, key, members[key], named.get(key[0])) for number, key in enumerate(keys, 1)]
 
 
 def _key(placed: Placed) -> tuple[str, ...]:
@@ -129,38 +153,39 @@ def _key(placed: Placed) -> tuple[str, ...]:
     )
 
 
-def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed]) -> BoardGroup:
+def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present: Present | None) -> BoardGroup:
     task_set, decided, actions, tools, sealed = key
     rows = [_row(f"g{number}", each) for each in placed]
     # Incomplete rows stand below all complete ones, as in the queries.
-    rows.sort(key=lambda row: (row.complete is False, -(row.success_rate if row.success_rate is not None else -1.0)))
+    rows.sort(key=lambda row: (bool(row.why), -(row.success_rate if row.success_rate is not None else -1.0)))
     ranked, place, before = [], 0, None
     for index, row in enumerate(rows, 1):
-        if row.complete is False or row.success_rate is None:
+        if row.why or row.success_rate is None:
             ranked.append(row)
             continue
         place = place if row.success_rate == before else index
         before = row.success_rate
         ranked.append(replace(row, rank=place))
-    scenarios = sorted({_scenario(each) for each in placed} - {""})
-    names = ", ".join(scenarios[:3])
+    scenarios = [name for name, _ in Counter(map(_scenario, placed)).most_common() if name]
     known = [
         (_label(row), row.cost_per_task, row.success_rate)
         for row in ranked
-        if row.cost_per_task is not None and row.success_rate is not None and row.complete is not False
+        if row.cost_per_task is not None and row.success_rate is not None and not row.why
     ]
     unknown = [_label(row) for row in ranked if row.cost_per_task is None]
     columns = ("corrected_rate", "score", "cost_per_success", "under_policy", "attack_success_rate")
     texts = ("coverage", "signer", "report", "why", "model")
     return BoardGroup(
         key=f"g{number}",
-        title=names or f"Task set {task_set or 'unknown'}",
+        title=(present.name if present else "") or f"Task set {task_set or 'unknown'}",
+        claimed=", ".join(scenarios[:3]) + (f" and {len(scenarios) - 3} more" if len(scenarios) > 3 else ""),
+        is_present=present is not None,
         facts=tuple(
             filter(
                 None,
                 (
                     f"task set {task_set or 'unknown'}",
-                    f"decided by {decided or 'unknown'}",
+                    f"decided by {decided or 'unknown'}" if placed else "no submission yet",
                     f"up to {actions} actions per reply" if actions else "",
                     f"site tools: {tools}" if tools else "",
                     f"sealed {sealed[:16]}" if sealed else "",
@@ -168,8 +193,6 @@ def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed]) -> Board
             )
         ),
         rows=tuple(ranked),
-        scenario=scenarios[0] if len(scenarios) == 1 else "",
-        newest=max((row.date for row in rows), default=""),
         chart=replace(chart, name=f"pareto-g{number}") if (chart := chart_of_points(known, unknown)) else None,
         has={
             **{name: any(getattr(row, name) is not None for row in rows) for name in columns},
@@ -191,6 +214,10 @@ def _row(group: str, placed: Placed) -> BoardRow:
     values, detail = placed.values, as_mapping(placed.result.get("detail"))
     url, host = report_address(placed.submission.get(REPORT_URL))
     tasks, attempts, scored = (_count(values.get(name)) for name in ("# Tasks", "Attempts", "Scored"))
+    entries = _entries(placed)
+    clean = [each for each in entries if not each.is_attacked]
+    corrected = _number(detail.get(CORRECTED)) if not values.get("Shards") else None
+    is_borne_out = corrected is not None and follows_from_labels(detail, [each.outcome for each in clean])
     return BoardRow(
         group=group,
         rank=None,
@@ -199,13 +226,14 @@ def _row(group: str, placed: Placed) -> BoardRow:
         agent=_text(values.get("Agent")),
         model=_text(values.get("Model")),
         success_rate=_number(values.get("Success Rate")),
-        interval=_interval(placed),
+        interval=_interval(entries),
         success_rate_of_all=_number(values.get("Success Rate of All")),
-        corrected_rate=_corrected(detail.get("corrected_success_rate")),
-        score=_percent(detail.get("score")),
+        corrected_rate=corrected if is_borne_out else None,
+        corrected_claimed=None if is_borne_out else corrected,
+        score=_percent(mean_score((each.repeated, each.score) for each in clean).get("score")),
         tasks=tasks,
         complete=complete if isinstance(complete := values.get("Complete"), bool) else None,
-        why=_why(values, attempts, scored),
+        why=_why(values, attempts, scored, has_verdicts=bool(entries)),
         cost_per_success=_number(values.get("Model USD per Success")),
         cost_per_task=_number(values.get("Model USD per Task")),
         under_policy=_number(values.get("Under Policy")),
@@ -220,10 +248,10 @@ def _row(group: str, placed: Placed) -> BoardRow:
     )
 
 
-def _why(values: Mapping[str, Any], attempts: int | None, scored: int | None) -> str:
-    """What makes the row incomplete: lost attempts, and what is wrong with its shards."""
+def _why(values: Mapping[str, Any], attempts: int | None, scored: int | None, *, has_verdicts: bool) -> str:
+    """What makes the row incomplete: lost attempts, what is wrong with its shards, a rate without verdicts."""
     if values.get("Complete") is not False:
-        return ""
+        return "" if has_verdicts else "no verdict of each attempt, from which its rate would follow"
     reasons = []
     lost_count = None if attempts is None or scored is None else attempts - scored
     if lost_count and attempts and 100 * lost_count > _LOST_PERCENT * attempts:
@@ -233,19 +261,23 @@ def _why(values: Mapping[str, Any], attempts: int | None, scored: int | None) ->
     return "; ".join(reasons) or "the file says so"
 
 
-def _interval(placed: Placed) -> tuple[float, float] | None:
-    """The interval of the rate, from the entries: of one result, or of shards that make a whole."""
+def _entries(placed: Placed) -> list[TaskEntry]:
+    """The entries of one result, or of shards that make a whole; none if an attempt has no verdict."""
     shards = placed.values.get("Shards")
     if shards and ";" in str(shards):
-        return None
+        return []
     winner = placed.result.get("winner")
     parts = [placed.result] if not shards else as_mappings(placed.submission.get("results"))
     details = [as_mapping(each.get("detail")) for each in parts if each.get("winner") == winner]
     entries = [entry for detail in details for entry in as_mappings(detail.get("tasks"))]
-    # Older files have no verdicts.
-    if not entries or not all(entry.get("verdict") for entry in entries):
+    return list(read_entries(entries)) if all(entry.get("verdict") for entry in entries) else []
+
+
+def _interval(entries: Sequence[TaskEntry]) -> tuple[float, float] | None:
+    """The interval of the rate, from the entries."""
+    if not entries:
         return None
-    low, high = rate_of(read_entries(entries)).published()["confidence_interval_95"]
+    low, high = rate_of(entries).published()["confidence_interval_95"]
     return low, high
 
 
@@ -277,10 +309,6 @@ def _coverage(value: object) -> str:
     numbers = {name: _count(counts.get(name)) or 0 for name in ("full", "uncertain", "off_archive")}
     total = sum(numbers.values())
     return f"{numbers['full']} of {total} on recorded answers alone" if total else ""
-
-
-def _corrected(value: object) -> float | None:
-    return _number(as_mapping(value).get("rate")) if isinstance(value, Mapping) else _number(value)
 
 
 def _percent(value: object) -> float | None:

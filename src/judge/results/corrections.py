@@ -1,9 +1,12 @@
 """The corrected success rate of a run: from its label files and plan to what its submission, report and rows say."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from judge.results.corrected import Estimate, SampleLabel, Stratum, estimate, missing_labels
 from judge.results.label_files import LabelFiles, LabelWord, Opinions, labels_folder, rule_of
@@ -19,6 +22,30 @@ from shared.text import counted
 CORRECTED = "corrected_success_rate"
 LABELS_KEY = "labels"
 PLAN_FILE = "plan.json"
+_LabelCount = Annotated[int, Field(ge=0, le=100_000)]
+
+
+class _PublishedStratum(BaseModel):
+    """As `Correction.published` lists it, in a file of a stranger."""
+
+    verdict: Literal["success", "failure"]
+    attempts: _LabelCount
+    labels: _LabelCount
+    successes: _LabelCount
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if not self.successes <= self.labels <= self.attempts:
+            raise ValueError("more labels than attempts")
+        return self
+
+
+class _PublishedLabels(BaseModel):
+    strata: Annotated[tuple[_PublishedStratum, ...], Field(max_length=1_000)]
+    settled: _LabelCount
+
+
+_PUBLISHED = TypeAdapter(_PublishedLabels)
 RULES = {
     "single": "one label each",
     "unanimous": "unanimous labels",
@@ -214,6 +241,27 @@ def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
     except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: the labels are kept, but the results could not be updated: {error}") from None
     return ""
+
+
+def follows_from_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> bool:
+    """Whether the corrected rate of a submission follows from the labels that it lists, if its attempts ended so."""
+    try:
+        labels = _PUBLISHED.validate_python(detail.get(LABELS_KEY))
+    except ValidationError:
+        return False
+    sizes = Counter({"failure": labels.settled})
+    for each in labels.strata:
+        sizes[each.verdict] += each.attempts
+    if any(sizes[word] != outcomes.count(word) for word in ("success", "failure")):
+        return False
+    strata = [
+        Stratum(each.verdict, each.attempts, [SampleLabel("", at < each.successes) for at in range(each.labels)])
+        for each in labels.strata
+    ]
+    result = estimate([*strata, Stratum("failure", labels.settled, is_settled=True)])
+    rate = detail.get(CORRECTED)
+    # Rates of merged parts were rounded.
+    return result is not None and isinstance(rate, int | float) and abs(100 * result.rate - rate) <= 0.1
 
 
 def label_text(detail: Mapping[str, Any]) -> str:

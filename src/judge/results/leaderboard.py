@@ -4,16 +4,17 @@ Types are inferred over all files together, as `read_json_auto` does on the page
 integers stay integers. A template adds the published keys, so that a column that no file has is NULL, not an error.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from judge.records.tasks import Level
+from judge.records.tasks import Level, Task
 from judge.results.entries import counts_of
 from judge.results.rows import ENTRY_COLUMNS
-from judge.results.submission import read_submissions
+from judge.results.submission import read_submissions, task_digest
 from shared.errors import ConfigError
 from shared.fields import as_mapping, closest
 from shared.files import read_errors, read_text
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _QUERIES = Path(__file__).parent / "queries"
 _COUNTS = counts_of(())
+_MAX_COUNT = 1_000_000_000
 # An example of each type: 0.5 makes a column one of doubles. A missing list would become text.
 _EXAMPLES: Mapping[type, Any] = {str: "", int: 1, float: 0.5, bool: True, tuple: [""]}
 _TASK = {"task_sha256": "", **{each.entry: _EXAMPLES[each.type] for each in ENTRY_COLUMNS}}
@@ -75,17 +77,70 @@ def rows(files: Sequence[Path], query: str | None = None) -> QueryRows:
     """
     name = query or "overall"
     sql = _read_query(name)
-    documents = [(path, submission) for path in files for submission in read_submissions(path)]
+    documents = [(path, submission) for path in files for submission in _read(path)]
     with _loaded(documents) as connection:
         return _run(connection, name, sql)
 
 
-def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> list[Placed]:
-    """The rows of bundled queries whose rows are submissions, joined, in the order of the first query.
+class PlacedRows(NamedTuple):
+    """The rows of several files, in the files' order, and why each of the other files is left out."""
 
-    Raises `ConfigError` like `rows`.
+    rows: list[Placed]
+    left_out: Mapping[Path, str]
+
+
+def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> PlacedRows:
+    """The rows of bundled queries whose rows are submissions, joined.
+
+    A file that cannot be read or queried is left out, and takes no other one with it. Raises `ConfigError` if none is
+    left, or for a missing package.
     """
-    documents = [(path, submission) for path in files for submission in read_submissions(path)]
+    documents: list[tuple[Path, list[dict[str, Any]]]] = []
+    left_out: dict[Path, str] = {}
+    for path in files:
+        try:
+            documents.append((path, _read(path)))
+        except ConfigError as error:
+            if len(files) == 1:
+                raise
+            left_out[path] = str(error).removeprefix(f"{path}: ")
+    rows, unusable = _placed_apart(documents, queries)
+    left_out |= unusable
+    if files and len(left_out) == len(set(files)):
+        raise ConfigError(f"no file is a usable submission, such as {files[0]}: {left_out[files[0]]}")
+    return PlacedRows(rows, left_out)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The submissions of a file. Raises `ConfigError`, also for numbers that no run can have."""
+    submissions = read_submissions(path)
+    for submission in submissions:
+        for result in submission.get("results") or ():
+            detail = as_mapping(as_mapping(result).get("detail"))
+            for key in _COUNTS.keys() & detail.keys():
+                value = detail[key]
+                most = 100 if "rate" in key else _MAX_COUNT
+                if isinstance(value, int | float) and not 0 <= value <= most:
+                    raise ConfigError(f"{path}: detail.{key}: {value} is impossible", remedy="leave this file out")
+    return submissions
+
+
+def _placed_apart(
+    documents: Sequence[tuple[Path, list[dict[str, Any]]]], queries: Sequence[str]
+) -> tuple[list[Placed], dict[Path, str]]:
+    """The rows of files, in halves as long as they do not go together; and the files that do not go alone."""
+    try:
+        return _placed([(path, each) for path, submissions in documents for each in submissions], queries), {}
+    except ConfigError as error:
+        if len(documents) < 2:
+            return [], {path: str(error).removeprefix(f"{path}: ") for path, _ in documents}
+    half = len(documents) // 2
+    rows, left_out = _placed_apart(documents[:half], queries)
+    more_rows, more_left_out = _placed_apart(documents[half:], queries)
+    return [*rows, *more_rows], left_out | more_left_out
+
+
+def _placed(documents: Sequence[tuple[Path, Mapping[str, Any]]], queries: Sequence[str]) -> list[Placed]:
     # As the queries number them: the results of all files, one after the other.
     results = [
         (path, submission, as_mapping(result))
@@ -99,7 +154,13 @@ def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> list[Placed]:
             for row in values:
                 known = dict(zip(columns, row, strict=True))
                 rows_by_place[known["#"]] = known | rows_by_place.get(known["#"], {})
-    return [Placed(values, *results[number - 1]) for number, values in rows_by_place.items()]
+    return [Placed(values, *results[number - 1]) for number, values in sorted(rows_by_place.items())]
+
+
+def task_set_of(tasks: Iterable[Task]) -> str:
+    """The digest by which the queries tell task sets apart, of submissions with these tasks."""
+    digests = ",".join(sorted({task_digest(task) for task in tasks}))
+    return hashlib.md5(digests.encode(), usedforsecurity=False).hexdigest()[:8]
 
 
 @contextmanager

@@ -163,12 +163,17 @@ def _entry(attempt: Attempt, judge_id: str | None) -> dict[str, Any]:
         "screenshots": screenshots[:_MAX_ENTRIES],
         "settle": attempt.settle,
         **without_none(policies=policy_entries(attempt) or None, attack=attack_entry(attempt) or None),
-        # Without defaults, so that keys added to tasks in later versions do not change existing digests.
-        "task_sha256": sha256_json(task.declared(exclude_defaults=True)),
+        "task_sha256": task_digest(task),
     }
     if task.sealed:
         entry |= {key: emptied(entry[key]) for key in _LISTS}
     return {key: entry[key] for key in (*_FIRST_KEYS, *entry)}
+
+
+def task_digest(task: Task) -> str:
+    """The SHA-256 of a task as its scenario declares it."""
+    # Without defaults, so that keys added to tasks in later versions do not change existing digests.
+    return sha256_json(task.declared(exclude_defaults=True))
 
 
 def public_entry(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def launch_of(start: Start, members: Sequence[Member]) -> Launch:
     path = scenario.path.resolve()
     return Launch(
         revision=git_revision(path.parent),
-        scenario_name=f"{path.parent.name}/{path.name}"[-300:],
+        scenario_name=scenario.shown_name,
         scenario_path=str(path)[-5000:],
         scenario_sha256=scenario.source_checksum,
         participants={entry.role: agent(entry) for entry in scenario.participants},

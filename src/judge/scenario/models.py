@@ -541,6 +541,12 @@ class Scenario(ScenarioFile):
     sealed: SealedSet | None = None
 
     @property
+    def shown_name(self) -> str:
+        """The file with its folder, as records and lists name a scenario."""
+        path = self.path.resolve()
+        return f"{path.parent.name}/{path.name}"[-300:]
+
+    @property
     def places(self) -> Mapping[str, int]:
         """By task id, the place among the file's `[[tasks]]`, from 0."""
         return {task_id: place for place, task_id in enumerate(self.task_ids)}

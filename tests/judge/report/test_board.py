@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from helpers.paths import ROOT
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.commands.app import app
-from judge.report.board import BoardRow, groups_of, make_board, report_address
+from judge.report.board import BoardRow, Present, groups_of, make_board, report_address
 from judge.results.leaderboard import placed_rows
 from judge.results.submission import Submission
 from shared.errors import ConfigError
@@ -54,12 +54,13 @@ def write_submissions(folder: Path, *submissions: Submission) -> list[Path]:
 
 
 def groups(folder: Path, *submissions: Submission) -> list[list[BoardRow]]:
-    return [list(group.rows) for group in groups_of(placed_rows(write_submissions(folder, *submissions), QUERIES))]
+    return [list(group.rows) for group in groups_of(placed_rows(write_submissions(folder, *submissions), QUERIES).rows)]
 
 
 def test_a_row_has_what_the_queries_say_and_who_played(tmp_path: Path) -> None:
-    extras = {"participant_cost_usd": 0.5, "coverage": {"full": 3, "uncertain": 1, "off_archive": 0}, "score": 0.625}
+    extras = {"participant_cost_usd": 0.5, "coverage": {"full": 3, "uncertain": 1, "off_archive": 0}, "score": 1.0}
     run = submitted("mine", "ssf", detail=extras, report_url="https://reports.test/run/1")
+    run["results"][0]["detail"]["tasks"][0]["score"] = 0.625
     [[row]] = groups(tmp_path, run)
     assert (row.rank, row.name, row.agent, row.model, row.id) == (1, "mine", "agent 1.2", "m-1", "id-1")
     assert (row.success_rate, row.success_rate_of_all, row.tasks, row.complete) == (66.7, 66.7, 3, True)
@@ -116,14 +117,108 @@ def test_what_cannot_be_compared_is_never_ranked_together(tmp_path: Path, other:
     assert [[row.rank for row in rows] for rows in groups_found] == [[1], [1]]
 
 
-def test_an_earlier_version_of_a_task_set_is_archived(tmp_path: Path) -> None:
-    old, new = submitted("old", tasks="v1-"), submitted("new", tasks="v2-")
-    for entry in new["results"][0]["detail"]["tasks"]:
-        entry["task_id_with_timestamp"] = "v2_20260101_000000_000001"
-    other = submitted("other", tasks="x", scenario="miniwob")
-    table_rows = groups_of(placed_rows(write_submissions(tmp_path, old, new, other), QUERIES))
-    assert {group.rows[0].name: group.is_earlier for group in table_rows} == {"new": False, "other": False, "old": True}
-    assert table_rows[-1].is_earlier
+def of_2099(run: Submission) -> Submission:
+    for entry in run["results"][0]["detail"]["tasks"]:
+        entry["task_id_with_timestamp"] = "t_20990101_000000_000001"
+    return run
+
+
+def test_the_owner_says_which_task_set_is_the_present_one(tmp_path: Path) -> None:
+    honest, other = submitted("honest", tasks="v1-"), of_2099(submitted("other", "ss", tasks="v2-"))
+    more = submitted("more", "ss", tasks="v2-")
+    placed = placed_rows(write_submissions(tmp_path, honest, other, more), QUERIES).rows
+    task_sets = {each.values["Name"]: each.values["Tasks"] for each in placed}
+    for present in ([Present(task_sets["honest"], "mine/scenario.toml")], [Present(task_sets["honest"])]):
+        first, second = groups_of(placed, present)
+        assert [(row.name, row.rank) for row in first.rows] == [("honest", 1)]
+        assert first.title == (present[0].name or f"Task set {task_sets['honest']}")
+        assert (first.is_present, second.is_present) == (True, False)
+        assert (second.title, second.claimed) == (f"Task set {task_sets['other']}", "demo")
+    # Nobody has played it yet.
+    empty = groups_of(placed, [Present("0123abcd", "new.toml")])[0]
+    assert (empty.title, empty.rows, empty.is_present) == ("new.toml", (), True)
+
+
+def test_a_scenario_names_the_present_task_set_of_its_submissions(tmp_path: Path) -> None:
+    files = [str(ROOT / "leaderboard" / "examples" / f"{name}-idle.json") for name in ("miniwob", "demo")]
+    scenario = str(ROOT / "scenarios" / "demo" / "scenario.toml")
+    done = CliRunner().invoke(app, ["leaderboard", *files, "--html", str(tmp_path / "page"), "--present", scenario])
+    assert done.exit_code == 0, done.output
+    listed = json.loads((tmp_path / "page" / "leaderboard.json").read_text())
+    assert [row["tasks"] for row in listed] == [17, 25]
+    assert '<h2 id="g1-title">demo/scenario.toml</h2>' in (tmp_path / "page" / "index.html").read_text()
+
+
+def test_a_corrected_rate_that_does_not_follow_from_labels_is_a_claim(tmp_path: Path) -> None:
+    strata = [
+        {"verdict": verdict, "attempts": 10, "labels": 10, "successes": successes}
+        for verdict, successes in (("success", 10), ("failure", 0))
+    ]
+    detail = {"corrected_success_rate": 50.0, "labels": {"strata": strata, "settled": 0}}
+    claimed = {"corrected_success_rate": 99.0}
+    runs = [submitted("a", "s" * 10 + "f" * 10, detail=each) for each in (detail, claimed)]
+    [rows] = groups(tmp_path, *runs)
+    assert [(row.corrected_rate, row.corrected_claimed) for row in rows] == [(50.0, None), (None, 99.0)]
+    page = make_board([tmp_path / "s1.json"], tmp_path / "page").page.read_text()
+    assert "claimed to be 99" in page
+    assert "Corrected by labels</th>" not in page
+
+
+# What a stranger may write into a submission, by the path of its keys.
+D: tuple[str | int, ...] = ("results", 0, "detail")
+HOSTILE_VALUES: list[tuple[tuple[str | int, ...], list[Any]]] = [
+    ((*D, "judged_successes"), [1e300, -1, 2**70, "9", [], True]),
+    ((*D, "success_rate"), [1e300, 250, -5, "100"]),
+    ((*D, "total_tasks"), [10**12, -3, 0.5]),
+    ((*D, "score"), [1e300, "1", {}]),
+    ((*D, "cost_usd"), [-1, 1e300, "0", []]),
+    ((*D, "coverage"), [[1], {"full": 1e300}]),
+    ((*D, "is_complete"), ["yes", 1]),
+    ((*D, "by_level"), [5, {"easy": {"SUCCESS_RATE": "x", "success_rate": []}}]),
+    ((*D, "tasks"), [None, [], [None], 5, [{"task_id": {}}], [{"verdict": 1}], [{"TASK_ID": 1, "task_id": 2}]]),
+    ((*D, "tasks", 0, "task_sha256"), [{"a": 1}, 7, ""]),
+    ((*D, "tasks", 0, "verdict"), ["SUCCESS", None, 1, {}]),
+    ((*D, "tasks", 0, "attack"), [1, {}, {"name": 5}]),
+    ((*D, "tasks", 0, "policies"), [1, [1], [{"violated": "no"}]]),
+    ((*D, "provenance"), ["x", 5, [], {"identity": 7}, {"shard": {"index": 1e300, "of": 1e300, "tasks": -1}}]),
+    ((*D, "provenance", "identity"), [{"name": ["a"], "NAME": "b"}, {"scenario": {"a": 1}}]),
+    ((*D, "judge"), [[], {"model": {"a": 1}}, "offline"]),
+    (("participants",), [None, [], {"white_agent": 5}, {"WHITE_AGENT": "x", "white_agent": "y"}]),
+    (("results",), [5, [5], None]),
+]  # fmt: skip
+
+
+def with_value(run: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    *above, last = path
+    inner = run
+    for key in above:
+        inner = inner[key]
+    inner[last] = value
+    return run
+
+
+def test_sixty_hostile_submissions_move_no_honest_one(tmp_path: Path) -> None:
+    honest = [submitted(name, outcomes) for name, outcomes in zip("abc", ("ssf", "sss", "sff"), strict=True)]
+    names = ["\u0000first", "000", " ", HOSTILE, "b"]
+    hostile = [
+        of_2099(with_value(submitted(names[number % 5], "fff", tasks="tv"[number % 2]), path, value))
+        if path not in (("results",), (*D, "tasks"))
+        else with_value(submitted("x"), path, value)
+        for number, (path, value) in enumerate((path, each) for path, values in HOSTILE_VALUES for each in values)
+    ]
+    assert len(hostile) >= 60
+    files = write_submissions(tmp_path, *hostile, *honest)
+    files.append(tmp_path / "torn.json")
+    files[-1].write_text('{"results": [')
+    alone = groups_of(placed_rows(files[-4:-1], QUERIES).rows)[0]
+    rows, left_out = placed_rows(files, QUERIES)
+    task_set = next(each.values["Tasks"] for each in rows if each.path == files[-4])
+    found = groups_of(rows, [Present(task_set)])[0].rows
+    shown = [(row.name, row.rank, row.success_rate) for row in found if row.success_rate]
+    assert shown == [(row.name, row.rank, row.success_rate) for row in alone.rows]
+    assert tmp_path / "torn.json" in left_out
+    assert {tmp_path / f"s{number}.json" for number in range(6)} <= left_out.keys()
+    assert not left_out.keys() & set(files[-4:-1])
 
 
 @pytest.mark.parametrize(
@@ -212,8 +307,8 @@ def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -
 
 def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
     files = sorted((ROOT / "leaderboard" / "examples").glob("*.json"))
-    table_rows = groups_of(placed_rows(files, QUERIES))
-    assert {group.title: {row.name: row.success_rate for row in group.rows} for group in table_rows} == {
+    table_rows = groups_of(placed_rows(files, QUERIES).rows)
+    assert {group.claimed: {row.name: row.success_rate for row in group.rows} for group in table_rows} == {
         "demo/scenario.toml": {"idle": 0.0, "random": 0.0},
         "miniwob/scenario.toml": {"idle": 0.0, "random": 0.0},
     }
@@ -221,5 +316,5 @@ def test_the_bundled_rows_make_a_page_of_two_task_sets(tmp_path: Path) -> None:
 
 def test_a_page_without_submissions_says_so(tmp_path: Path) -> None:
     empty: Submission = {"participants": {}, "results": []}
-    page = make_board(write_submissions(tmp_path, empty), tmp_path / "page")
+    page = make_board(write_submissions(tmp_path, empty), tmp_path / "page").page
     assert "No submissions yet." in page.read_text()

@@ -4,7 +4,7 @@
   const choice = document.getElementById("group");
   const query = document.getElementById("q");
   const count = document.getElementById("count");
-  const earlier = document.getElementById("earlier");
+  const others = document.getElementById("others");
   const groups = Array.from(document.querySelectorAll("section.group"));
   if (!groups.length) return;
 
@@ -21,7 +21,7 @@
       const found = rows.filter((row) => !row.hidden).length;
       count.textContent = (found === rows.length ? "" : found + " of ") + rows.length + (rows.length === 1 ? " row" : " rows");
     }
-    if (earlier) earlier.hidden = true;
+    if (others) others.hidden = true;
   }
   function sort(head, column, table) {
     const isDown = head.getAttribute("aria-sort") === "ascending";
