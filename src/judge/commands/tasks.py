@@ -26,7 +26,7 @@ from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
 from judge.scenario.attacks import unseen_path, unseen_text
-from judge.scenario.checks import contradictions_of, hints_of, repeated, unrecorded, warnings_of
+from judge.scenario.checks import contradictions_of, hints_of, repeated, unlearnt, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
@@ -288,6 +288,15 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
     with opened_references(scenario) as (_, folder):
         for problems_found, missing in zip(by_task, reference_problems(all_tasks, folder), strict=True):
             problems_found += [missing] if missing else []
+    try:
+        archive_warnings, once = _on_archives(scenario)
+        warnings += archive_warnings
+    except ConfigError as error:
+        problems.append(f"{path}: {error}")
+        once = []
+    for task, problems_found in zip(all_tasks, by_task, strict=True):
+        if task.task_id in once:
+            problems_found += unlearnt(task)
     lines = lines_of(decode(content)) if any(by_task) and scenario.sealed is None else {}
     for task, problems_found in zip(all_tasks, by_task, strict=True):
         where = f"{path}: line {line_of(lines, ('tasks', places[task.task_id]))}, task {task.task_id}"
@@ -307,17 +316,20 @@ def _examine(path: Path) -> tuple[Scenario | None, list[str], list[str]]:
         problems.append(str(error))
     try:
         check_config(config, settings, with_key=False)
-        warnings += _archive_warnings(scenario)
     except ConfigError as error:
         problems.append(f"{path}: {error}")
     return scenario, problems, warnings
 
 
-def _archive_warnings(scenario: Scenario) -> list[str]:
-    """The tasks that cannot be played on the archives of their frozen sites. Raises `ConfigError`."""
+def _on_archives(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Warnings of tasks that cannot be played on the archives of their frozen sites, and those held once.
+
+    Raises `ConfigError`.
+    """
     archives = open_archives(on_archives(scenario).config)
     if archives is None:
-        return []
+        return [], []
     archives.check(scenario.tasks)
     excluded = archives.excluding(RunConfig(), scenario.tasks).exclude
-    return [f"task {task_id} will not be played: {why}" for task_id, why in excluded.items()]
+    warnings = [f"task {task_id} will not be played: {why}" for task_id, why in excluded.items()]
+    return warnings, archives.played_once(scenario.tasks)

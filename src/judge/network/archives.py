@@ -68,6 +68,10 @@ class Archive(Protocol):
         """Why a task cannot be played on it: decisive misses in the task's own reference walk."""
         ...
 
+    def plays(self, task_id: str) -> int:
+        """How often the task was played when it was recorded."""
+        ...
+
     def replay(self, task_id: str, secrets: Sequence[str]) -> Replay:
         """A fresh replay for an attempt, or for log-ins (`LOG_IN`). `secrets` are redacted in what it reports."""
         ...
@@ -138,6 +142,11 @@ class Archives:
             if opened is not None and (why := opened.archive.unplayable(task.task_id)):
                 reasons[task.task_id] = clip(one_line(f"{opened.name}: {why}"), _MAX_REASON_CHARS)
         return config.model_copy(update={"exclude": {**reasons, **config.exclude}}) if reasons else config
+
+    def played_once(self, tasks: Sequence[Task]) -> list[str]:
+        """The ids of the tasks of which their archives hold one play only."""
+        opened = {task.task_id: self._of(task.website) for task in tasks}
+        return [task_id for task_id, each in opened.items() if each is not None and each.archive.plays(task_id) == 1]
 
     def holds(self, url: str) -> bool:
         """Whether an archive answers for this address of a task."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from judge.config import RunConfig
 from judge.evaluators.addresses import is_reachable
 from judge.evaluators.checks import check_kind, describe
+from judge.evaluators.kinds.request import RequestCheck
 from judge.records.checks import AnyOf, Check, KindCheck, plain_checks
 from judge.records.sites import NONE_SHARED, RunSites, Site
 from judge.records.tasks import Task
@@ -63,6 +64,17 @@ def unrecorded(task: Task, config: RunConfig) -> list[str]:
         if any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in config.secrets):
             lines.append(f"{name}: a value that it expects is listed in secrets, so it is never recorded")
     return lines
+
+
+def unlearnt(task: Task) -> list[str]:
+    """The checks with `only` of a task that its archive holds once: nothing tells what its pages send by themselves."""
+    return [
+        f"check {number}: the archive holds one play, which does not tell what pages send by themselves: "
+        "remove only, or record the task once more (wabe sites merge)"
+        for number, check in enumerate(task.checks, 1)
+        for each in plain_checks([check])
+        if isinstance(each, RequestCheck) and each.only
+    ]
 
 
 def contradictions_of(task: Task) -> list[str]:

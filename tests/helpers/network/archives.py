@@ -86,6 +86,10 @@ class PagesArchive:
         """The reason in the file."""
         return self.reasons.get(task_id)
 
+    def plays(self, task_id: str) -> int:
+        """One of each."""
+        return 1
+
     def replay(self, task_id: str, secrets: Sequence[str]) -> PagesReplay:
         """A new one."""
         return PagesReplay(self.pages)

@@ -127,6 +127,18 @@ def test_a_frozen_site_needs_its_archive(app: typer.Typer, tmp_path: Path, monke
     assert "it was recorded over http, not https" in run(app, "validate", path, code=2)
 
 
+def test_only_needs_an_archive_with_two_plays(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_pages(monkeypatch)
+    check = {"kind": "request", "method": "POST", "url": "/order", "only": True}
+    task = Task.model_validate({**a_task(website=SHOP).model_dump(), "checks": [check]})
+    path = scenario_file(tmp_path, task)
+    Path(path).write_text(Path(path).read_text() + FROZEN)
+    write_archive(tmp_path / "shop.pages", {SHOP: "x"})
+    assert ", task t: check 1: the archive holds one play" in run(app, "validate", path, code=2)
+
+
 def test_a_valid_file_is_reported_as_valid(app: typer.Typer, tmp_path: Path) -> None:
     assert run(app, "validate", scenario_file(tmp_path, a_task())).endswith("scenario.toml: valid, 1 task\n")
 

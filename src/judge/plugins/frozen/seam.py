@@ -66,6 +66,10 @@ class WaczArchive:
                 return f"its reference walk needs {count} not in the archive: {urls_text}"
         return None
 
+    def plays(self, task_id: str) -> int:
+        """See `judge.network.archives.Archive`."""
+        return sum(walk.task_id == task_id for walk in self._archive.recording.walks)
+
     def replay(self, task_id: str, secrets: Sequence[str]) -> WaczReplay:
         """See `judge.network.archives.Archive`."""
         return WaczReplay(ReplayInterceptor(self._index, self._walk_of(task_id), secrets))
