@@ -40,6 +40,8 @@ _SETUP = frozenset(
         "Attempts",
         "Corrected by Labels",
         "Labels",
+        "Lower Bound",
+        "Upper Bound",
     }
     | {_TASK_SET, _EXCLUDED}
 )

@@ -68,12 +68,19 @@ class BoardRow:
     under_policy: float | None
     attack_success_rate: float | None
     coverage: str
+    lower_bound: float | None
+    upper_bound: float | None
     judge: str
     date: str
     signer: str
     report: str
     host: str
     file: str
+
+    @property
+    def ranked_rate(self) -> float | None:
+        """The rate by which it is ranked: on frozen sites the lower bound."""
+        return self.success_rate if self.lower_bound is None else self.lower_bound
 
 
 @dataclass(frozen=True)
@@ -156,15 +163,15 @@ def _key(placed: Placed) -> tuple[str, ...]:
 def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present: Present | None) -> BoardGroup:
     task_set, decided, actions, tools, sealed = key
     rows = [_row(f"g{number}", each) for each in placed]
-    # Incomplete rows stand below all complete ones, as in the queries.
-    rows.sort(key=lambda row: (bool(row.why), -(row.success_rate if row.success_rate is not None else -1.0)))
+    # Incomplete rows stand below all complete ones, and a frozen site's lower bound counts, as in the queries.
+    rows.sort(key=lambda row: (bool(row.why), -(row.ranked_rate if row.ranked_rate is not None else -1.0)))
     ranked, place, before = [], 0, None
     for index, row in enumerate(rows, 1):
         if row.why or row.success_rate is None:
             ranked.append(row)
             continue
-        place = place if row.success_rate == before else index
-        before = row.success_rate
+        place = place if row.ranked_rate == before else index
+        before = row.ranked_rate
         ranked.append(replace(row, rank=place))
     scenarios = [name for name, _ in Counter(map(_scenario, placed)).most_common() if name]
     known = [
@@ -239,6 +246,8 @@ def _row(group: str, placed: Placed) -> BoardRow:
         under_policy=_number(values.get("Under Policy")),
         attack_success_rate=_number(values.get("Attack Success Rate")),
         coverage=_coverage(detail.get("coverage")),
+        lower_bound=_number(values.get("Lower Bound")),
+        upper_bound=_number(values.get("Upper Bound")),
         judge=_text(values.get("Decided By")),
         date=_date(detail),
         signer=signer_of(placed.path) or "",

@@ -55,6 +55,8 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
         "Excluded",
         "Corrected by Labels",
         "Labels",
+        "Lower Bound",
+        "Upper Bound",
     )
     assert document == row | known | dict.fromkeys(unknown)
 

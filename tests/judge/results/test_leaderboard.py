@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from helpers.attacked import attacked
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS
 from judge.results.leaderboard import query_names
 from judge.results.leaderboard import rows as whole_rows
+from judge.results.submission import Submission
 from shared.errors import ConfigError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -59,7 +61,7 @@ TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks"
 POLICY = {"name": "p", "dimension": "consent", "kind": "page", "url": "/no"}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
-CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded"]
+CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded", "Lower Bound", "Upper Bound"]
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -258,7 +260,7 @@ def test_a_row_says_who_played_and_under_which_conditions(tmp_path: Path) -> Non
         "actions": "refs",
     }
     [row] = named_row(write(tmp_path, {"ours": a_submission(provenance=made_with)}))
-    assert {key: row[key] for key in CONTEXT[:-5]} == {
+    assert {key: row[key] for key in CONTEXT[:9]} == {
         "Name": "night",
         "Agent": "my agent 1.2",
         "Model": "gemini-3",
@@ -522,3 +524,34 @@ def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_p
     }
     # Played once or repeated, it is the same task set.
     assert len({row["Task Set"] for row in named_row(files)}) == 1
+
+
+def on_archive(**outcomes: str) -> Submission:
+    """A submission with frozen sites: successes, failures and unconfirmed successes, by task."""
+    frozen = Frozen(archives=()).with_ledger(
+        [LedgerEntry(step=0, method="GET", url="https://example.org/x", kind="fetch", grade="miss", miss="decisive")]
+    )
+    verdicts = {
+        "s": a_verdict(),
+        "f": a_verdict("failure"),
+        "u": a_verdict("unscored").model_copy(update={"reason_code": "off_archive"}),
+    }
+    results = (a_result(name, verdict=verdicts[kind], frozen=frozen) for name, kind in outcomes.items())
+    return a_submission(*results, role="white_agent")
+
+
+def test_frozen_sites_have_bounds_and_are_ranked_by_the_lower_one(tmp_path: Path) -> None:
+    files = write(tmp_path, {"few": on_archive(a="s", b="u", c="u"), "more": on_archive(a="s", b="s", c="f")})
+    columns, table_rows = whole_rows(files)
+    shown = [dict(zip(columns, row, strict=True)) for row in table_rows]
+    names = ("Success Rate", "Complete", "Lower Bound", "Upper Bound")
+    assert [tuple(each[name] for name in names) for each in shown] == [
+        (66.7, True, 66.7, 100.0),
+        (100.0, True, 33.3, 100.0),
+    ]
+
+
+@pytest.mark.parametrize("query", ["by_level", "by_truth", "cost_per_success"])
+def test_unconfirmed_successes_make_no_row_incomplete(tmp_path: Path, query: str) -> None:
+    columns, table_rows = whole_rows(write(tmp_path, {"one": on_archive(a="s", b="u")}), query)
+    assert {dict(zip(columns, row, strict=True))["Complete"] for row in table_rows} == {True}

@@ -157,6 +157,9 @@ told AS (
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key,
+         -- A frozen site does not confirm the success: not lost, and the rate of all is the lower bound of the rate.
+         COALESCE(task ->> 'verdict' = 'unscored' AND task ->> 'reason_code' IN ('off_archive', 'uncertain_archive') AND (task ->> 'coverage') IS NOT NULL, FALSE)
+           AS is_unconfirmed, (task ->> 'coverage') IS NOT NULL AS is_frozen,
          COALESCE(task ->> 'verdict' = 'success', COALESCE(task ->> 'success', task ->> 'passed', 'false') = 'true') AS success,
          -- The attempts at a task in several epochs belong together. Older files have one entry per task.
          COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS played
@@ -174,6 +177,7 @@ weighed AS (
 per_task AS (
   SELECT id, truth, decided, BOOL_OR(is_short) AS is_short, COUNT(*) FILTER (WHERE is_scored AND success) AS successes,
          COUNT(*) FILTER (WHERE is_scored) AS scored, COUNT(*) AS attempts, ANY_VALUE(task_set) AS task_set,
+         COUNT(*) FILTER (WHERE is_unconfirmed) AS unconfirmed, BOOL_OR(is_frozen) AS is_frozen,
          COUNT(*) FILTER (WHERE is_shared) AS shared
   FROM weighed JOIN task_sets USING (file)
   WHERE verdicts > 0 OR ABS(own_rate - COALESCE(rate, own_rate)) < 0.1
@@ -181,7 +185,7 @@ per_task AS (
 ),
 counted AS (
   SELECT id, truth, decided, BOOL_OR(is_short) AS is_short, SUM(successes)::BIGINT AS successes, SUM(scored)::BIGINT AS scored, COUNT(*) AS total,
-         SUM(attempts)::BIGINT AS attempts, 100 * AVG(successes / NULLIF(scored, 0)) AS rate,
+         SUM(attempts)::BIGINT AS attempts, SUM(attempts - scored - unconfirmed)::BIGINT AS lost, BOOL_OR(is_frozen) AS is_frozen, 100 * AVG(successes / NULLIF(scored, 0)) AS rate,
          100 * AVG(successes / attempts) AS rate_of_all, SUM(shared)::BIGINT AS shared,
          task_set
   FROM per_task
@@ -189,8 +193,8 @@ counted AS (
 )
 SELECT id, decided AS "Decided By", ROUND(rate, 1) AS "Success Rate",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       ROUND(rate_of_all, 1) AS "Success Rate of All", 20 * (attempts - scored) <= attempts AND NOT is_short AS "Complete",
+       ROUND(rate_of_all, 1) AS "Success Rate of All", 20 * lost <= attempts AND NOT is_short AS "Complete",
        shared AS "Shared State", attempts AS "Attempts", task_set AS "Task Set"
 FROM counted
-ORDER BY CASE truth WHEN 'checks' THEN 1 WHEN 'judge' THEN 3 WHEN 'unknown' THEN 4 ELSE 2 END, truth, 20 * (attempts - scored) > attempts OR is_short,
-         "Success Rate" DESC, id, task_set;
+ORDER BY CASE truth WHEN 'checks' THEN 1 WHEN 'judge' THEN 3 WHEN 'unknown' THEN 4 ELSE 2 END, truth, 20 * lost > attempts OR is_short,
+         ROUND(IF(is_frozen, rate_of_all, rate), 1) DESC, id, task_set;

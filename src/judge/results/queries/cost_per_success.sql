@@ -157,12 +157,15 @@ costs AS (
          CAST(COALESCE(result ->> '/detail/scored_attempts', result ->> '/detail/scored_tasks') AS BIGINT) AS scored,
          CAST(result ->> '/detail/total_tasks' AS BIGINT) AS total,
          CAST(COALESCE(result ->> '/detail/attempts', result ->> '/detail/total_tasks') AS BIGINT) AS attempts, task_set,
-         (result ->> '/detail/shards/problem') IS NOT NULL AS is_short
+         -- Not lost: a frozen site does not confirm the success.
+         COALESCE(len([task FOR task IN CAST(result -> '/detail/tasks' AS JSON[])
+                       IF task ->> 'verdict' = 'unscored' AND task ->> 'reason_code' IN ('off_archive', 'uncertain_archive') AND (task ->> 'coverage') IS NOT NULL]), 0)
+           AS unconfirmed, (result ->> '/detail/shards/problem') IS NOT NULL AS is_short
   FROM entries LEFT JOIN task_sets USING (file)
 )
 SELECT /* place */ id, ROUND(cost / NULLIF(successes, 0), 4) AS "USD per Success", ROUND(cost, 4) AS "USD",
        successes AS "Successes", scored AS "Scored", total AS "# Tasks",
-       attempts > 0 AND 20 * (attempts - scored) <= attempts AND NOT is_short AS "Complete",
+       attempts > 0 AND 20 * (attempts - scored - unconfirmed) <= attempts AND NOT is_short AS "Complete",
        attempts AS "Attempts", ROUND(model_cost / NULLIF(total, 0), 4) AS "Model USD per Task",
        ROUND(model_cost / NULLIF(successes, 0), 4) AS "Model USD per Success", task_set AS "Task Set"
-FROM costs ORDER BY COALESCE(20 * (attempts - scored) > attempts, FALSE) OR is_short, "USD per Success" ASC NULLS LAST, id;
+FROM costs ORDER BY COALESCE(20 * (attempts - scored - unconfirmed) > attempts, FALSE) OR is_short, "USD per Success" ASC NULLS LAST, id;

@@ -9,6 +9,8 @@
 -- the tasks that were deliberately not played, with their reasons. "Shards" says how many of them are there and what is wrong.
 -- "Corrected by Labels" is the success rate by people's labels of a sample, as the file states it; it ranks nothing, and is NULL
 -- without labels.
+-- "Lower Bound" and "Upper Bound" are those of the rate of all on live sites, for submissions with frozen sites: successes that a frozen
+-- site does not confirm are not lost, and such submissions are ranked by the lower bound. NULL on live sites.
 -- Files are read as JSON, so that a page that has only older files shows rows instead of an error. The id is looked up by a
 -- JSON pointer, because a role may have any name.
 -- Shards of one submission are one row: results of a file that name a shard, by participant. The counts are those of their entries,
@@ -139,7 +141,11 @@ entries AS (
   FROM published
 ),
 verdicts AS (
-  SELECT number, UNNEST(json_extract_string(result, '$.detail.tasks[*].verdict')) AS verdict FROM entries
+  SELECT number, task ->> 'verdict' AS verdict,
+         -- A frozen site does not confirm the success: not lost, and the rate of all is the lower bound of the rate.
+         COALESCE(task ->> 'verdict' = 'unscored' AND task ->> 'reason_code' IN ('off_archive', 'uncertain_archive') AND (task ->> 'coverage') IS NOT NULL, FALSE)
+           AS is_unconfirmed
+  FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries) WHERE (task ->> 'verdict') IS NOT NULL
 ),
 truths AS (
   -- Some pages give partial rewards, so their rows say which rewards count as a success.
@@ -168,22 +174,26 @@ task_sets AS (
 ),
 lost AS (
   SELECT number, COUNT(*) FILTER (WHERE verdict IN ('unscored', 'aborted')) AS tasks,
-         COUNT(*) FILTER (WHERE verdict = 'success') AS successes
+         COUNT(*) FILTER (WHERE verdict = 'success') AS successes, COUNT(*) FILTER (WHERE is_unconfirmed) AS unconfirmed
   FROM verdicts GROUP BY number
 ),
 attempted AS (
   -- Files without epochs have an entry for each task.
   SELECT number, COALESCE(IF(task ->> 'epoch' IS NULL, NULL, task ->> 'task_id'), 'entry ' || ROW_NUMBER() OVER ()) AS name,
-         task ->> 'verdict' AS verdict
+         task ->> 'verdict' AS verdict, (task ->> 'coverage') IS NOT NULL AS is_frozen,
+         COALESCE(task ->> 'verdict' = 'success' OR (task ->> 'coverage' IN ('uncertain', 'off_archive') AND (
+           task ->> 'verdict' = 'failure' OR task ->> 'reason_code' IN ('off_archive', 'uncertain_archive'))), FALSE) AS may_succeed
   FROM (SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM entries)
 ),
 task_rates AS (
   SELECT number, COUNT(verdict) AS verdicts, COUNT(*) FILTER (WHERE verdict = 'success')
-           / NULLIF(COUNT(*) FILTER (WHERE verdict IS NULL OR verdict NOT IN ('unscored', 'aborted')), 0) AS rate
+           / NULLIF(COUNT(*) FILTER (WHERE verdict IS NULL OR verdict NOT IN ('unscored', 'aborted')), 0) AS rate,
+         AVG(CAST(may_succeed AS INTEGER)) AS may_rate, BOOL_OR(is_frozen) AS is_frozen
   FROM attempted GROUP BY number, name
 ),
 borne_out AS (
-  SELECT number, COALESCE(100 * AVG(rate), 0) AS rate FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
+  SELECT number, COALESCE(100 * AVG(rate), 0) AS rate, 100 * AVG(may_rate) AS may_rate, BOOL_OR(is_frozen) AS is_frozen
+  FROM task_rates GROUP BY number HAVING SUM(verdicts) > 0
 ),
 left_out AS (
   SELECT number, LEFT(string_agg(concat(each ->> 'task_id', ' (by the ', each ->> 'by', '): ', each ->> 'reason'), '; '), 500)
@@ -207,7 +217,7 @@ stated AS (
          -- With several epochs, there are more attempts than tasks: one per entry.
          IF(TRY_CAST(result ->> '/detail/attempts' AS BIGINT) > total,
             GREATEST(json_array_length(result, '/detail/tasks')::BIGINT, total), total) AS attempts,
-         lost.successes,
+         lost.successes, COALESCE(lost.unconfirmed, 0) AS unconfirmed, COALESCE(borne_out.is_frozen, FALSE) AS is_frozen, borne_out.may_rate,
          GREATEST(
            CASE WHEN json_array_length(result, '/detail/tasks') > 0 THEN COALESCE(lost.tasks, 0) END,
            TRY_CAST(result ->> '/detail/unscored_tasks' AS BIGINT) + TRY_CAST(result ->> '/detail/aborted_tasks' AS BIGINT)
@@ -228,11 +238,11 @@ made AS (
   -- is a mean over tasks, and the successes are counted.
   SELECT *, IF(attempts > total, 100.0 * successes / attempts,
                100 * ROUND(rate / 100 * (total - lost)) / NULLIF(total, 0)) AS made_rate,
-         attempts > 0 AND 20 * lost <= attempts AS made_complete
+         attempts > 0 AND 20 * (lost - unconfirmed) <= attempts AS made_complete
   FROM stated
 ),
 shown AS (
-  SELECT *, LEAST(rate_of_all, made_rate) AS shown_rate,
+  SELECT *, LEAST(rate_of_all, made_rate) AS shown_rate, IF(is_frozen, LEAST(rate_of_all, made_rate), rate) AS ranked_rate,
          COALESCE(made_complete, is_complete) AND COALESCE(is_complete, TRUE) AS complete
   FROM made
 )
@@ -245,7 +255,8 @@ SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed
                         IF(made_with ->> '/environment/guarded' = 'false', 'no guard', NULL)), '') AS "Browser", made_with ->> 'settle' AS "Settle",
        NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions",
        attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
-       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded"
+       ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded",
+       IF(is_frozen, ROUND(shown_rate, 1), NULL) AS "Lower Bound", IF(is_frozen, ROUND(GREATEST(may_rate, shown_rate), 1), NULL) AS "Upper Bound"
 FROM shown
-ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
-         COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;
+ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(ranked_rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
+         COALESCE(complete, TRUE) DESC, ROUND(ranked_rate, 1) DESC;
