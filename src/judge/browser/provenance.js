@@ -31,6 +31,8 @@
   const valueOf = { input: getter(HTMLInputElement, "value"), area: getter(HTMLTextAreaElement, "value") };
   const nodeValue = getter(Node, "nodeValue"), textContent = getter(Node, "textContent");
   const styleOf = getComputedStyle;
+  // Those of a field's attributes that repeat its value.
+  const VALUES = new Set(["value", "aria-valuenow", "aria-valuetext"]);
   const takesText = element => element instanceof HTMLTextAreaElement ||
     (element instanceof HTMLInputElement && !WITHOUT_TEXT.has(typeOf(element)));
   const valueIn = element => element instanceof HTMLTextAreaElement ? valueOf.area(element) : valueOf.input(element);
@@ -108,7 +110,7 @@
       [Element.prototype, "getAttribute", { value(name) {
         const value = attribute(this, name);
         if (value === null || STRUCTURE.test(name)) return value;
-        return marked(value, name === "value" ? ofValue(this) : around.get(this));
+        return marked(value, VALUES.has(name) ? ofValue(this) : around.get(this));
       } }],
       [globalThis, "getComputedStyle", { value: (element, pseudo) => styled(styleOf(element, pseudo),
         pseudo ? inside.get(element) ?? around.get(element) : around.get(element)) }],

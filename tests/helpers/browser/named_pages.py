@@ -77,6 +77,8 @@ NAMINGS: dict[str, tuple[str, str]] = {
 TYPINGS: dict[str, str] = {
     "input": "<input id=s data-w={w}>",
     "number": "<input id=s type=number value={w}>",
+    "number that says its value": "<input id=s type=number value={w} aria-valuenow={w}>",
+    "number that says its value in words": "<input id=s type=number value={w} aria-valuetext={w}>",
     "search": "<input id=s type=search data-w={w}>",
     "with a list": "<input id=s list=l data-w={w}><datalist id=l></datalist>",
     "as a cell": "<input id=s role=gridcell data-w={w}>",

@@ -8,6 +8,7 @@
 // - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
 // - Its drags consist of one move, which few components notice (`mouse.cjs`).
 // - It sets a slider's value without the key or pointer that many components wait for.
+// - Where something prevents an action, it tries until the action times out, and answers with its own log.
 // - Of a dropdown's options it takes the first one with the text as its value or its label. Participants see labels.
 // - What a select, a box or a field contains afterwards, it does not say (`../contents.cjs`); and while a dialog is open that
 //   such an action has caused, it waits for the action to time out.
@@ -29,12 +30,13 @@ const [TYPING, UPLOADS] = ["wabe.typing", "wabe.uploads"].map(Symbol.for);
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
+// For an action that something prevents: it is tried with the page scrolled in several ways.
+const PREVENTED_LIMIT = 1500;
 const MAX_DEFAULT_CHARS = 1000;
 const PLACES = fs.readFileSync(path.join(__dirname, "../places.js"), "utf8");
 // In the page.
-const decide = new Function("element", `return (${PLACES})().decide(element)`);
-const isOn = new Function("element", `return (${PLACES})().isOn(element)`);
-const shown = new Function("element", `return (${PLACES})().shown(element)`);
+const [barrier, decide, isOn, obstacle, shown] = ["barrier", "decide", "isOn", "obstacle", "shown"]
+  .map(name => new Function("element", `return (${PLACES})().${name}(element)`));
 
 // The value from which one key leads to the wanted one.
 const beside = (input, wanted) => {
@@ -89,6 +91,19 @@ class Adapted {
     await giving(this.locator, this.tab, given, action);
   }
 
+  // Carries out one of the server's own actions; if something prevents it, it fails soon and says what.
+  async usually(name, options, what, ...given) {
+    const why = () => soon(this.locator.evaluate(what), LOOK_LIMIT);
+    if (!await why()) return this.own[name](...given, options);
+    const timeout = Math.min(options?.timeout || PREVENTED_LIMIT, PREVENTED_LIMIT);
+    try {
+      await this.own[name](...given, { ...options, timeout });
+    } catch (error) {
+      const reason = await why();
+      throw reason ? new Error(`The element cannot be used: ${reason}`) : error;
+    }
+  }
+
   // `null` for an element that is acted on as usual; otherwise the way: `focus`, or a point of the page.
   async way() {
     const found = await soon(this.locator.evaluate(decide), LOOK_LIMIT);
@@ -111,8 +126,8 @@ class Adapted {
   async click(options) {
     const way = await this.way();
     if (way?.how === "focus") return this.locator.focus(options);
-    if (!way && !this.hold) return this.own.click(options);
-    if (!way) await this.own.click({ ...options, trial: true });
+    if (!way && !this.hold) return this.usually("click", options, obstacle);
+    if (!way) await this.usually("click", { ...options, trial: true }, obstacle);
     const point = way?.point ?? await middleOf(this.locator, this.page);
     await press(this.page, point, this.time.pass, { ...options, hold: this.hold });
   }
@@ -124,14 +139,14 @@ class Adapted {
 
   async hover(options) {
     const way = await this.way();
-    if (way?.how !== "at") return this.own.hover(options);
+    if (way?.how !== "at") return this.usually("hover", options, obstacle);
     await this.page.mouse.move(way.point.x, way.point.y);
   }
 
   async setChecked(checked, options) {
     const way = await this.way();
     await this.giving({ shown: [String(checked)] }, async () => {
-      if (!way) await this.own.setChecked(checked, options);
+      if (!way) await this.usually("setChecked", options, obstacle, checked);
       else if (await this.locator.isChecked(options) !== checked) await this.click(options);
     });
   }
@@ -139,11 +154,12 @@ class Adapted {
   // `wanted` are texts, or one `label`.
   async selectOption(wanted, options) {
     const { indices, labels } = await chosen(this.locator, [wanted].flat().map(each => each.label ?? each), options);
-    await this.giving({ shown: labels }, () => this.own.selectOption(indices.map(index => ({ index })), options));
+    await this.giving({ shown: labels }, () =>
+      this.usually("selectOption", options, barrier, indices.map(index => ({ index }))));
   }
 
   async pressSequentially(text, options) {
-    await this.giving({}, () => this.own.pressSequentially(text, options));
+    await this.giving({}, () => this.usually("pressSequentially", options, barrier, text));
   }
 
   async fill(value, options) {
@@ -152,7 +168,7 @@ class Adapted {
 
   async filled(value, options) {
     const near = await soon(this.locator.evaluate(beside, value), LOOK_LIMIT);
-    if (!near) return this.own.fill(value, options);
+    if (!near) return this.usually("fill", options, barrier, value);
     await this.own.fill(near.value, options);
     await soon(this.locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
     // A component may handle keys differently.
@@ -162,7 +178,8 @@ class Adapted {
   async dragTo(target, options) {
     const way = await this.way();
     // Waits until the element can be acted on, and scrolls to it.
-    if (way?.how !== "at") await this.own.hover({ ...options, force: way?.how === "focus" });
+    if (way?.how === "focus") await this.own.hover({ ...options, force: true });
+    else if (way?.how !== "at") await this.usually("hover", options, obstacle);
     const from = way?.point ?? await middleOf(this.locator, this.page);
     await this.page.mouse.move(from.x, from.y);
     await drag(this.page, from, () => middleOf(target, this.page), this.time.pass, this.hold);

@@ -496,7 +496,7 @@ class Settler {
     const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
     await Promise.race([frames, this.framesPass(frames)]);
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
-    const found = (await Promise.all(this.all().map(target => target.evaluate(last)))).flat();
+    const found = (await Promise.all(this.all().map(target => target.evaluateLast(last)))).flat();
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
     this.isPassing = found.some(each => each.passing);
     return found;

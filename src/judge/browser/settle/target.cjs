@@ -9,11 +9,11 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, DRAWN, PROVENANCE] =
-  ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js", "../drawn.js", "../provenance.js"]
+const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
+  ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
     .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const PLAYWRIGHT = injected();
-const SCRIPTS = `(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)})`;
+const SCRIPTS = `(${UNDRAWN})();(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)})`;
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -45,6 +45,9 @@ const MAX_CPU_AGAIN_S = 1;
 const METRICS_LIMIT = 2000;
 const MAX_FRAMES = 50;
 const MAX_BODIES = 1000;
+const MAX_LISTENING = 300;
+const LISTENING_LIMIT = 1000;
+const CLICKS = new Set(["click", "mousedown", "mouseup", "pointerdown", "pointerup"]);
 // Types of answers that no page waits for the end of.
 const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
@@ -89,7 +92,7 @@ class Target {
       worlds.set(context.id, context.auxData?.frameId);
       // Before Playwright takes the first snapshot there.
       if (worlds === this.snapshotWorlds)
-        for (const expression of [`(${PLACES})().describe()`, this.provenance()])
+        for (const expression of [`(${UNDRAWN})()`, `(${PLACES})().describe()`, this.provenance()])
           session.send("Runtime.evaluate", { expression, contextId: context.id }).catch(() => {});
     });
     session.on("Runtime.executionContextDestroyed", event => {
@@ -146,6 +149,33 @@ class Target {
       await this.send("Runtime.callFunctionOn", { objectId: objects.objectId, functionDeclaration: CATCH });
       await this.send("Runtime.releaseObjectGroup", { objectGroup: "wabe" });
     }));
+  }
+
+  // Tells the worlds of snapshots which elements listen to clicks themselves (`../places.js`): the first ones, because a page may
+  // have very many.
+  async findListening() {
+    const objectGroup = "wabe-listening";
+    const { result: { objectId } } = await this.send("Runtime.evaluate", { expression: "document", objectGroup });
+    const { listeners } = await this.send("DOMDebugger.getEventListeners", { objectId, depth: -1, pierce: true });
+    const nodes = new Set(listeners.filter(({ type }) => CLICKS.has(type)).map(each => each.backendNodeId));
+    let left = [...nodes].slice(0, MAX_LISTENING);
+    for (const executionContextId of this.snapshotWorlds.keys()) {
+      // A node of another frame is refused.
+      const found = await Promise.all(left.map(backendNodeId =>
+        this.send("DOM.resolveNode", { backendNodeId, executionContextId, objectGroup }).then(({ object }) => object.objectId, () => null)));
+      left = left.filter((_, at) => found[at] === null);
+      await this.send("Runtime.callFunctionOn", {
+        executionContextId, functionDeclaration: "function(...all) { globalThis.wabeListening = new WeakSet(all); }",
+        arguments: found.filter(Boolean).map(each => ({ objectId: each })),
+      });
+    }
+    await this.send("Runtime.releaseObjectGroup", { objectGroup });
+  }
+
+  // As `evaluate`, just before a snapshot is taken.
+  async evaluateLast(expression) {
+    await soon(this.findListening(), LISTENING_LIMIT);
+    return this.evaluate(expression);
   }
 
   // Whether pieces of an answer are still arriving: some come with pauses, and the end of others is never reported.
