@@ -3,21 +3,30 @@
 // (`settle/server_tab.cjs`, `points.py`).
 //
 // Playwright gives no reference to what has no size, is not rendered or takes no pointer events. Yet a radio button hidden
-// in that way is operated through its label, a switch through what is drawn around it, and an area through its image.
+// in that way is operated through its label, a switch through what is drawn around it, and an area through its image. Nor does
+// it to pictures without a text, and to words in a line, although people click on them: these react if they listen to clicks
+// themselves, or have the pointer of a link, which their parent does not have.
 () => {
   const MAX_LEVELS = 4;
   // What is higher is not the drawing of one control.
   const MAX_HEIGHT = 120;
+  const MAX_TOLD = 60;
   const GRID = [0.5, 0.3, 0.7, 0.1, 0.9];
   // As long as transitions usually take: what moves for longer does not stop.
   const MAX_MOVING = 500;
+  // Of inputs for which a read-only state means nothing.
+  const NOT_TYPED = new Set(["button", "checkbox", "color", "file", "image", "radio", "range", "reset", "submit"]);
   const NOT_RENDERED = new Set(["checkbox", "file", "radio"]);
   const SWITCHES = new Set(["checkbox", "menuitemcheckbox", "menuitemradio", "radio", "switch"]);
   const OPERABLE = "a[href], area[href], button, input, label, option, select, summary, textarea, [role=button], [role=checkbox], " +
     "[role=link], [role=menuitem], [role=option], [role=radio], [role=switch], [role=tab], [contenteditable]";
+  // What a container has that only waits for the clicks on what is in it.
+  const PARTS = "*:not(b, em, i, img, picture, picture *, span, strong, svg, svg *)";
+  const LISTENING = "[onclick], [onmousedown], [onmouseup], [onpointerdown], [onpointerup]";
   // Kept, because the snapshot's world replaces them (`describe`).
   const { getComputedStyle, performance, requestAnimationFrame } = globalThis;
-  const { getBoundingClientRect, checkVisibility } = Element.prototype;
+  const { getBoundingClientRect, checkVisibility, getAttribute, closest, matches, querySelector } = Element.prototype;
+  const childNodesOf = Object.getOwnPropertyDescriptor(Node.prototype, "childNodes");
   const boxOf = element => Reflect.apply(getBoundingClientRect, element, []);
   const isSized = ({ width, height }) => width > 0 && height > 0;
   const isRendered = element => Reflect.apply(checkVisibility, element, []) && getComputedStyle(element).visibility === "visible";
@@ -92,7 +101,18 @@
     return isRendered(element) && isSized(own) ? own : boxOf(found);
   };
 
-  // Makes what draws snapshots in this world see such elements where they are operated.
+  // Whether people click on an element that is no control, and that lies in none and wraps none. Those that listen to clicks
+  // by scripts are told (`settle/target.cjs`).
+  const listens = element => Reflect.apply(matches, element, [LISTENING]) || Boolean(globalThis.wabeListening?.has(element));
+  const hasPointer = element => getComputedStyle(element).cursor === "pointer";
+  const reacts = element => {
+    const parent = parentOf(element);
+    if (!parent || element === document.body || Reflect.apply(closest, element, [OPERABLE])) return false;
+    if (hasPointer(element)) return !hasPointer(parent);
+    return listens(element) && !hasPointer(parent) && !Reflect.apply(querySelector, element, [PARTS]);
+  };
+
+  // Makes what draws snapshots in this world see such elements where they are operated, and those that react.
   const describe = () => {
     const seen = element => {
       try {
@@ -104,10 +124,24 @@
     };
     globalThis.getComputedStyle = (element, pseudo) => {
       const style = getComputedStyle(element, pseudo);
-      if (pseudo || !(element instanceof HTMLElement) || !seen(element)) return style;
+      if (pseudo || !(element instanceof Element)) return style;
+      if (style.cursor !== "pointer" && listens(element) && reacts(element))
+        return new Proxy(style, { get: (target, name) => name === "cursor" ? "pointer" : Reflect.get(target, name, target) });
+      if (!(element instanceof HTMLElement) || !seen(element)) return style;
       const shown = { pointerEvents: "auto", visibility: "visible", display: style.display === "none" ? "inline-block" : style.display };
       return new Proxy(style, { get: (target, name) => shown[name] ?? Reflect.get(target, name) });
     };
+    // A picture that is said to be none.
+    Element.prototype.getAttribute = function (name) {
+      const value = Reflect.apply(getAttribute, this, [name]);
+      const isNone = name === "alt" ? value === "" : name === "role" && /^\s*(?:none|presentation)\s*$/.test(value);
+      return isNone && reacts(this) ? null : value;
+    };
+    // Playwright takes an element in a line whose only child is a text for a part of the text around it.
+    Object.defineProperty(Node.prototype, "childNodes", { ...childNodesOf, get() {
+      const nodes = Reflect.apply(childNodesOf.get, this, []);
+      return nodes.length === 1 && this instanceof HTMLElement && reacts(this) ? [nodes[0], nodes[0]] : nodes;
+    } });
     Element.prototype.checkVisibility = function (...options) {
       return Reflect.apply(checkVisibility, this, options) || (this instanceof HTMLElement && seen(this) !== null);
     };
@@ -194,6 +228,31 @@
     return hit !== null && outwards(hit).includes(element) ? { how: "at", x, y } : null;
   };
 
+  const told = element => {
+    const text = element.getAttribute("aria-label") || element.querySelector("h1, h2, h3, h4, h5, h6")?.textContent || element.textContent;
+    const words = text.replace(/\s+/g, " ").trim();
+    const role = element.getAttribute("role") || element.localName;
+    return words ? `${role} ${JSON.stringify(words.length > MAX_TOLD ? `${words.slice(0, MAX_TOLD)}…` : words)}` : role;
+  };
+  // Why a person cannot operate an element at all; `null` if that is possible.
+  const barrier = element => {
+    if (outwards(element).some(each => each.hasAttribute("inert"))) {
+      const modal = [...document.querySelectorAll("dialog[open], [role=dialog], [role=alertdialog], [aria-modal=true]")].find(isReachable);
+      return `it is inert${modal && !modal.contains(element) ? `, behind ${told(modal)}` : ""}`;
+    }
+    if (element.matches(":disabled, [aria-disabled=true]")) return "it is disabled";
+    return element.matches(":read-only") && element.matches("input, textarea") && !NOT_TYPED.has(element.type) ? "it is read-only" : null;
+  };
+  // Why it cannot be clicked where it is in view.
+  const obstacle = element => {
+    const barred = barrier(element), [x, y] = middle(boxOf(element));
+    if (barred && barred !== "it is read-only") return barred;
+    const hit = hitAt(x, y), hits = hit ? outwards(hit) : [];
+    if (!hit || hits.includes(element)) return null;
+    const covering = hits.filter(each => !each.contains(element));
+    return covering.length ? `${told(covering.find(each => each.matches("dialog, [role=dialog], [role=alertdialog], [aria-modal=true]")) ?? covering.at(-1))} covers it` : null;
+  };
+
   // How to click an element: as usual (`null`), `at` a point of its document's viewport, by giving it the `focus`, or as one
   // that is `moving`.
   const decide = async element => {
@@ -211,5 +270,5 @@
     if (!hit || element.matches(OPERABLE) || !isStretchedOver(hits, element, centre)) return null;
     return { how: "at", x: centre[0], y: centre[1] };
   };
-  return { boxOf: element => drawnElsewhere(element) ?? boxOf(element), decide, describe, isOn, shown };
+  return { barrier, boxOf: element => drawnElsewhere(element) ?? boxOf(element), decide, describe, isOn, obstacle, shown };
 }
