@@ -212,6 +212,28 @@ async def gemini_turn(name: str, args: dict[str, Any]) -> ModelTurn:
         return await conversation.ask(VIEW)
 
 
+@pytest.mark.parametrize(
+    ("keys", "key"),
+    [
+        ("KP_Enter", "Enter"),
+        ("KP_5", "5"),
+        ("KP_Add", "+"),
+        ("KP_Page_Up", "PageUp"),
+        ("Control_L a", "Control+a"),
+        ("Shift_R Tab", "Shift+Tab"),
+        ("Super_L", "Meta"),
+        ("ctrl plus", "Control++"),
+        ("minus", "-"),
+        ("Page_Down", "PageDown"),
+        ("Prior", "PageUp"),
+        ("F5", "F5"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_key_names_of_the_x_window_system_are_translated(keys: str, key: str) -> None:
+    assert [action.params for action in press(*keys.split())] == [{"key": key}]
+
+
 SELECT = press("Control", "a")
 ENTER = press("Enter")
 POINT = {"x": 500, "y": 500}

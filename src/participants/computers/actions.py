@@ -20,16 +20,28 @@ DIRECTIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 )
 _MAX_WAIT_S = 30
+_MODIFIERS: Mapping[str, str] = MappingProxyType(
+    {"control": "Control", "shift": "Shift", "alt": "Alt", "meta": "Meta", "super": "Meta", "hyper": "Meta"}
+)
 # From the providers' key names, in lower case, to Playwright's.
 _KEYS: Mapping[str, str] = MappingProxyType(
-    {"ctrl": "Control", "control": "Control", "alt": "Alt", "option": "Alt", "shift": "Shift", "meta": "Meta"}
-    | {"super": "Meta", "win": "Meta", "cmd": "ControlOrMeta", "command": "ControlOrMeta"}
+    {**_MODIFIERS}
+    | {"ctrl": "Control", "option": "Alt", "win": "Meta", "cmd": "ControlOrMeta", "command": "ControlOrMeta"}
     | {"controlormeta": "ControlOrMeta", "enter": "Enter", "return": "Enter", "tab": "Tab", "esc": "Escape"}
     | {"escape": "Escape", "space": "Space", " ": "Space", "backspace": "Backspace", "del": "Delete"}
     | {"delete": "Delete", "insert": "Insert", "home": "Home", "end": "End", "capslock": "CapsLock"}
     | {f"{prefix}{name}": f"Page{name.title()}" for prefix in ("page", "page_", "pg") for name in ("up", "down")}
     | {f"{prefix}{name}": f"Arrow{name.title()}" for prefix in ("arrow", "arrow_", "") for name in DIRECTIONS}
+    # Names of the X window system.
+    | {f"{name}_{side}": to for name, to in _MODIFIERS.items() for side in "lr"}
+    | {"prior": "PageUp", "next": "PageDown", "menu": "ContextMenu", "caps_lock": "CapsLock", "iso_left_tab": "Tab"}
+    | {"plus": "+", "minus": "-", "equal": "=", "comma": ",", "period": ".", "slash": "/", "backslash": "\\"}
+    | {"semicolon": ";", "apostrophe": "'", "grave": "`", "bracketleft": "[", "bracketright": "]", "underscore": "_"}
+    | {"asterisk": "*", "numbersign": "#", "at": "@", "exclam": "!", "question": "?", "colon": ":", "quotedbl": '"'}
+    | {"multiply": "*", "add": "+", "subtract": "-", "divide": "/", "decimal": "."}
 )
+# The same keys on the number pad: `KP_Enter`.
+_KEYPAD = "kp_"
 
 
 def click(x: int, y: int, *, button: Button = "left", count: int = 1) -> Actions:
@@ -61,12 +73,18 @@ def type_text(text: str) -> Actions:
 
 def press(*keys: str) -> Actions:
     """Press keys together, named as the provider names them."""
-    names = [_KEYS.get(key.lower() if key == " " else key.strip().lower(), key) for key in keys]
+    names = [_named(key) for key in keys]
     # With a modifier, a capital letter would stand for Shift.
     letters = [name.lower() if len(names) > 1 and len(name) == 1 else name for name in names]
     # F1 to F12. Unknown names are passed on: the model receives the judge's complaint.
     spelled = [name.upper() if name[:1] in "fF" and name[1:].isdecimal() else name for name in letters]
     return _action("browser_press_key", key="+".join(spelled))
+
+
+def _named(key: str) -> str:
+    """The key's name for Playwright; an unknown one as it is."""
+    name = key.lower() if key == " " else key.strip().lower().removeprefix(_KEYPAD)
+    return _KEYS.get(name, name if key.strip().lower().startswith(_KEYPAD) else key)
 
 
 def wait(seconds: float) -> Actions:

@@ -14,6 +14,7 @@ from a2a.utils.errors import (
     JSON_RPC_ERROR_CODE_MAP,
     A2AError,
     MethodNotFoundError,
+    TaskNotFoundError,
     UnsupportedOperationError,
 )
 
@@ -89,6 +90,11 @@ def refuses_method(error: BaseException) -> bool:
     error_in_body = as_mapping(as_mapping(body).get("error"))
     reasons = [each.get("reason") for each in as_mappings(error_in_body.get("details"))]
     return error_in_body.get("code") in _UNSUPPORTED_CODES or any(each in _UNSUPPORTED_REASONS for each in reasons)
+
+
+def has_no_task(error: BaseException) -> bool:
+    """Whether the agent cannot be asked for the task, because it does not keep tasks, or not this one."""
+    return isinstance(error, TaskNotFoundError) or refuses_method(error)
 
 
 def was_not_sent(error: BaseException) -> bool:

@@ -24,6 +24,7 @@ from pydantic import SecretStr
 from shared.a2a.calls import (
     blaming_the_agent,
     choose_interface,
+    has_no_task,
     hiding,
     is_old,
     refuses_credentials,
@@ -31,6 +32,7 @@ from shared.a2a.calls import (
     was_not_sent,
 )
 from shared.a2a.replies import (
+    CLOSED_EARLY,
     WORKING,
     AgentResponse,
     EventFold,
@@ -287,7 +289,7 @@ class ParticipantClient(_AgentClient):
             check_context(answer.message.context_id, context_id)
             self._claim(context_id, answer.message.metadata)
             return message_text(answer.message)
-        answer = answer._replace(task=await self._until_done(answer.task))
+        answer = answer._replace(task=await self._until_done(answer))
         task = answer.task
         check_context(task.context_id, context_id)
         self._claim(context_id, task.status.message.metadata)
@@ -326,12 +328,19 @@ class ParticipantClient(_AgentClient):
                 break
         return events.answer
 
-    async def _until_done(self, task: types.Task) -> types.Task:
+    async def _until_done(self, answer: AgentResponse) -> types.Task:
         """Poll the task until the agent has finished it; some agents return a task before they have an answer."""
+        task = answer.task
         task_id, pauses = task.id, iter(_POLL_S)
         while task.status.state in WORKING:
             await asyncio.sleep(next(pauses, _POLL_LATER_S))
-            task = await self._client.get_task(types.GetTaskRequest(id=task_id, history_length=self._history_length))
+            try:
+                request = types.GetTaskRequest(id=task_id, history_length=self._history_length)
+                task = await self._client.get_task(request)
+            except Exception as error:
+                if answer.is_streamed and has_no_task(error):
+                    raise ParticipantError(CLOSED_EARLY) from None
+                raise
             check_task(task.id, task_id)
         return task
 

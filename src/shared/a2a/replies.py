@@ -61,6 +61,9 @@ def check_task(actual: str, expected: str) -> None:
         raise ParticipantError("the agent answered with another task than the requested one")
 
 
+CLOSED_EARLY = "the agent closed its stream before an answer"
+
+
 class AgentResponse(NamedTuple):
     """The agent's message, or its task.
 
@@ -91,7 +94,7 @@ class EventFold:
     def answer(self) -> AgentResponse:
         """The answer so far. Raises `ParticipantError` if there is none."""
         if self._message is None and not self._task.id:
-            raise ParticipantError("the agent's stream of events ended without a reply")
+            raise ParticipantError(CLOSED_EARLY)
         return AgentResponse(self._message, self._task, True, frozenset(self._fresh))
 
     @property

@@ -221,7 +221,7 @@ def test_an_event_of_another_context_is_refused() -> None:
 
 
 def test_a_stream_without_events_is_not_a_reply() -> None:
-    with pytest.raises(ParticipantError, match="ended without a reply"):
+    with pytest.raises(ParticipantError, match="closed its stream before an answer"):
         _ = EventFold().answer
 
 

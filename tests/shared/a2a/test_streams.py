@@ -239,7 +239,8 @@ async def test_a_stream_that_ends_before_its_task_is_done_is_followed_by_asking(
 @pytest.mark.parametrize(
     ("results", "complaint"),
     [
-        ([], "ended without a reply"),
+        ([], "closed its stream before an answer"),
+        ([status_10("WORKING"), update_10("x")], "closed its stream before an answer"),
         ([status_10("FAILED")], "the agent's task is failed"),
         ([status_10("COMPLETED")], "no text part"),
         ([status_10("WORKING"), {"task": task_10("other", "COMPLETED", text="an answer")}], "another context"),
@@ -248,7 +249,7 @@ async def test_a_stream_that_ends_before_its_task_is_done_is_followed_by_asking(
         ([update_10("x" * 2001), status_10("COMPLETED")], "reply has more than 2000 bytes"),
         ([{"message": 7}], "not A2A"),
     ],
-    ids=["nothing", "failed", "no text", "context", "message's context", "task", "too long", "wrong"],
+    ids=["nothing", "no end", "failed", "no text", "context", "message's context", "task", "too long", "wrong"],
 )
 async def test_a_stream_without_a_reply_is_the_participants_error(results: list[Any], complaint: str) -> None:
     with pytest.raises(ParticipantError, match=complaint):
