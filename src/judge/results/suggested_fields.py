@@ -22,6 +22,7 @@ from shared.text import one_line
 
 FieldPairs = Sequence[tuple[str, Any]]
 _NAME = re.compile(r"[\w-]+")
+_OK = 200
 _MAX_DEPTH = 6
 _MAX_ITEMS = 20
 _MAX_VALUES = 500
@@ -130,6 +131,12 @@ def _values_of(entry: Entry) -> Iterator[tuple[str, Any]]:
             if count >= _MAX_VALUES:
                 return
             yield leaf
+
+
+def answer_fields(entry: Entry) -> FieldPairs:
+    """The values in an answer, if it is JSON, by path."""
+    body = entry.response.body
+    return message_fields(body.text or "") if entry.response.status == _OK and not body.is_cut else []
 
 
 def message_fields(text: str) -> FieldPairs:

@@ -31,6 +31,7 @@ from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
 from judge.results.suggested_fields import (
     FieldPairs,
     Fields,
+    answer_fields,
     fields_of,
     is_chosen,
     is_meant,
@@ -98,11 +99,8 @@ def suggest(
         if not recording.looks:
             problem = f"{recording.trajectory.folder}: no steps were recorded"
             raise ConfigError(problem, remedy="name an attempt that WABE recorded")
-    candidates = [
-        (each, check)
-        for each in _CandidateSource(*recordings, also=other).candidates()
-        if (check := _parsed(each)) is not None
-    ]
+    source = _CandidateSource(*recordings, also=other)
+    candidates = [(each, check) for each in source.candidates() if (check := _parsed(each)) is not None]
     checks = tuple(check for _, check in candidates)
     with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
         start = at_start(trajectory, Path(folder))
@@ -127,7 +125,13 @@ def suggest(
         # What the wrong attempt did otherwise tells more than what it did not do at all.
         proposed.sort(key=lambda each: each[0])
     checked = tuple(suggestion for _, suggestion in proposed)
-    found = Suggestions(checks=checked, held_at_start=at_begin, held_in_wrong=in_wrong, failed_in_other=in_other)
+    found = Suggestions(
+        checks=checked,
+        held_at_start=at_begin,
+        held_in_wrong=in_wrong,
+        failed_in_other=in_other,
+        notes=tuple(source.states()),
+    )
     return found if also is None else _closed(found, (trajectory, also), sites)
 
 
@@ -137,13 +141,13 @@ def _closed(found: Suggestions, right: Sequence[Trajectory], sites: RunSites) ->
     writes = [place for place, check in enumerate(parsed) if isinstance(check, RequestCheck) and check.writes]
     if not writes:
         note = "no write is named, so nothing says that there was no other: a site may keep its state in the browser"
-        return found.model_copy(update={"notes": (note,)})
+        return found.model_copy(update={"notes": (*found.notes, note)})
     named = tuple(check for check in parsed if check is not None)
     learnt = allowance(named, right, sites)
     first = found.checks[writes[0]]
     check = {**first.check, "only": True} | ({"allow": list(learnt.allow)} if learnt.allow else {})
     closed = first.model_copy(update={"check": check, "why": f"{first.why}; and there was no other (only)"})
-    declared, notes = _parsed(closed), learnt.notes
+    declared, notes = _parsed(closed), (*found.notes, *learnt.notes)
     if declared is None or not all(_evaluated(each, (declared, *named), sites)[0].passed for each in right):
         return found.model_copy(
             update={"notes": (*notes, "only cannot be proposed: both attempts sent something else")}
@@ -257,6 +261,20 @@ class _CandidateSource:
             if not line.startswith("<page>"):
                 check = {"kind": "action", "line": line}
                 yield _suggestion("a step, if the task prescribes it", check, is_optional=True)
+
+    def states(self) -> Iterator[str]:
+        """What may be fetched instead of looking at the last page: answers as JSON, after the last write."""
+        last = max((entry.step or 0 for entry in self._changes), default=None)
+        by_path: dict[str, dict[str, Any]] = {}
+        for entry in _own(self._recording) if last is not None else ():
+            is_read = entry.request.method == "GET" and not may_write(entry) and (entry.step or 0) >= (last or 0)
+            if is_read and self._recording.site.is_home(entry.request.url):
+                pairs = [pair for pair in answer_fields(entry) if str(pair[1]).casefold() in self._clues.values]
+                by_path[urlsplit(entry.request.url).path] = dict(pairs[:_MAX_FIELDS])
+        for path, values in by_path.items():
+            if values:
+                pairs_text = _toml({"kind": "fetch", "url": path, "response": values})
+                yield f"the state after the attempt, if no token is needed for it: {pairs_text}"
 
     def _page(self, first: Look, last: Look) -> Suggestion:
         parts, first_parts = urlsplit(last.step.url), urlsplit(first.step.url)
@@ -452,12 +470,15 @@ def _with_content(recording: TrajectoryEvidence) -> list[Look]:
     return [look for look in recording.looks if look.is_own and look.snapshot is not None]
 
 
-def _changes(recording: TrajectoryEvidence) -> list[Entry]:
+def _own(recording: TrajectoryEvidence) -> list[Entry]:
     try:
-        entries = [entry for _, entry in own_requests(recording)]
+        return [entry for _, entry in own_requests(recording)]
     except MissingEvidence:
         return []
-    return [entry for entry in entries if may_write(entry) and entry.resource_type != "websocket"]
+
+
+def _changes(recording: TrajectoryEvidence) -> list[Entry]:
+    return [entry for entry in _own(recording) if may_write(entry) and entry.resource_type != "websocket"]
 
 
 def _fields_in_words(pairs: Iterable[tuple[str, Any]]) -> str:

@@ -260,10 +260,19 @@ def test_an_attempt_that_is_not_a_wrong_one_of_the_task_is_refused(
     assert problem in str(suggest(right, "--task", "t1", "--against", str(wrong.folder)).exception)
 
 
-def test_an_attempt_is_not_compared_with_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--against", "--also"])
+def test_an_attempt_is_not_compared_with_itself(tmp_path: Path, option: str) -> None:
     store = a_finished_run(tmp_path, a_result("t1", task=WHO))
-    done = suggest(store, "--task", "t1", "--against", str(store.folder))
-    assert "names the same attempt" in str(done.exception)
+    done = suggest(store, "--task", "t1", option, str(store.folder))
+    assert f"{option} names the same attempt" in str(done.exception)
+
+
+@pytest.mark.parametrize(("outcome", "problem"), [("failure", "t1 did not succeed in run run-1"), ("success", "")])
+def test_the_other_right_attempt_must_be_right(tmp_path: Path, outcome: str, problem: str) -> None:
+    right = a_finished_run(tmp_path / "right", a_result("t1", task=WHO))
+    other = a_finished_run(tmp_path / "other", a_result("t1", task=WHO, verdict=a_verdict(outcome)))
+    done = suggest(right, "--task", "t1", "--also", str(other.folder))
+    assert problem in str(done.exception) if problem else "no write is named" in done.output
 
 
 def test_a_failed_attempt_is_proposed_from_only_if_asked(tmp_path: Path) -> None:

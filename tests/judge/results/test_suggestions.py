@@ -458,6 +458,18 @@ def test_a_message_that_brings_a_value_of_the_task_is_proposed(tmp_path: Path) -
     assert found == [message | {"message": {"$[1].name": "Ada"}}]
 
 
+def test_an_answer_with_the_new_state_may_be_fetched_instead_of_looking_at_the_last_page(tmp_path: Path) -> None:
+    order = RecordedRequest(path="/order", post='{"lamp": "Moon"}')
+    state = RecordedRequest(method="GET", path="/api/orders?_=1", response='{"orders": [{"lamp": "Moon", "n": 7}]}')
+    attempt = recorded_attempt(
+        tmp_path, [], [RecordedStep(requests=(order, state)), RecordedStep()], task="Order 'Moon'."
+    )
+    (note,) = suggest(attempt).notes
+    fetched = note.partition(": ")[2]
+    expected = {"kind": "fetch", "url": "/api/orders", "response": {"$.orders[0].lamp": "Moon"}}
+    assert tomllib.loads(f"check = {fetched}")["check"] == expected
+
+
 def right_walk(
     folder: Path, *besides: RecordedRequest, token: str = "a1", messages: tuple[str, ...] = ()
 ) -> Trajectory:

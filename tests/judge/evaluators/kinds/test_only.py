@@ -159,6 +159,14 @@ def test_requests_before_the_first_action_are_the_pages_own(tmp_path: Path) -> N
     assert evaluate(attempt)[0].passed is True
 
 
+def test_a_held_write_counts_as_sent(tmp_path: Path) -> None:
+    attempt = recorded_attempt(tmp_path, [CANCEL], [step(cancelled(1, status=404)), step(cancelled(2))])
+    har = tmp_path / "network.har"
+    assert evaluate(attempt)[0].passed is True
+    har.write_text(har.read_text().replace('"_step": 1', '"_step": 1, "_held": true'))
+    assert evaluate(attempt)[0].passed is False
+
+
 @pytest.mark.parametrize(
     ("lost", "passes"),
     [
