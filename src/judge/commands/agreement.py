@@ -23,7 +23,7 @@ from judge.results.agreement import (
 )
 from judge.results.agreement import agreement as compare
 from judge.results.corrections import LabelledRun
-from judge.results.folders import resolve_store
+from judge.results.folders import FolderStore, resolve_store
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
 from judge.results.label_files import AttemptKey, Opinions
@@ -159,7 +159,7 @@ class _AgreementRequest(NamedTuple):
             raise ConfigError(
                 "several runs are compared with each other only", remedy="leave the options out, or give one run"
             )
-        stores = [resolve_store(file, folder) for file in self.files]
+        stores = [_resolved(file, folder) for file in self.files]
         require_different(stores)
         return stores
 
@@ -170,7 +170,7 @@ class _AgreementRequest(NamedTuple):
         if self.files and Path(self.files[0]).is_file():
             # A CSV has labels of its own.
             return None
-        store = resolve_store(self.verdicts or self.files[0], folder)
+        store = _resolved(self.verdicts or self.files[0], folder)
         return store if self.truth is None and self.label_folder(store).is_dir() else None
 
     def label_folder(self, store: RunStore) -> Path:
@@ -229,10 +229,17 @@ def _against(results: Path, labels_known: Labels, labels: Path, method: str | No
     ]
 
 
+def _resolved(run: str, output: Path) -> RunStore:
+    store = resolve_store(run, output)
+    store.require_key()
+    return store
+
+
 def _results(run: str, output: Path) -> Path:
-    folder = Path(run)
-    if not folder.is_dir():
-        folder = resolve_run(run, output).folder
+    path = Path(run)
+    store = (run_of(path) or FolderStore(path, output)) if path.is_dir() else resolve_run(run, output)
+    store.require_key()
+    folder = store.folder
     return folder / "results" if (folder / "results").is_dir() else folder
 
 

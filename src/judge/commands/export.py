@@ -17,7 +17,6 @@ from judge.results.export import export_tasks, read_reference_lengths, write_tas
 from judge.results.folders import resolve_store
 from judge.results.rows import AttemptRow
 from judge.results.run_record import excluded_by_scenario, tasks_of
-from judge.results.sealed_runs import require_seal_key
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, output_folder, resolve_run
@@ -109,7 +108,6 @@ def export(
         _export_tasks(run or "latest", format_, task or (), output, output_folder(output_dir, settings), settings)
         return
     store = resolve_store(run or "latest", output_folder(output_dir, settings), tasks)
-    require_seal_key([store], settings)
     if format_ in _TABLES:
         _export_table(store, format_, output or store.derived / "export" / _TABLES[format_])
         return

@@ -13,13 +13,11 @@ from judge.results.folders import resolve_store
 from judge.results.label_files import DEFAULT_LABELLER
 from judge.results.label_plan import MAX_SEED
 from judge.results.labelling import Labelling, begin, end, import_labels
-from judge.results.sealed_runs import require_seal_key
 from judge.server.label_page import label_routes
 from judge.store.layout import RunStore, output_folder
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError
-from shared.settings import Settings
 from shared.text import counted
 
 
@@ -55,7 +53,6 @@ def label(
     """
     folder = output_folder(output_dir)
     stores = [resolve_store(run, folder, tasks) for run in runs]
-    require_seal_key(stores, Settings.from_environ())
     if import_ is not None:
         if len(stores) > 1 or conflicts or labels is not None:
             raise ConfigError("--import takes one run and no other labels", remedy="wabe label RUN --import FILE")

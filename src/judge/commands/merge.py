@@ -41,7 +41,7 @@ def merge(
         folder = output_folder(output_dir, settings)
         if settings.object_store and RUN_ID.fullmatch(files[0]):
             fetch_shards(settings.object_store, RunStore(folder, files[0]))
-        run = find_run(files[0], folder)
+        run = find_run(files[0], folder).without_key()
         merged, what = merge_shards(run), counted(len(run.shards()), "shard")
         target = run.folder
     else:

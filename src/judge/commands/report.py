@@ -9,7 +9,6 @@ from judge.commands import OutputDir, TasksFile
 from judge.report.build import make_report, open_page
 from judge.report.public import make_public_report
 from judge.results.folders import FolderStore, resolve_store
-from judge.results.sealed_runs import require_seal_key
 from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -51,7 +50,6 @@ def report(
             raise ConfigError("--public is for the folder of one run", remedy="give one RUN, without --single-file")
         page = make_public_report(stores[0], output)
     else:
-        require_seal_key(stores, settings, "add --public, or ")
         page = make_report(stores, output, single_file=single_file, contents=not settings.is_ci, parallel=True)
     typer.echo(f"Report: {page}")
     if open_:

@@ -20,11 +20,10 @@ from judge.judges.base import Judge
 from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, model_methods, open_judge
 from judge.judges.rescoring import find_trajectories, score_all
 from judge.results.expected import Asking
-from judge.results.folders import give_tasks, keep_counted_judge
+from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
-from judge.results.sealed_runs import require_seal_key
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
@@ -123,7 +122,7 @@ def score(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     folder, run = _folder(target, runs)
-    require_seal_key([run] if run else [], settings)
+    (run or FolderStore(folder, runs)).require_key()
     is_foreign = not dry_run and _is_foreign(context, folder, run)
     without_model = evaluator(method)
     is_compared = judges is not None or repeat > 1

@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 
 from judge.commands import OutputDir
-from judge.results.sealed_runs import require_seal_key
 from judge.server.view import report_address, serve_run, serve_runs
 from judge.store.layout import output_folder, resolve_run
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import listen
 from shared.errors import ConfigError
-from shared.settings import Settings
 
 
 def view(
@@ -48,7 +46,8 @@ def view(
     if submissions:
         raise ConfigError("--submissions is for the page of all runs", remedy="leave RUN out")
     store = resolve_run(run, folder)
-    require_seal_key([store], Settings.from_environ())
+    # At once, and not when somebody opens the page.
+    store.require_key()
 
     def on_ready(address: str) -> None:
         typer.echo(f"Run {store.run_id}: {address}\nReport: {report_address(address, store)}\nCtrl-C stops.")

@@ -54,6 +54,9 @@ def make_report(
     """
     if len(stores) > MAX_RUNS:
         raise ConfigError(f"{counted(len(stores), 'run')} to compare", remedy=f"give 2 to {MAX_RUNS} runs")
+    for store in stores:
+        # Before anything is written.
+        store.require_key()
     beside = stores[0].derived / "report"
     if len(stores) > 1:
         names = _BETWEEN_NAMES.join(_name_of(store.run_id) for store in stores)

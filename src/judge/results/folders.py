@@ -134,7 +134,7 @@ class FolderStore(RunStore):
         """The trajectory of that id; a folder has no epochs."""
         return FoundTask(self._folders[task_id], task_id, self.judge_id)
 
-    def tasks(self) -> Iterator[TaskStore]:
+    def task_folders(self) -> Iterator[TaskStore]:
         """Every trajectory, in name order."""
         return (self.task(name) for name in self._folders)
 

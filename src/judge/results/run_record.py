@@ -175,7 +175,7 @@ def begin_run(
     parts = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
     settings = config.recorded()
     # Tasks without a `run.json` are refused as well, because their request is unknown.
-    if (store.folder / "run.json").exists() or next(store.tasks(), None) is not None:
+    if (store.folder / "run.json").exists() or next(store.task_folders(), None) is not None:
         # With the same settings, another judge is one of other code, which judges what was judged before again. Prompts
         # of the user's own are settings.
         require_same_request(store, parts, unknown=() if config.prompts else ("judge",))
@@ -212,6 +212,7 @@ def begin_run(
         "judge_usage": before.get("judge_usage"),
         "packages": package_versions(),
         **({EPISODES: True} if has_episodes else {}),
+        **({"sealed": sealed} if (sealed := next((task.sealed for task in tasks if task.sealed), None)) else {}),
     }
     with write_errors(f"cannot write {store.folder}", "free some space or choose another folder"):
         store.write_run(record)
@@ -351,7 +352,7 @@ def withdraw_since(store: RunStore, since: float, cause: str) -> None:
 def _withdraw(store: RunStore, cause: str, is_meant: Callable[[Attempt], bool]) -> None:
     with store.held("judge"), write_errors(f"cannot write {store.folder}"):
         record = store.read_run() or {}
-        for task in store.tasks():
+        for task in store.task_folders():
             with contextlib.suppress(TrajectoryError):
                 attempt = read_attempt(task.folder)
                 if attempt.stop_reason == "participant_error" and is_meant(attempt):
@@ -415,6 +416,7 @@ def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
     Of a served scenario, those of the episodes that were kept.
     Raises `ConfigError` for an id that is not usable as a folder name.
     """
+    store.require_key()
     names = task_names(store, record)
     if record.get(EPISODES):
         return [task for task in store.tasks() if task.name in names]

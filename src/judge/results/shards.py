@@ -76,7 +76,7 @@ def merge_shards(run: RunStore) -> Submission:
         request = _whole_request(run, shards)
         summaries = [summary for shard in shards for summary in _summaries(shard)]
         known = {task.folder for task in _tasks(run, request)}
-        if strays := {task.folder for task in run.tasks()} - known:
+        if strays := {task.folder for task in run.task_folders()} - known:
             raise ConfigError(f"{min(strays)}: no task of the shards", remedy="move it elsewhere")
         was_merged = run.has_begun
         for task in chain.from_iterable(shard.tasks for shard in shards):

@@ -89,6 +89,7 @@ def verify_run(store: RunStore) -> Findings:
 
     For a folder of trajectories that WABE did not record, only the digests named in verdicts can be compared.
     """
+    store.without_key()
     if isinstance(store, FolderStore):
         return _folder(store)
     run = store.read_run()

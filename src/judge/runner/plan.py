@@ -222,7 +222,8 @@ def _place(start: Start, choice: PlayChoice) -> _RunTarget:
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
         launch = launch.model_copy(update={"shard": shard})
     store, resumes = store_of(start, launch)
-    return _RunTarget(store, resumes, launch, tasks)
+    # The scenario was opened with the key.
+    return _RunTarget(store.without_key(), resumes, launch, tasks)
 
 
 def _planned(start: Start, choice: PlayChoice, place: _RunTarget | None) -> Plan:

@@ -20,7 +20,6 @@ from judge.report.public import make_public_report
 from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import withdraw_unplayed
-from judge.results.sealed_runs import is_sealed
 from judge.results.submission import TaskSummary
 from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -376,7 +375,7 @@ def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
 def _report(store: RunStore, options: RunOptions, console: Console) -> Path | None:
     """Write the report of a run that is stored here, and print its path."""
     try:
-        has_tasks = next(store.tasks(), None) is not None
+        has_tasks = next(store.task_folders(), None) is not None
         with console.status("Writing the report"):
             page = _write_report(store) if has_tasks else None
     except WabeError as error:
@@ -393,7 +392,7 @@ def _report(store: RunStore, options: RunOptions, console: Console) -> Path | No
 def _write_report(store: RunStore) -> Path:
     """The report; for a sealed task set, in a CI service, the one without its tasks."""
     is_ci = Settings.from_environ().is_ci
-    return make_public_report(store) if is_ci and is_sealed(store) else make_report([store], contents=not is_ci)
+    return make_public_report(store) if is_ci and store.is_sealed else make_report([store], contents=not is_ci)
 
 
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:

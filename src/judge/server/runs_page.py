@@ -195,7 +195,7 @@ class _RunsPage:
         store = RunStore(self._output_dir, run.id)
         if run.episodes is not None:
             return _RunningRun(run, live_address(store), run.total or 0, None)
-        done = sum((task.folder / "result.json").exists() for task in store.tasks())
+        done = sum((task.folder / "result.json").exists() for task in store.task_folders())
         return _RunningRun(run, live_address(store), done, run.total * run.epochs if run.total else None)
 
 

@@ -360,7 +360,8 @@ class JudgeService:
         await require_upstream(config)
         role, url = next(iter(request.participants.items()))
         run_id = running.run_id
-        store = RunStore(self.output_dir, run_id)
+        # Only a judge with the key plays a sealed set.
+        store = RunStore(self.output_dir, run_id).without_key()
         browser_settings = BrowserSettings.from_config(config, self.settings)
         spending = spending_before(store)
         async with contextlib.AsyncExitStack() as stack:

@@ -18,8 +18,9 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from judge.records.steps import Step
 from judge.records.tasks import TASK_ID, key_of
@@ -170,8 +171,10 @@ class TaskStore:
 class RunStore:
     """One run's folder: `<output_dir>/runs/<run_id>`, or a copy of it in another `folder`, which is only read.
 
-    The id of a shard is `<run_id>/shards/003-of-020`.
+    The id of a shard is `<run_id>/shards/003-of-020`. `asks_for_key`: reading the tasks of a sealed set needs its key.
     """
+
+    asks_for_key = True
 
     def __init__(self, output_dir: Path, run_id: str, folder: Path | None = None) -> None:
         if not RUN_ID.fullmatch(run_id):
@@ -219,7 +222,8 @@ class RunStore:
 
     def shards(self) -> "list[RunStore]":
         """The shards that have begun, in numerical order."""
-        return [store for store in _stores(self.output_dir, f"{self.run_id}/shards/") if store.has_begun]
+        stores = [store for store in _stores(self.output_dir, f"{self.run_id}/shards/") if store.has_begun]
+        return stores if self.asks_for_key else [store.without_key() for store in stores]
 
     @property
     def has_begun(self) -> bool:
@@ -260,7 +264,46 @@ class RunStore:
         """Whether the attempts are the episodes of a served scenario, each with one task."""
         return self.episodes.is_dir()
 
+    def without_key(self) -> Self:
+        """This run for whoever shows nothing of its tasks, or has shown the key: a sealed set is not asked about."""
+        self.asks_for_key = False
+        return self
+
+    @cached_property
+    def is_sealed(self) -> bool:
+        """Whether the run is of a sealed set: its folder has the tasks in the clear."""
+        whole = self.folder / RUN.name
+        # A folder of another tool may have no tasks, which is an error of whoever reads them.
+        with contextlib.suppress(ConfigError):
+            for path in (whole, *(task.folder / "result.json" for task in self.task_folders())):
+                with contextlib.suppress(OSError, ValueError):
+                    record = read_json(path)
+                    if isinstance(record, dict) and ("sealed" in record or path != whole):
+                        return bool(record.get("sealed"))
+        return False
+
+    def require_key(self) -> None:
+        """Raise a `ConfigError` for a run of a sealed set without a key.
+
+        Whoever has the folder has the tasks; this keeps a command in a public workflow from publishing them.
+        """
+        if not self.asks_for_key or not self.is_sealed:
+            return
+        # Imported here because the import is slow.
+        from judge.records.sealing import KEY_VARIABLE, key_in
+
+        if key_in(Settings.from_environ().seal_key) is None:
+            raise ConfigError(
+                f"run {self.run_id} is of a sealed task set, and this would show its tasks",
+                remedy=f"set {KEY_VARIABLE} if nobody else will see it (wabe report --public needs no key)",
+            )
+
     def tasks(self) -> Iterator[TaskStore]:
+        """Every task folder of the run, to be read. Raises `ConfigError` for a sealed set without its key."""
+        self.require_key()
+        return self.task_folders()
+
+    def task_folders(self) -> Iterator[TaskStore]:
         """Every task folder of the run, epoch by epoch or episode by episode, in name order."""
         for results in results_folders(self.folder):
             for folder in sorted(results.iterdir()):
