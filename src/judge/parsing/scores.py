@@ -56,9 +56,9 @@ _SHOT = r"(?:(?:this|the)\s+(?:image|screenshot|snapshot|picture|page)|it|this)"
 # "The image deserves a 3.", "I would give this image a score of 4."
 _PROSE_SCORE = re.compile(
     rf"(?i)(?:\b(?:I|we)\b{SPAN}{{0,40}}?\b(?:rate|score|give|assign|award|grade|judge|choose|settle on|go with)\b"
-    rf"|\b{_SHOT}\b{SPAN}{{0,30}}?(?<![\w-])(?:deserves?|merits?|warrants?|earns?|gets?|receives?|scores?|rates?|rated|scored)\b"
+    rf"|\b{_SHOT}\b{SPAN}{{0,30}}?(?<![\w{_QUOTE}-])(?:deserves?|merits?|warrants?|earns?|gets?|receives?|scores?|rates?|rated|scored)\b"
     rf"|\b(?:the\s+score|(?:my|final|overall|relevance)\s+(?:score|rating))\s+(?:is|should be|would be)\b)"
-    rf"{SPAN}{{0,50}}?(?<![\w.-])(?P<value>[0-9]+(?:\.\d+)?)(?![\w])"
+    rf"{SPAN}{{0,50}}?(?<![\w./-])(?P<value>[0-9]+(?:[.,]\d+)?)(?![\w])"
 )
 # "Rating: 4" or "The answer is \boxed{3}" as the last line
 _LAST_LINE_SCORE = re.compile(rf"(?:{LINE}rating\b{NOTE}{_GAP}|[^\n]{{0,200}}\\boxed\{{){_NUMBER}", re.IGNORECASE)
@@ -77,7 +77,7 @@ _ENUMERATION = re.compile(
 _SCALE = re.compile(r"[*_`\"'”’)\]}\s]{0,6}(?:/|\bout of\b|\bof\b)\s{0,3}[*_`]{0,3}(\d+|the\b|all\b)", re.IGNORECASE)
 # "80%", "4 upvotes", "Score: 3 would need the price"
 _NOT_A_SCORE = re.compile(
-    r"\s{0,2}(?:%|:\d|stars?\b|★|upvotes?\b|(?:would|requires?|needs?|means)\b"
+    r"[^\S\n]{0,2}(?:%|:\d|stars?\b|★|upvotes?\b|(?:would|requires?|needs?|means)\b"
     r"|(?:→|[-=]{1,2}>)[^\n]{0,16}?[1-5])|[*]{0,3}\s?%",
     re.IGNORECASE,
 )
@@ -101,7 +101,7 @@ def parse_score(text: str) -> int | None:
     if matches:
         return _agreed_score(text, sorted(matches, key=lambda match: match.start("value")))
     tail = text[-PROSE_CHARS:]
-    prose = [match for match in _PROSE_SCORE.finditer(tail) if not _is_hedged(tail, match)]
+    prose = [match for match in outside_quotations(_PROSE_SCORE, tail) if not _is_hedged(tail, match)]
     if prose:
         return _agreed_score(tail, prose)
     last_line = text[last_line_start(text) :]

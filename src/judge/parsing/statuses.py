@@ -41,6 +41,7 @@ _LINK = (
 )
 _GAP = rf"(?:[^\w.!?]|\b{_LINK}\b){{0,40}}?"
 _LINE_STATUS = re.compile(rf"(?P<head>{LINE})status\b{NOTE}{_GAP}{_OUTCOME}", re.IGNORECASE | re.MULTILINE)
+_LABEL = re.compile(rf"(?P<head>{LINE})status\b{NOTE}[*\s]{{0,4}}[:=]", re.IGNORECASE | re.MULTILINE)
 _JSON_STATUS = re.compile(
     rf"""(?i)["'](?:\w{{1,20}}[ _-])?status\\?["']\s{{0,8}}:\s{{0,8}}\\?["']{_OUTCOME}(?=\\?["'])"""
 )
@@ -88,7 +89,7 @@ _YES_OR_NO = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 # "**SUCCESS**" or "\boxed{failure}" as the last line
-_ALONE = re.compile(rf"(?:\W|boxed|text){{0,16}}{_OUTCOME}\W{{0,6}}$", re.IGNORECASE)
+_ALONE = re.compile(rf"(?:\W|boxed|text){{0,16}}{_OUTCOME}(?=\W{{0,6}}$)", re.IGNORECASE)
 # An item of a list usually states the status of one step or key point.
 _LIST_MARK = re.compile(r"\s*(?:[-*+•·](?!\*)|\d{1,2}[.)])\s")
 
@@ -115,7 +116,8 @@ def parse_status(text: str) -> Status | None:
         return agreed(text, answers)
     last_line = text[last_line_start(text) :][-PROSE_CHARS:]
     closing = _ALONE.match(last_line) or _TASK_PROSE.search(last_line)
-    return _status(last_line, closing) if closing and not _is_hedged(last_line, closing) else None
+    stated = closing and _stated([closing], last_line) and not _is_hedged(last_line, closing)
+    return _status(last_line, closing) if closing and stated else None
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -135,13 +137,14 @@ def _stated(matches: Iterable[re.Match[str]], text: str) -> list[re.Match[str]]:
 def _inline(text: str, *, is_only: bool) -> list[re.Match[str]]:
     """The judge's own statuses in the last line: each begins a sentence, is unquoted and in no list item.
 
-    If other lines have statuses too, one after a comma or a dash may be a quotation and does not count.
+    If there are others before it, one after a comma or a dash may be a quotation and does not count.
     """
     start = last_line_start(text)
     if _LIST_MARK.match(text[start : start + 12]):
         return []
-    inline = []
-    for match in _stated(outside_quotations(_INLINE_STATUS, text, fenced=True), text):
+    inline, stated = [], _stated(outside_quotations(_INLINE_STATUS, text, fenced=True), text)
+    is_only = is_only and all(match.start() >= start for match in stated)
+    for match in stated:
         if match.start() < start:
             continue
         before = text[max(start, match.start() - 40) : match.start()]
@@ -166,6 +169,9 @@ def _agreed_status(text: str, matches: list[re.Match[str]]) -> Status | None:
     if plain:
         stated = [StatedValue(match.start("value"), match.end(), _status(text, match)) for match in plain]
         return agreed(text, [each for each in stated if each.value or each is stated[-1]])
+    if any(not _LIST_MARK.match(label["head"]) for label in _LABEL.finditer(text)):
+        # The status that counts says neither.
+        return None
     statuses = {_status(text, match) for match in matches}
     return statuses.pop() if len(statuses) == 1 else None
 

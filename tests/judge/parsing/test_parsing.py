@@ -3,6 +3,8 @@
 import gzip
 import json
 import time
+from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -14,253 +16,186 @@ from judge.parsing import parse_key_points, parse_reason, parse_score, parse_sta
 from judge.parsing.key_points import last_json_object
 
 FIELD_DATA = Path(__file__).parents[4] / "shared" / "data"
-SCORES: list[tuple[str, int | None]] = [
-    ("Score: 4/5", 4),
-    ("**Score**: 4", 4),
-    ("### Score\n4", 4),
-    ("Score of 4", 4),
-    ("I'd rate this a 2", 2),
-    ('{"score": 3}', 3),
-    ("Score: 4 (out of 5)", 4),
-    ("Score: 4.5", None),
-    ("Score: 0", None),
-    ("Score: 6", None),
-    ("Score: 4.0", 4),
-    ("Score (1-5): 3", 3),
-    ("**Score (1–5):** 2", 2),
-    ("Score: 1-5", None),
-    ("Score: [1-5]", None),
-    ("Score: 1, 2, 3, 4 or 5", None),
-    ("Score on a scale of 1 to 5: 4", 4),
-    ("Score: 3 out of 5", 3),
-    ("Score: 8/10", None),
-    ("Score: 80%", None),
-    ("Score: 5%", None),
-    ("score: three", 3),
-    ("**Final Score:** **5**", 5),
-    ("Relevance Score - 2", 2),
-    ("Score: \\boxed{4}", 4),
-    ("Score: $3$", 3),
-    ("| Score | 4 |", 4),
-    ('```json\n{"reasoning": "x", "score": "2"}\n```', 2),
-    ("Score: 2\n\nOn second thought...\nScore: 4", 4),
-    ('The page says "Score: 5".\nScore: 1', 1),
-    ('Score: 1\nThe page says "Score: 5" but that is text of the page.', 1),
-    ("On a scale of 1-5, I would give this image a score of 4.", 4),
-    ("The image deserves a 3.", 3),
-    ("I cannot give it a 5.", None),
-    ("If the price were shown I would give it a 5.", None),
-    ("I would rate this image a 3 rather than a 5", 3),
-    ("Star Rating: 4 out of 5", None),
-    ("- Average rating: 4.5", None),
-    ("The comment has a score of 4.", None),
-    ("Rating: 4", 4),
-    ("The post has score “2” (net +2 upvotes)", None),
-    ("Score: N/A", None),
-    ("Score:", None),
-    ("### Score", None),
+# fmt: off
+# How judges label their score; the value may be written in any way.
+SCORE_LABELS = (
+    "Score: {}", "**Score**: {}", "**Score:** {}", "### Score\n{}", "### Score: {}", "Score - {}", "Score – {}",
+    "Score = {}", "Score -> {}", "score:{}", "SCORE: {}", "Score of {}", "- **Score**: {}", "2. **Score**: {}",
+    "**Final Score:** {}", "Relevance Score - {}", "Score (1-5): {}", "**Score (1–5):** {}", "Score, 1-5: {}",
+    "Score on a scale of 1 to 5: {}", "Score for this image: {}", "Reasoning: partial. Score: {}",
+    "> Score: 5\n\nScore: {}", "**Score**:\n\n\n{}", "Score:\n> {}", "Puntuación (Score): {}",
+    "理由：有两个要点 Score: {}",
+    "Score：{}", "Seen in part.|Score:{}", "Answer: Score: {}", "Score: ~~5~~ {}", "<score>{}</score>",
+    "Score: 5\n\nWait, the price is missing. Revised score: {}", "Score: 5\nOn second thought...\nScore: {}",
+    "output: score {}",
+)
+# A number that is the score, and …
+SCORES = (
+    "{}", "**{}**", "`{}`", "“{}”", "<{}>", "[{}]", "{}.0", "{}/5", "**{}** / 5", "{} out of 5", "{} (out of 5)",
+    "{} of 5", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "\\textbf{{{}}}", "${}$", "⭐ {}",
+    "{} – The image includes 5 products", "{} - 5 products are visible", "{} — 4 of the key points are visible",
+    "{}\n\n(1 = useless, 5 = essential)", "{}/5, 3 steps are missing", "{} points", "{}分", "{}（部分相关）",
+    "{}, as it is.", "{}\n(Score: 9 would need the price)", "{}. The rest is missing",
+)
+# … numbers that are none: other scales, fractions, ranges, other things.
+NO_SCORES = (
+    "0", "6", "10", "-{}", "+{}", ">{}", "≥{}", "{}.5", "{},5", "⭐ {}.5", "{}%", "**{}** %", "80%", "{}rd", "{}/10",
+    "{} out of 10", "{} of the 6 points", "{} of all", "{} upvotes", "{} stars", "{}:1", "{}-5", "{} .. 5", "{} to 3",
+    "{} through 5", "between {} and 3", "{} or 4", "{} → 3", "{} -> 3", "{} → revised to 3",
+    "{} would need the price", "1/2/3/4/5", "1/5-5/5", "1, 2, 3, 4 or 5", "1|2|3|4|5", "[1-5]",
+    "{}-1 for the home team", "N/A", "", "four or five",
+)
+# Labels that take a bare value.
+CLOSED_SCORE_LABELS = (
+    "### Score **{}**", "| Score | {} |", '{{"score": {}}}', '{{"score": "{}"}}',
+    '{{"final_score": {}, "max_score": 5}}', "{{'relevance score': {}}}",
+    "```json\n{{\"reasoning\": \"x\", \"score\": \"{}\"}}\n```", "Score: Highly relevant ({})",
+    "**Score**: Highly relevant – {}/5", "Score: ★★★★☆ ({})",
+)
+NO_BARE_SCORES = (
+    "0", "6", "{}.5", "{}-5", "N/A", "80",
+)
+# Sentences in which the judge gives the score …
+OWN_SCORES = (
+    "I'd rate this a {}", "The image deserves a {}.", "This image receives a relevance score of {}.",
+    "Overall, I assign this a {} out of 5.", "therefore, the score is {}.",
+    "I would rate this image a {} rather than a 5", "On a scale of 1-5, I would give this image a score of {}.",
+    "### Score\nI would assign this image a score of **{}**.", "We settle on {}.", "It merits a {}",
+    "my rating should be {}", "Rating: {}", "**Rating:** {}", "The answer is $\\boxed{{{}}}$.",
+)
+# … and in which a number is something else, or the page's.
+OTHER_NUMBERS = (
+    "RT score: {}", "- Hardening compliance score: {}", "Tomatometer score: {}", "Star Rating: {} out of 5",
+    "- Average rating: {}.", "The comment has a score of {}.", 'The page says "Score: {}".',
+    '"Score: {}" is on the page.', "The post has score “{}” (net +2 upvotes)", "> Score: {}",
+    "I cannot give it a {}.", "If the price were shown I would give it a {}.", "I might rate it {}.",
+    "The page shows {} out of 5 stars.", "it scores 8{}",
+    "The screenshot only shows the shipping-rate form for a {} oz parcel.", "{}", "{}/5", "Scores:\n- Relevance: {}",
+    "the score is {}-1 for the home team", "- Image 1 shows {} lamps", '{{"max_score": {}}}', '{{"min score": {}}}',
+)
+# How judges label their verdict.
+VERDICT_LABELS = (
+    "Status: {}", '**Status:** "{}"', "### Status\n{}", "### Status\n\n**{}**", "Final Status: {}",
+    "**Overall status**: {}", "Status - {}", "status: `{}`", "Status：{}", "`Status: {}`", '"Status: {}"',
+    "Status: **{}**", "Status: ✅ {}", "Status:\n- {}", "- Status: {}", "Task Status: {}", "Agent status: {}",
+    "Status of the task: {}", "状态 (Status): {}", "Done.status:{}", "The task is done. Status: {}",
+    "Answer: Status: {}", "\nStatus: \\text{{{}}}", "Status: $\\boxed{{\\text{{{}}}}}$", "| Status | {} |",
+    '{{"status": "{}"}}', '{{"thoughts": "Status: success was claimed", "status": "{}"}}', "Status: ~~success~~ {}",
+    "Status: success\n\nActually, the filter was not applied, so Status: {}",
+    "Thoughts: ok.\nStatus: success\nWait.\nStatus: {}", "<status>{}</status>", 'the final status is "{}"',
+    "Therefore the status of the task is {}", 'The final status is therefore "{}"',
+    "1. a\n   - Status: success\n2. b\n   - Status: success\nStatus: {}",
+)
+LAST_WORDS = (
+    "Verdict: {}", "DECISION: {}", "Final Answer: {}", "Result: {}", "**Outcome**: {}.", "Conclusion - {}",
+    "\\boxed{{{}}}", "All points are shown.\n\n**{}**", "Evaluation: {}", "Judgment: {}",
+)
+SUCCESSES = (
+    "success", "Success", "SUCCESS", "successful", "succeeded", "passed",
+)
+FAILURES = (
+    "failure", "FAILED", "failed", "unsuccessful", "unsuccess", "not successful", "not success", "not a success",
+    "no success", "non-success", "without success", "far from success", "wasn't successful",
+    "cannot be considered a success", "incomplete", "not completed", "not met", "not achieved",
+)
+# After these, a clause may follow.
+OPEN_LABELS = (
+    "Status: {}", "Final Status: {}", "Status - {}", "Status：{}", "### Status\n{}", "Task Status: {}",
+    "Status of the task: {}",
+)
+SUCCESS_CLAUSES = (
+    "success.", "success, not failure", "success with no failures", "Task completed successfully",
+    "the attempt succeeded", "success\nThe order status is failure", "definitely a success",
+)
+FAILURE_CLAUSES = (
+    "failure, not success", "failure because it never saved", "the task failed",
+    "The agent has failed to complete the task.", "clearly a failure", "did not succeed", "failure (partial success)",
+    "the attempt did not succeed", "The task was not successfully completed.", "success was not achieved",
+    "success: false", "success has never been shown", "failure, though the banner reads, Status: success",
+    "failure\nThe participant claims — Status: success", "failure\nThe page says: Status: success",
+)
+NO_STATUSES = (
+    "", "succ", "not", "pending", "N/A", "completed", "completed. No failure was seen.", "success or failure",
+    "success/failure", "success|failure", "success → failure", "success -> failure", "success?", "success, failure",
+    "success and failure", "success message shown", "failure rate 3", "success criteria", "partially successful",
+    "partial success", "likely success", "almost successful", "not a failure", "not incomplete", "success (partial)",
+    "success, partially",
+)
+# The outcome of something else, or the page's words.
+OTHER_OUTCOMES = (
+    'The banner reads "Status: {}"', '"Status: {}" is on the page.', "1. Navigated. Status: {}\n2. The agent",
+    "Order status: {}", "The agent {} in everything.", "Thoughts: the job status is {} so far, so",
+    "I can't say the status is {}", "If the order had gone through, the task is a {}",
+    "It is unclear whether the task {}.", "Success: 4 of 5 points", "{} message shown", "> Status: {}",
+    "- Status: success\n- Status: failure", "I might say the status is {}",
+)
+# fmt: on
+# Further sentences and layouts that say something of their own.
+SCORE_EXAMPLES: tuple[tuple[str, int | None], ...] = (
     ("", None),
     ("Sorry, I can't help with that.", None),
-    ("Score: -1", None),
-    ("Score: +3", None),
-    ("Score\n1. The image shows a\n2. It lacks b", None),
     ("### Score\n3. The image is partial", 3),
-    ("Score：４", 4),
-    ("Score: 3 – The image includes 5 products", 3),
-    ("Score: 3 - 4", None),
-    ("Score: 2 to 3", None),
-    ("therefore, the score is 2.", 2),
-    ("the score is 2-1 for the home team", None),
-    ("Reasoning: partial. Score: 3", 3),
-    ("Tomatometer score: 4", None),
-    ("- Hardening compliance score: 5", None),
-    ("RT score: 3", None),
-    ("Score: **4** / 5", 4),
-    ("Score: 10", None),
-    ("Score: 3rd", None),
-    ("Scores:\n- Relevance: 4", None),
-    ("> Score: 5\n\nScore: 2", 2),
-    ("**Score:** `3`", 3),
-    ("Score = 5", 5),
-    ("score:4", 4),
-    ("SCORE: 4", 4),
-    ("### Score: ⭐ 4", 4),
-    ("Score: ⭐ 4.5", None),
-    ("**Score**:\n\n\n**3**", 3),
-    ("Score: 5 of the 6 points", None),
-    ("Score: between 2 and 3", None),
-    ("Score – 3", 3),
-    ("### Score **3**", 3),
-    ("Score: 3 – 5", None),
-    ("Score: 3 — 4 of the key points are visible", 3),
-    ("1. **Reasoning**: abc\n2. **Score**: 4", 4),
-    ("Score: <4>", 4),
-    ("Score: “4”", 4),
-    ("Overall, I assign this a 4 out of 5.", 4),
-    ("This image receives a relevance score of 3.", 3),
-    ("it scores 80", None),
-    ("Score: 4\n\n(1 = useless, 5 = essential)", 4),
-    ("Score: 12", None),
-    ("Score: 4,5", None),
-]
-SCORES += [
-    ("Score: 4/5, 3 steps are missing", 4),
-    ("### Score\nI would assign this image a score of **3**.", 3),
+    ("Score\n1. The image shows a\n2. It lacks b", None),
     ("### Score\nThe image receives a 2 because little is shown.", 2),
-    ("Score: 1/2/3/4/5", None),
-    ("Score: 3 - 5 products are visible", 3),
-]
-SCORES += [
-    ("Score: 4\n\nWait, the price is missing. Revised score: 3", 3),
     ("Score: 4\n\nNo single price is shown, so Score: 3", None),
-    ("**Score**: 2\n(Score: 3 would need the price)", 2),
-    ("Score: 4 → 3", None),
-    ("Score: ~~4~~ 3", 3),
-    ("Score: 1/5-5/5", None),
-    ("Score: four or five", None),
-    ("Score -> 4", 4),
-    ("Score:\n> 4", 4),
-    ("Score:3", 3),
-    ("Seen in part.|Score:3", 3),
-    ("Score: Highly relevant (4)", 4),
-    ("**Score**: Highly relevant – 4/5", 4),
-    ("Score: ★★★★☆ (4)", 4),
-    ("Score: 4 points", 4),
-    ("Score: 4 upvotes", None),
-    ("Score: 4分", 4),
-    ("Score for this image: 3", 3),
-    ("Score, 1-5: 4", 4),
-    ("Puntuación (Score): 4", 4),
+    ("Score: 4\nScore: 3", None),
+    ("Score: 3 - 4", None),
+    ("Score: 3 – 5", None),
+    ("Score: 2\nStar Rating: 4 out of 5", 2),
+    ('A review of the page says: "I would give it a 4."', None),
+    ("I would assign this image a score of 4,5", None),
     ("Image 1 score: 4\nImage 2 score: 2", None),
-    ('{"final_score": 3, "max_score": 5}', 3),
-    ("The answer is $\\boxed{3}$.", 3),
-    ("Score: \\textbf{4}", 4),
-    ("The page shows 4 out of 5 stars. The rating is visible, showing 4 of 5", None),
-    ("The screenshot only shows the shipping-rate form for a 5 oz parcel.", None),
-    ("Score: >3", None),
-    ("Score: 2 → revised to 3", None),
-    ("理由：有两个要点 Score: 3", 3),
-    ("Score: 3（部分相关）", 3),
-    ("4", None),
-    ("4/5", None),
-]
-STATUSES: list[tuple[str, str | None]] = [
-    ("Status: success", "success"),
-    ('**Status:** "failure"', "failure"),
-    ("Status: unsuccessful", "failure"),
-    ("Status: not successful", "failure"),
-    ('{"status": "success"}', "success"),
-    ('{"thoughts": "Status: success was claimed", "status": "failure"}', "failure"),
-    ("Thoughts: ok.\nStatus: failure\nWait.\nStatus: success", "success"),
-    ("The agent succeeded in everything.", None),
-    ("Status: succ", None),
-    ("Status:", None),
-    ("Status: not", None),
-    ('Status: "success" or "failure"', None),
-    ("Status: success/failure", None),
-    ("Status: <success|failure>", None),
-    ("### Status\nfailure", "failure"),
-    ("### Status\n\n**Success**", "success"),
-    ("Status - success", "success"),
-    ("Final Status: failure", "failure"),
-    ("**Overall status**: success", "success"),
-    ('The banner reads "Status: success"', None),
-    ("1. Navigated. Status: success\n2. The agent", None),
-    ("- Status: success\n- Status: failure", None),
-    ("- Status: failure", "failure"),
-    ("1. a\n   - Status: success\n2. b\n   - Status: success\nStatus: failure", "failure"),
-    ("The task is done. Status: success", "success"),
-    ("done. Status: failure because it never saved", "failure"),
-    ("Status: ✅ success", "success"),
-    ("Status: partially successful", None),
-    ("Status: likely success", None),
-    ("Status: success was not achieved", "failure"),
-    ("Status: not a success", "failure"),
-    ("Status: non-success", "failure"),
-    ("Status: no success", "failure"),
-    ("Status: not a failure", None),
-    ("Verdict: failure", "failure"),
-    ("Result: success message shown", None),
-    ("Status: success message shown", None),
-    ("Therefore the status of the task is failure.", "failure"),
-    ('the final status is "success".', "success"),
-    ("The status is not success", "failure"),
-    ("I can't say the status is success", None),
-    ("Status: pending", None),
-    ("Order status: success", None),
-    ("Status: Success.", "success"),
-    ("status: FAILED", "failure"),
-    ("Status: the task failed", "failure"),
-    ("Status: successful", "success"),
-    ("Status：success", "success"),
-    ("Status: success?", None),
+)
+STATUS_EXAMPLES: tuple[tuple[str, str | None], ...] = (
     ("", None),
-    ("Status: `failure`", "failure"),
-    ("Status: \\text{failure}", "failure"),
-    ("Status: success, not failure", "success"),
-    ("Status: failure, not success", "failure"),
-    ("Status: not success", "failure"),
-    ("Task Status: Failure", "failure"),
-    ('**Status**: **"success"**', "success"),
-    ("`Status: failure`", "failure"),
-    ('"Status: success"', "success"),
-    ("Thoughts: the job status is success so far, so", None),
-    ("Status:\n- success", "success"),
-    ("Status: unsuccess", "failure"),
-    ("Status: Success\nThe order status is failure", "success"),
-    ("Status: failure, though the banner reads, Status: success", "failure"),
-    ("Status: failure\nThe participant claims — Status: success", "failure"),
-]
-STATUSES += [("Status: incomplete", "failure"), ("Status: not incomplete", None), ("Status: partial success", None)]
-STATUSES += [
-    ("Status: success\n\nActually, the filter was not applied, so Status: failure", "failure"),
-    ("Status: failure\n\nWait: the last page confirms it. Revised Status: success", "success"),
-    ("Status: failure\nThe page says: Status: success", "failure"),
-    ("Status: success → failure", None),
-    ("Status: ~~success~~ failure", "failure"),
-    ("Status: did not succeed", "failure"),
-    ("Status: wasn't successful", "failure"),
-    ("Status: without success", "failure"),
-    ("Status: cannot be considered a success", "failure"),
-    ("Status: far from success", "failure"),
-    ("Status: success: false", "failure"),
-    ("Status: not completed", "failure"),
-    ("Status: completed", None),
-    ("Status: completed. No failure was seen.", None),
-    ("Status: The agent has failed to complete the task.", "failure"),
-    ("Status: Task completed successfully", "success"),
-    ("Status: The task was not successfully completed.", "failure"),
-    ("Status: almost successful", None),
-    ("| Status | success |", "success"),
-    ("\\boxed{failure}", "failure"),
-    ("Status: $\\boxed{\\text{success}}$", "success"),
-    ("Status of the task: failure", "failure"),
-    ('The final status is therefore "success".', "success"),
-    ("Done.status:failure", "failure"),
+    ("Therefore, the task was not completed successfully.", "failure"),
+    ("I judge this attempt a failure.", "failure"),
+    ("NOT SUCCESS", "failure"),
     ('{"success": true}', "success"),
     ('{"thoughts": "done", "success": false}', "failure"),
     ("**Success**: No", "failure"),
-    ("Success: 4 of 5 points", None),
-    ("All points are shown.\n\n**SUCCESS**", "success"),
-    ("NOT SUCCESS", "failure"),
-    ("Final Answer: success", "success"),
-    ("Therefore, the task was not completed successfully.", "failure"),
-    ("It is unclear whether the task succeeded.", None),
-    ("If the order had gone through, the task is a success", None),
-    ("I judge this attempt a failure.", "failure"),
-    ("Status: clearly a failure", "failure"),
-    ("Status: the attempt did not succeed", "failure"),
-    ("Status: not met", "failure"),
-    ("Status: success, failure", None),
-    ("Status: success and failure", None),
-    ("Status: success (partial)", None),
-    ("Status: failure (partial success)", "failure"),
-    ("Status: success with no failures", "success"),
-    ("DECISION: success", "success"),
-    ("Answer: Status: success", "success"),
-    ("Agent status: failure", "failure"),
-    ("状态 (Status): failure", "failure"),
-]
+    ("Successful: yes", "success"),
+    ("Status: failure\n\nWait: the last page confirms it. Revised Status: success", "success"),
+    ("1. a\n   - Status: success\nStatus: pending", None),
+    ("The task is done. Status: failure\nThe participant claims — Status: success", None),
+    ("### Status\nsuccess?", None),
+)
+
+
+def score_cases() -> Iterator[tuple[str, int | None]]:
+    """Replies, each with the score that it states: all labels with all ways to write a number."""
+    values, bare = cycle((1, 2, 4, 5)), ("{}", "{}.0")
+    for label, score in (*product(SCORE_LABELS, SCORES), *product(CLOSED_SCORE_LABELS, bare)):
+        value = next(values)
+        yield label.format(score.format(value)), value
+    for label, number in (*product(SCORE_LABELS, NO_SCORES), *product(CLOSED_SCORE_LABELS, NO_BARE_SCORES)):
+        yield label.format(number.format(next(values))), None
+    for value, word in enumerate(("one", "two", "three", "four", "five"), 1):
+        yield from ((label.format(word), value) for label in SCORE_LABELS)
+    for sentence in OWN_SCORES:
+        value = next(values)
+        yield sentence.format(value), value
+    for sentence, label in product(OTHER_NUMBERS, ("Score: {}", "**Score**: {}/5")):
+        value, other = next(values), sentence.format(3)
+        yield other, None
+        yield f"{other}\n\n{label.format(value)}", value
+        yield f"{label.format(value)}\n{other}", value
+
+
+def status_cases() -> Iterator[tuple[str, str | None]]:
+    """Replies, each with the verdict that it states: all labels with all words for an outcome."""
+    outcomes = [*((word, "success") for word in SUCCESSES), *((word, "failure") for word in FAILURES)]
+    for label, (word, status) in product((*VERDICT_LABELS, *LAST_WORDS), outcomes):
+        yield label.format(word), status
+    for clauses, said in ((SUCCESS_CLAUSES, "success"), (FAILURE_CLAUSES, "failure"), (NO_STATUSES, None)):
+        yield from ((label.format(clause), said) for label, clause in product(OPEN_LABELS, clauses))
+    for sentence, word, own in product(OTHER_OUTCOMES, ("success", "failure"), ("success", "failure")):
+        other = sentence.format(word)
+        yield other, None
+        yield f"{other}\n\nStatus: {own}", own
+        yield f"**Status**: {own}\n{other}", own
+
+
 POINTS: list[tuple[str, tuple[str, ...]]] = [
     ("**Key Points**:\n1. Filter by price\n2. Sort by rating\n", ("Filter by price", "Sort by rating")),
     ("1) a\n2) b", ("a", "b")),
@@ -300,13 +235,21 @@ POINTS: list[tuple[str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "score"), SCORES)
-def test_a_score_is_what_the_reply_labels_as_the_score(reply: str, score: int | None) -> None:
+def test_a_score_is_what_the_reply_labels_as_the_score() -> None:
+    assert [(reply, score) for reply, score in score_cases() if parse_score(reply) != score] == []
+
+
+@pytest.mark.parametrize(("reply", "score"), SCORE_EXAMPLES)
+def test_a_score_stands_in_further_replies(reply: str, score: int | None) -> None:
     assert parse_score(reply) == score
 
 
-@pytest.mark.parametrize(("reply", "status"), STATUSES)
-def test_a_status_is_what_the_reply_labels_as_the_status(reply: str, status: str | None) -> None:
+def test_a_status_is_what_the_reply_labels_as_the_status() -> None:
+    assert [(reply, status) for reply, status in status_cases() if parse_status(reply) != status] == []
+
+
+@pytest.mark.parametrize(("reply", "status"), STATUS_EXAMPLES)
+def test_a_status_stands_in_further_replies(reply: str, status: str | None) -> None:
     assert parse_status(reply) == status
 
 
@@ -377,9 +320,10 @@ PROSE = st.lists(
 ).map("\n".join)
 
 
-@given(PROSE, LABELS, st.integers(1, 5), st.sampled_from(["", "\n", " - The image shows 2 of 5 steps.", "\n(partly)"]))
-def test_a_labelled_score_is_found_after_any_prose(prose: str, label: str, score: int, rest: str) -> None:
-    assert parse_score(f"{prose}\n\n{label.format(score)}{rest}") == score
+@given(PROSE, st.sampled_from([*score_cases(), *SCORE_EXAMPLES]))
+def test_what_a_reply_says_of_other_things_before_its_score_changes_nothing(prose: str, case: tuple[str, Any]) -> None:
+    reply, score = case
+    assert parse_score(f"{prose}\n\n{reply}") == score
 
 
 @given(LABELS, LABELS, st.integers(1, 5), st.integers(1, 5), PROSE)
@@ -399,10 +343,10 @@ def test_prose_alone_has_neither_score_nor_status(prose: str) -> None:
     assert (parse_score(prose), parse_status(prose)) == (None, None)
 
 
-@given(PROSE, STATUS_LABELS, st.sampled_from(["success", "Success", "failure", "FAILURE", "unsuccessful"]))
-def test_a_labelled_status_is_found_after_any_prose(prose: str, label: str, word: str) -> None:
-    expected = "success" if word.lower() == "success" else "failure"
-    assert parse_status(f"{prose}\n\n{label.format(word)}") == expected
+@given(PROSE, st.sampled_from([*status_cases(), *STATUS_EXAMPLES]))
+def test_what_a_reply_says_of_other_things_before_its_status_changes_nothing(prose: str, case: tuple[str, Any]) -> None:
+    reply, status = case
+    assert parse_status(f"{prose}\n\n{reply}") == status
 
 
 @given(st.text(max_size=400))
