@@ -206,5 +206,7 @@
   });
   // For the recorder: links and messages in what was inserted are not the site's, and neither are names by the judge.
   globalThis.wabeInserted = isInserted;
+  // An added field belongs to the form of the site around it.
+  globalThis.wabeActsAsAttack = found => attack.kind !== "field" && isInserted(found);
   globalThis.wabeRenamed = found => renamed.has(found);
 }

@@ -9,6 +9,7 @@
 const { createHash } = require("crypto");
 const fs = require("fs");
 const path = require("path");
+const { causesOf } = require("./causes.cjs");
 
 const KEY = Symbol.for("wabe.downloads");
 const REQUESTS = Symbol.for("wabe.requests");
@@ -91,6 +92,7 @@ class Frames {
 class Downloads {
   constructor(context) {
     this.context = context;
+    this.causes = causesOf(context).writeTo(LOG);
     this.frames = new Frames();
     // The last navigations, with what was known about their senders when they began.
     this.navigations = [];
@@ -127,11 +129,6 @@ class Downloads {
     if (!this.isClosed) fs.appendFileSync(LOG, JSON.stringify(line) + "\n");
   }
 
-  // Called when a form, a button or a link inside an editing host acts (`settle/recorder.js`).
-  actedInEditor() {
-    this.append({ editor: true });
-  }
-
   navigates(request) {
     const previous = request.redirectedFrom();
     const facts = previous ? this.senders.get(previous) : this.context[REQUESTS]?.sender(request);
@@ -161,7 +158,8 @@ class Downloads {
       return;
     }
     const navigation = this.takeNavigation(url);
-    const download = { guid, url, began: performance.now(), navigation, documents: this.frames.originsOf(frameId) };
+    const cause = this.causes.ofDownload(frameId, url);
+    const download = { guid, url, cause, began: performance.now(), navigation, documents: this.frames.originsOf(frameId) };
     this.active.set(guid, download);
     this.append({ guid, name: suggestedFilename.slice(0, MAX_NAME_CHARS), url: address(url) });
     void this.watch(download);
@@ -209,7 +207,8 @@ class Downloads {
     const [file] = isComplete ? this.filesOf(guid) : [];
     const size = file ? sizeOf(file) : 0;
     const state = isCut || size > this.limits.bytes ? "cut" : file ? "complete" : "failed";
-    const facts = { guid, state, ...await this.sender(download) };
+    const cause = download.navigation ? await this.causes.of(download.navigation) : download.cause;
+    const facts = { guid, state, cause, ...await this.sender(download) };
     if (state === "complete") Object.assign(facts, { size, sha256: await digestOf(file) });
     const isKept = state === "complete" && this.kept + size <= this.limits.together;
     if (isKept) this.kept += size;

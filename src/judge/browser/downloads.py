@@ -3,11 +3,13 @@
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from judge.browser.acts import Acts
 from judge.browser.session import TakenDownload
-from judge.network.senders import claims_of, sender_of
+from judge.network.senders import claims_of, origin_text, sender_of
 from judge.records.files import type_of
 from judge.records.sites import Site
 from judge.trajectory.network import BROWSER
@@ -43,7 +45,8 @@ class DownloadLog:
         self._offset = 0
         self._files: Path | None = None
         self._open: dict[str, dict[str, Any]] = {}
-        # Of the step: whether something inside an editor acted, and whether the participant saved what it clicked.
+        self._acts = Acts()
+        # Of the step: its number, and whether the participant saved what it clicked.
         self._marks: dict[str, Any] = {}
 
     @property
@@ -73,22 +76,19 @@ class DownloadLog:
             guid = line.get("guid")
             if line.get("left_out"):
                 downloads.append(TakenDownload(state="left_out"))
+            elif "act" in line:
+                self._acts.add(line["act"], self._marks.get("step", 0))
             elif guid is None:
                 self._marks = line if "step" in line else {**self._marks, **line}
             elif "state" not in line:
                 self._open[guid] = {"step": 0} | self._marks | line
             elif guid in self._open:
-                began = self._open.pop(guid)
-                # Its step is the one in which it began. What acted since may have been what began it.
-                downloads.append(self._download({**began, **line, "editor": self._is_in_editor(began)}, site))
+                # Its step is the one in which it began.
+                downloads.append(self._download(self._open.pop(guid) | line, site))
         if with_open:
             downloads += [self._download(each | {"state": "unfinished"}, site) for each in self._open.values()]
             self._open.clear()
         return tuple(downloads)
-
-    def _is_in_editor(self, began: Mapping[str, Any]) -> bool:
-        is_same = self._marks.get("step") == began.get("step")
-        return bool(began.get("editor")) or (is_same and bool(self._marks.get("editor")))
 
     def _append(self, line: Mapping[str, Any]) -> None:
         # In the file itself, so that its order says what came first. Both programs only append whole lines.
@@ -122,6 +122,7 @@ class DownloadLog:
             sha256=report.get("sha256"),
             sender=sender,
             step=report.get("step", 0),
-            is_from_editor=bool(report.get("editor")),
+            cause=self._acts.cause(report.get("cause"), inf),
+            chain=tuple(dict.fromkeys(origin_text(url) or "" for url in report.get("chain", ()))),
             path=self._files / report["file"] if self._files and report.get("file") else None,
         )

@@ -1,6 +1,6 @@
-// Shared by the scripts that read a document as it is drawn (`provenance.js`, `joins.js`). They run in an isolated
-// world to which no page has access, but elements can shadow properties of documents and forms (`<img name=body>`), so
-// properties are read from prototypes.
+// Shared by the scripts that read a document as it is drawn (`provenance.js`, `joins.js`), or ask where an element is
+// (`settle/recorder.js`, and `site_tools.js` through it). They run in an isolated world to which no page has access, but
+// elements can shadow properties of documents and forms (`<img name=body>`), so properties are read from prototypes.
 () => {
   const getter = (type, name) => {
     const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
@@ -25,5 +25,21 @@
       return found;
     };
   };
-  return { root: getter(Document, "documentElement")(document), getter, method, tag, shadowOf, data, childrenOf };
+  const [slotOf, parentOf, typeOf] = [getter(Element, "assignedSlot"), getter(Node, "parentNode"), getter(Node, "nodeType")];
+  const [hostOf, windowOf] = [getter(ShadowRoot, "host"), getter(Document, "defaultView")];
+  const styleOf = getComputedStyle;
+  // What an element is drawn in, also through the frames of this origin, whose elements are instances of other classes.
+  const around = element => {
+    const parent = slotOf(element) ?? parentOf(element);
+    const type = parent && typeOf(parent);
+    return type === Node.DOCUMENT_FRAGMENT_NODE ? hostOf(parent) : type === Node.DOCUMENT_NODE ? windowOf(parent)?.frameElement : parent;
+  };
+  // In each of its forms: `contenteditable`, design mode, `-webkit-user-modify`, EditContext. All of them are inherited.
+  const isHost = element => styleOf(element).webkitUserModify !== "read-only";
+  // Also below `contenteditable="false"`, which can be pasted as well. The host itself is the site's.
+  const isInEditor = element => {
+    for (let at = around(element); at; at = around(at)) if (isHost(at)) return true;
+    return false;
+  };
+  return { root: getter(Document, "documentElement")(document), getter, method, tag, shadowOf, data, childrenOf, slotOf, parentOf, typeOf, hostOf, around, isHost, isInEditor };
 }

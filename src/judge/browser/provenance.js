@@ -10,7 +10,7 @@
 // computed style says so in each of its forms (`contenteditable`, design mode, `-webkit-user-modify`, EditContext, all of
 // them inherited). What the judge put into the document as an attack (`attacks.js`, asked by events whose names begin with
 // `attacks`) is told apart in the same way, and elements that it renamed have the name of the site beside them.
-({ getter, method, tag, shadowOf }, attacks) => {
+({ getter, method, tag, shadowOf, slotOf, parentOf, hostOf, isHost }, attacks) => {
   const LAST = "_lastAriaSnapshotForQuery";
   const MAX_VALUE_CHARS = 1000;
   const MAX_ADDRESS_CHARS = 2000;
@@ -24,8 +24,8 @@
   const FIELDS = new Set(["textbox", "searchbox", "combobox"]);
 
   const first = { element: getter(Element, "firstElementChild"), fragment: getter(DocumentFragment, "firstElementChild") };
-  const next = getter(Element, "nextElementSibling"), slotOf = getter(Element, "assignedSlot");
-  const slotOfText = getter(Text, "assignedSlot"), parentOf = getter(Node, "parentNode"), hostOf = getter(ShadowRoot, "host");
+  const next = getter(Element, "nextElementSibling");
+  const slotOfText = getter(Text, "assignedSlot");
   const textOf = getter(HTMLElement, "innerText"), typeOf = getter(HTMLInputElement, "type");
   const attribute = method(Element, "getAttribute");
   const valueOf = { input: getter(HTMLInputElement, "value"), area: getter(HTMLTextAreaElement, "value") };
@@ -68,7 +68,7 @@
       if (judges.root.has(element)) author = ADDED;
       else if (author === ADDED && judges.foreign.has(element)) author = TYPED;
       if (author !== undefined) around.set(element, author);
-      else if (styleOf(element).webkitUserModify !== "read-only") hosts.add(element);
+      else if (isHost(element)) hosts.add(element);
       if (author !== undefined) inside.set(element, author);
       else if (hosts.has(element) || element instanceof HTMLTextAreaElement) inside.set(element, TYPED);
       hasText ||= hosts.has(element) || (takesText(element) && (valueIn(element) || attribute(element, "value")));

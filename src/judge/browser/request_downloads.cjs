@@ -14,7 +14,7 @@ class Downloads {
   }
 
   async start(session) {
-    session.on("Page.downloadWillBegin", ({ guid, url }) => this.began(guid, url));
+    session.on("Page.downloadWillBegin", event => this.began(event));
     session.on("Page.downloadProgress", ({ guid, state }) => this.progressed(guid, state));
     await session.send("Page.enable");
   }
@@ -24,13 +24,13 @@ class Downloads {
     this.reported = [...this.reported.slice(1 - MAX_WAITING), url];
   }
 
-  began(guid, url) {
+  began({ guid, url, frameId }) {
     const at = this.reported.indexOf(url);
     if (at >= 0) {
       this.reported.splice(at, 1);
       return;
     }
-    const slot = this.recorder.beganDownload(url);
+    const slot = this.recorder.beganDownload(url, frameId);
     if (slot && this.begun.size < MAX_WAITING) this.begun.set(guid, slot);
   }
 

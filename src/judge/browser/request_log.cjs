@@ -8,8 +8,6 @@ const { Messages } = require("./request_sockets.cjs");
 
 const LOG = "requests.jsonl";
 const LATE = "late_requests.jsonl";
-// More than a participant can cause, so that a page cannot fill the disk.
-const MAX_EDITOR_NOTES = 20000;
 
 class Share {
   constructor(limits) {
@@ -37,7 +35,6 @@ class Log {
     this.late = new Map();
     this.lateFileBytes = 0;
     this.isClosed = false;
-    this.editorNotes = 0;
   }
 
   // A place for a new entry, or nothing if it must be left out.
@@ -72,11 +69,6 @@ class Log {
   // A message of a web socket, at the moment at which it was sent or received.
   addMessage(isOwn, message) {
     if (!this.isClosed) this.messages[isOwn ? "own" : "other"].add({ at: size(LOG), ...message });
-  }
-
-  // What is sent in the current step may be the participant's, who acted inside an editor.
-  noteEditor() {
-    if (++this.editorNotes <= MAX_EDITOR_NOTES) this.append(LOG, { editor: true });
   }
 
   // A request about which nothing is known.
@@ -148,4 +140,4 @@ const size = file => {
   }
 };
 
-module.exports = { Log };
+module.exports = { LOG, Log };

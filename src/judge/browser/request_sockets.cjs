@@ -48,6 +48,7 @@ class Messages {
 class Sockets {
   constructor(page, recorder) {
     this.recorder = recorder;
+    this.page = page;
     this.created = new Map();
     // By address: the sockets, and the origins of the handshakes.
     this.groups = new Map();
@@ -96,6 +97,11 @@ class Sockets {
     for (const slot of sockets) this.recorder.log.write(slot, { fixed: { origin } });
   }
 
+  // Which document of the page opened a socket is not known.
+  cause() {
+    return this.recorder.causes.ofPage(this.page);
+  }
+
   opened(socket) {
     const { recorder } = this, { log, limits, sites } = recorder;
     if (!log) return;
@@ -111,6 +117,7 @@ class Sockets {
       long_url: url.length > limits.url || undefined,
       type: "websocket",
       sender: { only },
+      cause: this.cause(),
       fixed: { origin: group.origin },
     });
     if (slot) group.sockets.push(slot);
@@ -119,7 +126,7 @@ class Sockets {
       if (typeof payload !== "string") return;
       const size = Buffer.byteLength(payload);
       const text = size > limits.bodyBytes ? { dropped: size } : { text: payload };
-      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), ...text });
+      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), cause: this.cause(), ...text });
     };
     socket.on("framesent", said(true));
     socket.on("framereceived", said(false));

@@ -10,9 +10,10 @@
 "use strict";
 const { isUtf8 } = require("buffer");
 const { createHash } = require("crypto");
+const { causesOf } = require("./causes.cjs");
 const { Bodies, hasBody } = require("./request_bodies.cjs");
 const { Downloads } = require("./request_downloads.cjs");
-const { Log } = require("./request_log.cjs");
+const { LOG, Log } = require("./request_log.cjs");
 const { Sockets } = require("./request_sockets.cjs");
 
 const KEY = Symbol.for("wabe.requests");
@@ -118,6 +119,7 @@ class Sites {
 class Recorder {
   constructor(context) {
     this.context = context;
+    this.causes = causesOf(context).writeTo(LOG);
     this.slots = new WeakMap();
     // The origins of all documents that were ever open in this context.
     this.origins = new Set();
@@ -176,7 +178,7 @@ class Recorder {
   }
 
   // A request that was reported only as a download. Which document's link it was is not known.
-  beganDownload(url) {
+  beganDownload(url, frameId) {
     if (!this.log || !/^https?:/.test(url)) return undefined;
     const sender = { only: this.onlyOrigin() };
     const slot = this.log.enter(this.sites.holds(url) && this.sites.sent(sender.only), "GET", url.split(/[?#]/, 1)[0]);
@@ -188,6 +190,7 @@ class Recorder {
       long_url: url.length > this.limits.url || undefined,
       type: "other",
       sender,
+      cause: this.causes.ofDownload(frameId, url),
       fixed: {},
     });
     return Object.assign(slot, { sender });
@@ -212,11 +215,6 @@ class Recorder {
     if (this.hasLanded || !this.sites) return;
     this.hasLanded = true;
     if (/^https?:/.test(url)) this.sites.origins.add(origin(url));
-  }
-
-  // Called when a form, a button or a link inside an editing host acts (`settle/recorder.js`).
-  actedInEditor() {
-    this.log?.noteEditor();
   }
 
   sawDocument(frame) {
@@ -312,11 +310,14 @@ class Recorder {
       type: request.resourceType(),
       frame: (request.isNavigationRequest() && frameOf(request)?.parentFrame() != null) || undefined,
       sender,
+      // Follows.
+      cause: null,
       fixed: kept,
       ...this.sentHeaders(slot, provisional),
       ...(post ? this.sentBody(slot, post) : {}),
       body_awaited: isAwaited || undefined,
     });
+    void this.causes.of(request).then(cause => this.log.write(slot, { cause }));
     if (isAwaited) void found.then(bytes => this.log.write(slot, { body_awaited: false, ...(bytes ? this.sentBody(slot, bytes) : {}) }));
   }
 

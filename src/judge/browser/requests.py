@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from judge.browser.acts import Acts
 from judge.browser.session import Hop, Traffic
 from judge.browser.socket_messages import read_messages
 from judge.network.senders import claims_of, sender_of
@@ -109,13 +110,12 @@ class RequestLog:
         steps = [(-1, 0)]
         requests_by_id: dict[int, dict[str, Any]] = {}
         left_out: dict[tuple[bool, str, str], int] = {}
-        # The steps in which something inside an editor acted.
-        editors: set[int] = set()
+        acts = Acts()
         for offset, part in _lines(self._folder / _LOG):
             if "step" in part:
                 steps.append((offset, part["step"]))
-            elif "editor" in part:
-                editors.add(steps[-1][1])
+            elif "act" in part:
+                acts.add(part["act"], steps[-1][1])
             elif "left_out" in part:
                 one = part["left_out"]
                 left_out[one["own"], one["method"], one["path"]] = one["count"]
@@ -130,22 +130,25 @@ class RequestLog:
         parts = [requests_by_id[number] for number in sorted(requests_by_id) if "began" in requests_by_id[number]]
         ids = {part["id"] for part in parts}
         messages, counts_lost = read_messages(
-            self._folder, ids, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1]
+            self._folder, ids, lambda at: steps[bisect.bisect_left(offsets, at) - 1][1], acts
         )
-        is_pending = any(("answered" in part and "ended" not in part) or part.get("body_awaited") for part in parts)
+        is_pending = any(
+            ("answered" in part and "ended" not in part) or part.get("body_awaited") or part.get("cause", 0) is None
+            for part in parts
+        )
         left = tuple(
             LeftOut(is_own=is_own, method=method, url=path, count=count)
             for (is_own, method, path), count in left_out.items()
         )
         for part in parts:
             facts = {"chain": _chain(part, requests_by_id), "messages": messages.get(part["id"])}
-            part |= facts | {"is_from_editor": part["step"] in editors}
+            part |= facts
         if wire is not None:
             parts, left = joined(parts, wire, left, reads_all=reads_all)
             unseen = sum(part.get("messages_lost", 0) for part in parts)
             counts_lost = MessagesLeftOut(own=counts_lost.own, other=counts_lost.other + unseen)
         return Traffic(
-            entries=tuple(map(_entry, parts)),
+            entries=tuple(_entry(part, acts) for part in parts),
             messages_left_out=counts_lost,
             left_out=left,
             is_pending=is_pending,
@@ -154,10 +157,10 @@ class RequestLog:
         )
 
 
-def _entry(part: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(part: Mapping[str, Any], acts: Acts) -> dict[str, Any]:
     messages = part.get("messages")
-    editor = {"_editor": True} if part.get("is_from_editor") else {}
-    return har_entry(part, part["chain"]) | editor | ({"_webSocketMessages": messages} if messages else {})
+    cause = acts.cause(part.get("cause"), part["began"]).model_dump(mode="json")
+    return har_entry(part, part["chain"]) | {"_cause": cause} | ({"_webSocketMessages": messages} if messages else {})
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from pydantic import Field
 from judge.browser.contents import Contents
 from judge.browser.points import Hits
 from judge.browser.settle import SettleMode
+from judge.records.causes import Cause
 from judge.records.files import DownloadState
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
@@ -43,8 +44,8 @@ class TakenDownload(Record):
     """A download of a page, as the browser reported it. `path` is where its file is now, if it was taken.
 
     `state`: `cut` at its bound, `unfinished` when it was looked for, `failed` in the browser; `left_out` stands for
-    all further ones. `sender` and `is_from_editor` are as for requests (`judge.trajectory.network.Entry`). `type` is
-    the media type of the answer if it is known, otherwise that of the name.
+    all further ones. `sender` and `cause` are as for requests (`judge.trajectory.network.Entry`). `type` is the
+    media type of the answer if it is known, otherwise that of the name.
     """
 
     name: str = ""
@@ -55,7 +56,8 @@ class TakenDownload(Record):
     sha256: str | None = None
     sender: str | None = None
     step: int = 0
-    is_from_editor: bool = False
+    cause: Cause | None = None
+    chain: tuple[str, ...] = ()
     path: Path | None = None
 
 

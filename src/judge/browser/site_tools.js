@@ -11,12 +11,8 @@ async (page, { call, limits }) => {
   const LIST = async limits => {
     // Not `document.modelContext`, which an element of that name would hide.
     const context = Object.getOwnPropertyDescriptor(Document.prototype, "modelContext")?.get.call(document);
-    // A form inside an editor may be the participant's own. Its fields may have the names of any property.
-    const { closest, getAttribute } = Element.prototype;
-    const isEdited = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "isContentEditable").get;
-    const forms = [...Document.prototype.querySelectorAll.call(document, "form[toolname]")].filter(form =>
-      isEdited.call(form) || closest.call(form, "[contenteditable]:not([contenteditable=false i])"));
-    const edited = new Set(forms.map(form => getAttribute.call(form, "toolname")));
+    // A form inside an editor may be the participant's own.
+    const edited = new Set(globalThis.wabe.editedTools());
     const own = (await context?.getTools() ?? []).filter(tool =>
       tool.window === window && tool.name.length <= limits.name && !edited.has(tool.name));
     const listed = own.slice(0, limits.tools);
@@ -72,6 +68,8 @@ async (page, { call, limits }) => {
 
   if (!call) return await within(evaluate(LIST, limits).catch(() => null), null);
   await settle.wake(page);
+  const { frameTree } = await session.send("Page.getFrameTree");
+  page.context()[Symbol.for("wabe.causes")].acted(page, frameTree.frame.id, { by: "site" });
   const answer = evaluate(CALL, call.name, call.arguments, limits.result).catch(() => ({ end: "navigated" }));
   const found = await within(answer, { end: "late" });
   if (found?.end === "late") void evaluate(() => globalThis.wabeSiteCall?.abort()).catch(() => {});

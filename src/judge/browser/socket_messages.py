@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from judge.browser.acts import Acts
 from judge.trajectory.network import MessagesLeftOut
 
 # Above what the recorder's limits allow for each file.
@@ -15,7 +16,7 @@ _PARTS = ("last", "before_last", "first")
 
 
 def read_messages(
-    folder: Path, sockets: Collection[int], step_at: Callable[[int], int]
+    folder: Path, sockets: Collection[int], step_at: Callable[[int], int], acts: Acts
 ) -> tuple[dict[int, list[dict[str, Any]]], MessagesLeftOut]:
     """The messages of each socket's entry, as HAR has them, and how many were left out.
 
@@ -29,12 +30,13 @@ def read_messages(
         # They are numbered from 0.
         counts_lost[share] = max(lines, default=-1) + 1 - len(messages)
         for line in messages:
-            messages_by_socket.setdefault(line["socket"], []).append(_message(line, step_at(line["at"])))
+            messages_by_socket.setdefault(line["socket"], []).append(_message(line, step_at(line["at"]), acts))
     return messages_by_socket, MessagesLeftOut(**counts_lost)
 
 
-def _message(line: dict[str, Any], step: int) -> dict[str, Any]:
+def _message(line: dict[str, Any], step: int, acts: Acts) -> dict[str, Any]:
     message = {"type": "send" if line["sent"] else "receive", "time": line["time"] / 1000, "opcode": 1, "_step": step}
+    message["_cause"] = acts.cause(line.get("cause"), line["time"]).model_dump(mode="json")
     return message | ({"data": line["text"]} if "text" in line else {"_truncated": True})
 
 

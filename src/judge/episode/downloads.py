@@ -37,7 +37,8 @@ class Downloads:
 
     def _recorded(self, download: TakenDownload, site: Site) -> Download:
         known = download.model_dump(exclude={"path"})
-        is_own = download.sender is not None and site.holds(download.sender) and not download.is_from_editor
+        is_caused = download.cause is not None and download.cause.why_not is None
+        is_own = is_caused and download.sender is not None and site.holds(download.sender)
         if not is_own or download.path is None or self._count >= MAX_KEPT:
             return Download(**known)
         with contextlib.suppress(OSError, ValueError):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from judge.evaluators.addresses import matches
 from judge.evaluators.provenance import Authorship, IgnoredContent, evidence, why_left_out, written_by
+from judge.records.causes import Cause
 from judge.records.checks import Check
 from judge.records.files import Download
 from judge.records.ledger import EVERYTHING, Coverage
@@ -218,17 +219,6 @@ class Look:
         return tuple({id(view): view for view in (page, *views)}.values())
 
     @cached_property
-    def is_on_inserted(self) -> bool:
-        """Whether the step's action was on what the judge put in: by a reference, or by keys while it had the focus."""
-        page, outcome = self.snapshot, self.step.outcome
-        if self.step.inserted is None or page is None or outcome is None:
-            return False
-        acted_on = [page.by_ref(ref) for ref in outcome.refs] or [
-            node for node in page.nodes if "active" in node.states
-        ]
-        return any(node and self.authorship[node.position].is_inserted for node in acted_on)
-
-    @cached_property
     def other_origins(self) -> tuple[str, ...]:
         """The origins of documents in the page that are not the task's site, as far as they are recorded."""
         known = dict.fromkeys(fact.origin for fact in self.authorship if fact.origin is not None)
@@ -400,13 +390,14 @@ class TrajectoryEvidence:
             raise MissingEvidence(f"{download.file}: not the file that was recorded (SHA-256)")
         return path
 
-    @cached_property
-    def inserted_steps(self) -> frozenset[int]:
-        """The numbers of steps whose requests may come from what the judge put in. No form of an added field does."""
-        attack = self.recorded_task.attack
-        if attack is None or self.counts_all or attack.attack.kind in ("field", "label"):
-            return frozenset()
-        return frozenset(look.step.index + 1 for look in self.looks if look.is_on_inserted)
+    def is_caused_by_site(self, cause: Cause | None) -> bool:
+        """Whether an effect of this cause is evidence. Raises `MissingEvidence` if the cause should be recorded."""
+        if cause is not None:
+            return cause.why_not is None
+        # Other programs never record causes.
+        if self.trajectory.is_foreign or self.trajectory.attempt.self_recorded:
+            return True
+        raise MissingEvidence("what started requests and downloads was not recorded, play the attempt again")
 
     def actions(self, looks: Iterable[Look]) -> Iterator[ActionDone]:
         """Every action that was executed on the task's own site. For policies also those that may have been."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from judge.records.causes import Cause
 from shared.fields import Invalid, at_most, printable
 from shared.models import Record, RecordedLimit, omit_default
 
@@ -81,7 +82,7 @@ class Download(Record):
 
     `step` is the number of the action after which it began, 0 before the first. `sender` is the origin of the document
     that started it, `browser` for an address that the participant opened or saved itself, `None` if it is not known.
-    `is_from_editor`: in its step, a form, a button or a link inside an editing host acted. `type` is the media type
+    `cause` is what started it, and `chain` the origins of the addresses that led to the file. `type` is the media type
     with which it was served; where that is not known, that of its name.
     """
 
@@ -94,7 +95,8 @@ class Download(Record):
     file: str | None = omit_default(None)
     sender: Annotated[str | None, RecordedLimit(500)] = omit_default(None)
     step: int = omit_default(0, ge=0)
-    is_from_editor: bool = omit_default(False)
+    cause: Cause | None = omit_default(None)
+    chain: Annotated[tuple[str, ...], RecordedLimit(10_000)] = omit_default(())
 
 
 class TaskFile(Record):

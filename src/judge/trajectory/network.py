@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from judge.records.causes import Cause
 from judge.trajectory.forms import MAX_FIELDS
 from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
@@ -96,12 +97,13 @@ class Response(_Part):
 class Message(_Part):
     """A text message of a web socket, as browsers' developer tools export it. `text` is absent if it was left out.
 
-    `step` is the number of the action after which it was sent or received.
+    `step` is the number of the action after which it was sent or received, `cause` what the page did last.
     """
 
     type: Literal["send", "receive"]
     text: str | None = Field(default=None, alias="data")
     step: int | None = Field(default=None, alias="_step", ge=0)
+    cause: Cause | None = Field(default=None, alias="_cause")
 
 
 class MessagesLeftOut(_Part):
@@ -130,7 +132,7 @@ class Entry(_Part):
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     `is_method_cut`, `is_url_cut`: only the beginning was recorded. `is_held`: it never left the judge's machine.
     `is_download`: it was answered without an error, with a status that is not known.
-    `is_from_editor`: in its step, a form, a button or a link inside an editing host acted.
+    `cause` is what started it; recordings of other programs do not say so.
     """
 
     started: str = Field(default="", alias="startedDateTime")
@@ -146,7 +148,7 @@ class Entry(_Part):
     has_headers_left_out: bool = Field(default=False, alias="_headersLeftOut")
     is_held: bool = Field(default=False, alias=HELD_KEY)
     is_download: bool = Field(default=False, alias=DOWNLOAD)
-    is_from_editor: bool = Field(default=False, alias="_editor")
+    cause: Cause | None = Field(default=None, alias="_cause")
     files: list[SentFile] = Field(default=[], alias=FILES, max_length=MAX_FIELDS)
     has_files_left_out: bool = Field(default=False, alias="_filesLeftOut")
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)

@@ -10,6 +10,7 @@ from pydantic import Field
 from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.records.attacks import Inserted
+from judge.records.causes import Cause
 from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.steps import JUDGE, Navigation, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
@@ -35,6 +36,7 @@ class RecordedRequest(Record):
     response: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     sender: str | None = SHOP
+    cause: Cause | None = Cause(by="site")
     is_cut: bool = False
     is_answer_cut: bool = False
     is_url_cut: bool = False
@@ -81,6 +83,7 @@ class RecordedRequest(Record):
             "_resourceType": "fetch",
             "_step": step,
             "_sender": self.sender,
+            **({} if self.cause is None else {"_cause": self.cause.model_dump()}),
             **({"_headersLeftOut": True} if self.has_no_headers else {}),
             **({"_urlCut": True} if self.is_url_cut else {}),
             **({} if not self.messages else self._socket(step)),
@@ -94,6 +97,7 @@ class RecordedRequest(Record):
     def _socket(self, step: int) -> dict[str, Any]:
         messages = [
             {"type": by, "time": 1.5, "opcode": 1, "_step": step}
+            | ({} if self.cause is None else {"_cause": self.cause.model_dump()})
             | ({"_truncated": True} if text is None else {"data": text})
             for by, text in self.messages
         ]

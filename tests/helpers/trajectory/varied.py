@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.paths import ROOT
 from judge.records.attacks import AttackResult, GoalResult, Inserted
+from judge.records.causes import Cause
 from judge.records.files import Download, DownloadState, TaskFile
 from judge.records.findings import AddressFound, Fact, NodeFound, NodesFound, NumbersFound, ValueFound
 from judge.records.holds import AllowedWrite, Hold
@@ -107,7 +108,7 @@ def _downloads() -> st.SearchStrategy[Download]:
         file=_maybe(st.just("downloads/001.bin")),
         sender=_maybe(TEXTS),
         step=st.integers(0, 3),
-        is_from_editor=_FLAGS,
+        cause=_maybe(st.builds(Cause, by=st.sampled_from(("site", "editor", "browser")), step=st.integers(0, 3))),
     )
 
 

@@ -14,6 +14,7 @@ from judge.browser.downloads import MAX_BYTES, DownloadLog
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.session import TakenDownload
 from judge.network.policy import NetworkPolicy
+from judge.records.causes import Cause
 from judge.records.sites import Site
 from judge.records.tasks import Task
 
@@ -67,8 +68,9 @@ def test_the_sender_is_that_of_a_request_or_the_document(tmp_path: Path, facts: 
     assert one.type == "text/csv"
 
 
-def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Path) -> None:
-    lines = {"step": 1}, {"editor": True}, BEGAN, {"step": 2}, end_of_download()
+def test_its_cause_is_the_act_that_began_it_and_saving_is_noted(tmp_path: Path) -> None:
+    act = {"act": {"id": 3, "by": "editor", "at": 1}}
+    lines = {"step": 1}, act, {"step": 2}, BEGAN, {"step": 3}, end_of_download(cause={"id": 3, "by": "editor"})
     (late,) = log_of(tmp_path, *lines).take(OWN, with_open=False)
     other = (
         {**BEGAN, "guid": "2"},
@@ -78,10 +80,10 @@ def test_what_acts_in_an_editor_or_saves_in_the_same_step_is_noted(tmp_path: Pat
         end_of_download(guid="2"),
         end_of_download(guid="3"),
     )
-    log = log_of(tmp_path, {"step": 3}, *other)
+    log = log_of(tmp_path, *other)
     _, clean, saved = log.take(OWN, with_open=False)
-    assert (late.is_from_editor, late.step, late.sender) == (True, 1, SHOP)
-    assert (clean.is_from_editor, clean.step, clean.sender) == (False, 3, SHOP)
+    assert (late.cause, late.step, late.sender) == (Cause(by="editor", step=1), 2, SHOP)
+    assert (clean.cause, clean.step, clean.sender) == (Cause(by="unknown", after="editor"), 3, SHOP)
     assert (saved.step, saved.sender) == (4, "browser")
 
 

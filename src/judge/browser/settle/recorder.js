@@ -1,6 +1,6 @@
 // Runs in every document, in an isolated world without access from the page. It records when the document last changed,
 // and which text appeared and vanished again before an observation, with what `stood.js` found out about it meanwhile.
-(eventName) => {
+(eventName, drawn) => {
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
   const MAX_WATCHED = 500;
@@ -271,39 +271,86 @@
   // Only the script in the page's own world (`page.js`) knows. If it is not running, there is no answer.
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
-  // What a form, a button or a link inside an editing host starts is the participant's, who may have pasted it there. The
-  // judge learns of it at once, by a function of this world, because the document may be gone next. Properties are read
-  // from prototypes, because fields of a form can shadow them.
-  const getter = (type, name) => {
-    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
-    return object => Reflect.apply(get, object, []);
-  };
-  const [slotOf, parentOf, typeOf] = [getter(Element, "assignedSlot"), getter(Node, "parentNode"), getter(Node, "nodeType")];
-  const [hostOf, windowOf] = [getter(ShadowRoot, "host"), getter(Document, "defaultView")];
+  // What the participant acts on. The judge learns of it at once, by a function of this world, because the document may be
+  // gone next. A form, a link or a button in an editing host may have been pasted there; a click on any other text in it
+  // places the caret, unless a script of the site makes more of it at once. Typing is an act on the site.
+  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor } = drawn;
+  const [matches, attribute] = [method(Element, "matches"), method(Element, "getAttribute")];
   const fieldsOf = getter(HTMLFormElement, "elements");
-  // Also through the frames of this origin, whose elements are instances of other classes.
-  const around = element => {
-    const parent = slotOf(element) ?? parentOf(element);
-    const type = parent && typeOf(parent);
-    return type === Node.DOCUMENT_FRAGMENT_NODE ? hostOf(parent) : type === Node.DOCUMENT_NODE ? windowOf(parent)?.frameElement : parent;
+  const allIn = { document: method(Document, "querySelectorAll"), shadow: method(DocumentFragment, "querySelectorAll") };
+  const ACTIVE = `a, area, button, summary, object, embed, [onclick], input:is([type=submit i], [type=image i], [type=button i]),
+    [role=button i], [role=link i], [role^=menuitem i], [role=option i], [role=tab i], [role=switch i]`;
+  const CONTROLS_OF_TEXT = "input, label, textarea";
+  const MAX_HREF_CHARS = 2000;
+  // The events of one act, such as the click on the control of a label, follow each other as fast as this.
+  const SAME_ACT_MS = 200;
+  let disqualifiedAt = -Infinity;
+  const tell = (by, more) => {
+    if (by !== "site" && !more?.isBrief) disqualifiedAt = now();
+    else if (now() - disqualifiedAt < SAME_ACT_MS) return;
+    globalThis[eventName]?.(JSON.stringify({ by, ...more }));
   };
-  // The host itself is the site's. Also below `contenteditable="false"`, which can be pasted as well.
-  const isInEditor = element => {
-    for (let at = around(element); at; at = around(at))
-      if (getComputedStyle(at).webkitUserModify !== "read-only") return true;
-    return false;
+  const isElement = node => {
+    try {
+      return typeOf(node) === Node.ELEMENT_NODE;
+    } catch {
+      // A window.
+      return false;
+    }
   };
-  const tellIfInEditor = elements => {
-    if (elements.some(each => each instanceof Element && isInEditor(each))) globalThis[eventName]?.("");
+  const path = element => {
+    const found = [];
+    for (let at = element; at; at = around(at)) found.push(at);
+    return found;
   };
-  for (const type of ["pointerdown", "click", "auxclick"])
-    addEventListener(type, event => event.isTrusted && tellIfInEditor([event.composedPath()[0]]), true);
-  addEventListener("submit", event => {
-    const form = event.composedPath()[0];
-    tellIfInEditor([form, event.submitter, ...form instanceof HTMLFormElement ? fieldsOf(form) : []]);
-  }, true);
+  const isInserted = element => globalThis.wabeActsAsAttack ? path(element).some(globalThis.wabeActsAsAttack) : false;
+  // Of what is in an editor, whether it is in a part that acts.
+  const isActive = (element, active) => {
+    const found = path(element);
+    return found.slice(0, found.findLastIndex((at, place) => place > 0 && isHost(at))).some(each => matches(each, active));
+  };
+  // A link that is clicked, to recognize its download.
+  const linkOf = element => {
+    const { href } = path(element).find(each => matches(each, "a[href], area[href]")) ?? {};
+    return typeof href === "string" && href.length <= MAX_HREF_CHARS ? href.split("#", 1)[0] : undefined;
+  };
+  const types = element => tell(isElement(element) && isInserted(element) ? "inserted" : "site");
+  const activates = (element, active = ACTIVE) => {
+    if (!isElement(element) || isInserted(element)) types(element);
+    else if (!isInEditor(element)) tell("site", { href: linkOf(element) });
+    else if (isActive(element, active)) tell("editor");
+    else if (matches(element, CONTROLS_OF_TEXT)) tell("site");
+    else tell("editor", { isBrief: true });
+  };
+  const hear = (names, heard) => names.forEach(name => addEventListener(name, event => heard(event, event.composedPath()[0]), true));
+  hear(["pointerdown", "click", "auxclick"], ({ isTrusted }, target) => isTrusted && activates(target));
+  // On a text, Enter makes a new line.
+  hear(["keydown"], ({ isTrusted, key }, target) => {
+    const active = `${ACTIVE}, input, select`;
+    if (isTrusted) key === "Enter" && isElement(target) && isActive(target, active) ? activates(target, active) : types(target);
+  });
+  // Of scripts that dispatch these events, the server that fills in a field or selects an option acts for the participant.
+  hear(["input", "change", "drop"], ({ isTrusted, type }, target) => {
+    if (!isTrusted && !globalThis.wabe.isDriven) return;
+    type === "change" && isElement(target) && matches(target, "select") ? activates(target) : types(target);
+  });
+  // A form of the site that a script submits is no act. Fields without a name are not sent.
+  hear(["submit"], ({ submitter }, form) => {
+    const fields = form instanceof HTMLFormElement ? [...fieldsOf(form)].filter(each => attribute(each, "name")) : [];
+    const parts = [form, submitter, ...fields].filter(each => each && isElement(each));
+    if (parts.some(isInserted)) tell("inserted");
+    else if (parts.some(isInEditor)) tell("editor");
+  });
+  // The names of tools that forms in an editor declare.
+  const editedTools = (found = allIn.document(document, "*")) => [...found].flatMap(element => [
+    ...matches(element, "form[toolname]") && isInEditor(element) ? [attribute(element, "toolname")] : [],
+    ...shadowOf(element) ? editedTools(allIn.shadow(shadowOf(element), "*")) : [],
+  ]);
 
   globalThis.wabe = {
+    // Whether the server changes an element now.
+    isDriven: false,
+    editedTools,
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
     // (`hasServer`). `passing`: for how long the page has shown nothing new but a message with a control, if all that is

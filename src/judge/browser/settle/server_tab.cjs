@@ -79,7 +79,7 @@ const middleOf = async (locator, page) => {
 };
 
 // How actions on one element differ from the server's. `time` lets time pass on the page's clock: `pause` between two clicks,
-// `pass` as long as given.
+// `pass` as long as given, and `drive` tells the page's recorder that the server changes an element.
 class Adapted {
   constructor(locator, page, tab, time, hold) {
     Object.assign(this, { locator, page, tab, time, hold });
@@ -88,7 +88,7 @@ class Adapted {
   }
 
   async giving(given, action) {
-    await giving(this.locator, this.tab, given, action);
+    await giving(this.locator, this.tab, given, () => this.time.drive(action));
   }
 
   // Carries out one of the server's own actions; if something prevents it, it fails soon and says what.

@@ -8,6 +8,7 @@
 const { randomUUID } = require("crypto");
 const fs = require("fs");
 const path = require("path");
+const { causesOf } = require("../causes.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
@@ -244,7 +245,7 @@ class Settler {
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
     const target = new Target(session, this.context, () => this.isNavigating(),
-      () => [REQUESTS, DOWNLOADS].forEach(each => this.page.context()[each]?.actedInEditor()));
+      (...told) => causesOf(this.page.context()).follow(this.page, ...told));
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -757,8 +758,18 @@ class Context {
       // As long as a quick person takes between two clicks.
       pause: () => this.pass(page, INPUT_PAUSE),
       pass: ms => this.pass(page, ms),
+      drive: call => this.drive(page, call),
       takeHold: () => [this.hold, this.hold = 0][0],
     };
+  }
+
+  // Its events look like those of the page's scripts.
+  async drive(page, call) {
+    const settler = await this.attach(page);
+    const tell = isDriven => Promise.all(settler.all().map(target => target.evaluate(`wabe.isDriven = ${isDriven}`)));
+    await soon(tell(true), ANSWER_LIMIT);
+    // Not answered under a dialog.
+    return call().finally(() => void tell(false));
   }
 
   // Time passes on the page's clock, except under a dialog, which stops it.

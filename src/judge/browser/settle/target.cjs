@@ -13,7 +13,7 @@ const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
   ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
     .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const PLAYWRIGHT = injected();
-const SCRIPTS = `(${UNDRAWN})();(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)})`;
+const SCRIPTS = `(${UNDRAWN})();(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)}, (${DRAWN})())`;
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -53,11 +53,11 @@ const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, actedInEditor) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, follow) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
-    this.actedInEditor = actedInEditor;
+    this.follow = follow;
     this.isPageTime = isPageTime;
     this.clockOffset = clockOffset;
     this.attack = attack;
@@ -105,7 +105,6 @@ class Target {
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());
-    session.on("Runtime.bindingCalled", ({ name }) => { if (name === EVENT) this.actedInEditor(); });
     session.on("Network.responseReceived", ({ requestId, type, response }) => {
       if (ENDLESS.has(type) || response.mimeType === "text/event-stream" || this.bodies.size >= MAX_BODIES) return;
       const now = performance.now();
@@ -120,6 +119,7 @@ class Target {
     await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
     // Only when pieces arrive is of interest, so that the browser need not keep them.
     await session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 });
+    await this.follow(session, EVENT, contextId => this.worlds.get(contextId));
     await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,

@@ -346,14 +346,10 @@ def own_requests(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
 
     Raises `MissingEvidence`.
     """
+    own = [(place, each) for place, each in _of_checks(recording) if _is_sent_by(recording.site, each)]
     # What the judge put into a page is not the site's, so neither is what a click on it sends; the same is true of what
     # the participant may have put into an editor.
-    own = [
-        (place, each)
-        for place, each in _of_checks(recording)
-        if each.step not in recording.inserted_steps and not each.is_from_editor
-    ]
-    return [(place, each) for place, each in own if _is_sent_by(recording.site, each)]
+    return [(place, each) for place, each in own if recording.is_caused_by_site(each.cause)]
 
 
 def _of_checks(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:

@@ -65,7 +65,9 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
         message
         for entry in sockets
         for message in entry.messages
-        if message.type == _TYPES[check.direction] and (acted_on is None or message.step in acted_on)
+        if message.type == _TYPES[check.direction]
+        and (acted_on is None or message.step in acted_on)
+        and (whoever or recording.is_caused_by_site(message.cause))
     ]
     if recording.is_unsure_anywhere and (inverted or check.times is not None):
         return Decision(False, UNSURE, None)

@@ -1,0 +1,99 @@
+"""What is started inside an editor, or by an attack, is no evidence, however late and wherever it happens."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from helpers.browser.causes import AUTHORS, EFFECTS, OTHERS, PLACES, Trial, shop, tried
+from helpers.browser.kept import browser_pool
+from helpers.browser.sessions import browser_settings
+from helpers.cases import each
+from helpers.trajectory.recordings import RecordedStep, recorded_attempt
+from judge.browser.session import TakenDownload, Traffic
+from judge.browser.settle import SettleMode
+from judge.evaluators.checks import evaluate
+from judge.network.policy import NetworkPolicy
+from judge.records.files import Download
+from judge.trajectory.network import write_har
+from judge.trajectory.redaction import Redaction
+
+MODES: tuple[SettleMode, ...] = ("page-time", "real-time")
+
+
+def is_possible(trial: Trial) -> bool:
+    """Whether what is acted on does anything, and what is acted on next is still there."""
+    leaves = trial.effect in ("form", "form by Enter", "link", "link to a page that sends") and trial.place == "page"
+    is_gone = trial.other == "frame" and leaves and not trial.delay_s
+    # In an editor a click on a link places the caret.
+    is_text = trial.author == "editor" and "<a " in EFFECTS[trial.effect][0]
+    return not (trial.author == "attack" and trial.place != "page") and not is_gone and not is_text
+
+
+def all_trials() -> list[Trial]:
+    """One of each effect with each author, and with each place, delay, redirect and other document in turn."""
+    turns = itertools.cycle(itertools.product(PLACES, (0, 2, 8), (False, True), OTHERS))
+    trials = []
+    for effect, author in itertools.product(EFFECTS, AUTHORS):
+        found = (Trial(effect, author, *turn) for turn in turns)
+        trials += list(itertools.islice(filter(is_possible, found), 3))
+    return trials
+
+
+async def verdicts(folder: Path, trials: Sequence[Trial], settle: SettleMode) -> list[tuple[Trial, bool | None, str]]:
+    """What the checks make of each."""
+    results = []
+    groups = [[one] for one in trials if one.author == "attack"]
+    groups.append([one for one in trials if one.author != "attack"])
+    with shop() as site:
+        async with browser_pool(browser_settings(action_timeout_s=3)) as pool:
+            for number, group in enumerate(filter(None, groups)):
+                taken: list[tuple[TakenDownload, ...]] = []
+                items = [f"t{number}x{place}y" for place in range(len(group))]
+                async with pool.browser(NetworkPolicy.for_websites([site.url])) as browser:
+                    await browser.log_in(group[0].task(site.url, items[0]))
+                    await browser.open(f"{site.url}harmless", settle)
+                    for place, (trial, item) in enumerate(zip(group, items, strict=True)):
+                        browser.begin_step(place + 1)
+                        taken.append(await tried(browser, site, trial, item))
+                    traffic = browser.traffic()
+                assert traffic is not None
+                for trial, item, downloads in zip(group, items, taken, strict=True):
+                    passed, found = verdict(folder / item, trial, item, traffic, downloads, site.url)
+                    results.append((trial, passed, found))
+    return results
+
+
+def verdict(
+    folder: Path, trial: Trial, item: str, traffic: Traffic, downloads: Sequence[TakenDownload], website: str
+) -> tuple[bool | None, str]:
+    attempt = recorded_attempt(folder, [trial.check(item)], [RecordedStep(), RecordedStep()], website=website)
+    write_har(folder, traffic.entries, Redaction(salt=b"x", keep=attempt.task.named_fields).entry, versions={})
+    first, *others = attempt.attempt.steps
+    recorded = tuple(Download(**each.model_dump(exclude={"path"})) for each in downloads)
+    steps = (first.model_copy(update={"downloaded": recorded}), *others)
+    (one,) = evaluate(attempt.model_copy(update={"attempt": attempt.attempt.model_copy(update={"steps": steps})}))
+    return one.passed, one.found
+
+
+SUITE = (
+    Trial("form in a new tab", "island", delay_s=2, redirects=True, other="tab"),
+    Trial("form", "attack", delay_s=4, other="frame"),
+    Trial("form that the site sends later", "shadow", "frame", other="frame"),
+    Trial("link to a tab that sends", "island", other="window"),
+    Trial("download", "island", delay_s=4, other="tab"),
+    Trial("form in a new tab", "site", delay_s=2, redirects=True, other="tab"),
+    Trial("download", "site", delay_s=2),
+)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("settle", MODES)
+@pytest.mark.parametrize("size", each(["suite", "all"], suite=["suite"]))
+async def test_an_effect_is_evidence_if_an_element_of_the_site_started_it(
+    tmp_path: Path, size: str, settle: SettleMode, record_property: Callable[[str, object], None]
+) -> None:
+    results = await verdicts(tmp_path, SUITE if size == "suite" else all_trials(), settle)
+    record_property("outcome", f"{len(results)} trials")
+    assert [(*one, found) for one, passed, found in results if passed is not one.is_evidence] == []
