@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model
 from pydantic.fields import FieldInfo
 
 from judge.config import RunConfig
+from judge.records.checks import SuccessRule
 from judge.records.ledger import Coverage
 from judge.records.result_keys import ResultKeys
 from judge.records.steps import StopReason
@@ -26,7 +27,6 @@ from judge.records.tasks import Exclusion, Level, Task
 from judge.records.verdicts import JudgeInfo, TaskOutcome
 from judge.results.entries import counts_of
 from judge.results.rates import COVERAGES
-from judge.results.rewards import SuccessRule
 from judge.results.rows import ENTRY_COLUMNS, AttemptRow
 from judge.trajectory.network import HarFile
 from judge.trajectory.record import RESULT_KEYS, RESULT_SCHEMA, Attempt

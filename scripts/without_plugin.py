@@ -2,8 +2,8 @@
 
     python scripts/without_plugin.py NAME [--imports] [pytest arguments]
 
-`--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. Without a name,
-lists the plug-ins with their files and lines, and those of the core.
+`--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. `sizes.py` counts
+the code lines of the core and of each plug-in.
 """
 
 import os
@@ -16,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = Path("src/judge/plugins")
-_TEXT = {".py", ".j2", ".txt", ".toml", ".js", ".cjs", ".css", ".html", ".sql"}
 
 
 def plugin_names() -> list[str]:
@@ -73,26 +72,9 @@ print(f"{len(sys.modules)} modules and {len(command_names())} commands are fine"
 """
 
 
-def sizes() -> None:
-    """Print the files and lines of the core and of each plug-in."""
-    counts: dict[str, tuple[int, int]] = {}
-    for path in sorted((ROOT / "src").rglob("*")):
-        if path.suffix in _TEXT and path.is_file() and "__pycache__" not in path.parts:
-            parts = path.relative_to(ROOT).parts
-            is_plugin = parts[:3] == PLUGINS.parts and len(parts) > 4
-            name = f"plugin {parts[3]}" if is_plugin else "core"
-            files, lines = counts.get(name, (0, 0))
-            counts[name] = files + 1, lines + len(path.read_text(encoding="utf-8").splitlines())
-    for name, (files, lines) in counts.items():
-        print(f"{name:<24} {files:>4} files {lines:>7} lines")
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run the script; returns its exit code."""
-    if not arguments:
-        sizes()
-        return 0
-    name, *rest = arguments
+    name, *rest = arguments or ("",)
     if name not in plugin_names():
         print(f"error: unknown plug-in {name!r}; there are: {', '.join(plugin_names())}", file=sys.stderr)
         return 2

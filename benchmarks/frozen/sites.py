@@ -65,7 +65,7 @@ from participants.random import RandomAgent
 from participants.replay import Script, find_script, load_book
 from plugins.frozen import archives
 from shared.models import Action
-from shared.protocol import FINISH
+from shared.replies import FINISH
 from shared.settings import Settings
 from shared.snapshot import parse_snapshot
 

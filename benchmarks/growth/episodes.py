@@ -36,7 +36,7 @@ from judge.results.verify import verify_run
 from judge.store.episodes import number_of, read_counts
 from judge.store.layout import runs_in
 from shared.files import size_of
-from shared.protocol import FINISH
+from shared.replies import FINISH
 from wabe.training import environments
 
 _LIBC = ctypes.CDLL(None)

@@ -12,13 +12,14 @@ from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInf
 
 from judge.records.attacks import Modes
 from judge.records.sites import HostPort, RunSites, is_site, origin_of, place_of
+from judge.records.steps import MAX_STEPS
 from judge.records.tasks import TaskId
 from judge.records.verdicts import CHECKS, JUDGE
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable
 from shared.llm.providers import model_forms
-from shared.protocol import MAX_ACTIONS
+from shared.replies import MAX_ACTIONS
 from shared.seams import Seam
 from shared.text import counted
 
@@ -35,7 +36,6 @@ Fidelity = Literal["strict", "published"]
 # What the reward of an episode is made of.
 RewardKind = Literal["outcome", "progress"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
-MAX_STEPS = 1000
 MAX_EPOCHS = 100
 DEFAULT_JUDGE_MODEL = "gemini:gemini-3-flash-preview"
 # The upper bound for an attempt: a larger limit is a typing mistake, and pauses must not add up to more.

@@ -24,7 +24,8 @@ from shared.llm.opening import find_provider, open_model, provider
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.models import Action, Page
-from shared.protocol import FINISH, is_result
+from shared.protocol import is_result
+from shared.replies import FINISH
 from shared.text import clip, escape_line
 
 if TYPE_CHECKING:

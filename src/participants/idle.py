@@ -2,7 +2,7 @@
 
 from participants.base import Decide, Observation, ParticipantOptions
 from shared.models import Action
-from shared.protocol import FINISH
+from shared.replies import FINISH
 
 
 def create(options: ParticipantOptions) -> Decide:

@@ -17,7 +17,8 @@ from shared.llm.opening import open_model
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
 from shared.models import Action
-from shared.protocol import FINISH, REPLY_EXAMPLE, list_example, parse_reply, render_observation
+from shared.protocol import REPLY_EXAMPLE, list_example, parse_reply, render_observation
+from shared.replies import FINISH
 from shared.snapshot import cut_snapshot, parse_snapshot
 from shared.text import clip, escape_line
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from participants.base import Decide, Observation, ParticipantOptions, per_attempt
 from shared.models import Action
-from shared.protocol import FINISH
+from shared.replies import FINISH
 from shared.snapshot import Node, Snapshot, parse_snapshot
 
 # Weight, tool and parameters of a possible action. A field has twice the weight of a link, because pages have far more

@@ -49,12 +49,9 @@ from shared.errors import ObservationError
 from shared.models import Action, ObservationMessage, Page, ParsedReply, Tab, ToolSpec
 from shared.quotations import JSON_RUN, JSON_STRING, outside_quotations
 from shared.reasoning import end_of_reasoning
+from shared.replies import ENDING_TOOLS, FINISH
 from shared.strict_json import STRICT
 from shared.text import clip, escape_line, excerpt, unescape_line, without_surrogates
-
-FINISH = "finish"
-CLOSE = "browser_close"
-ENDING_TOOLS = frozenset({FINISH, CLOSE})
 
 # Prefix of feedback on an action that succeeded, such as the matches of `browser_find`.
 RESULT = "Result: "
@@ -74,8 +71,6 @@ MAX_VALUES = 20_000
 TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 # No page has a reference `<ref>`, so echoing the example has no effect.
 REPLY_EXAMPLE = '<json>{"thought": "…", "tool": "browser_click", "params": {"target": "<ref>"}}</json>'
-# How many actions one reply may have at most, whatever the configuration says.
-MAX_ACTIONS = 20
 _FORMS = "one tool call, {}, or three lines THOUGHT: …, ACTION: <tool>, PARAMS: <JSON object>. "
 _ENDING = f"{FINISH} ends the task with your answer."
 _REF_PLACEHOLDERS = "<ref> stands for an element's ref, which the snapshot gives as [ref=…]. "

@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from judge.config import MAX_STEPS, RunConfig
-from judge.records.steps import Outcome, Step, StopReason
+from judge.config import RunConfig
+from judge.records.steps import MAX_STEPS, Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.results.run_record import package_versions, settings_checksum, task_set_checksum
 from judge.store.bounds import bounded

@@ -18,8 +18,8 @@ from judge.browser import requests
 from judge.browser.chromium import FoundBrowser
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import Assertion
 from judge.records.tasks import Task
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction

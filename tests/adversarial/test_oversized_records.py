@@ -10,11 +10,11 @@ from helpers.episode.one_page_shop import assess_in_shop
 from helpers.llm.scripted import ScriptedModel, parts_for
 from helpers.results import a_finished_run, a_result, write_attempt
 from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest
-from judge.config import MAX_STEPS, RunConfig
+from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
-from judge.records.steps import Step
+from judge.records.steps import MAX_STEPS, Step
 from judge.records.verdicts import Verdict
 from judge.report.data import read_task
 from judge.results.submission import TaskSummary, build_submission

@@ -7,6 +7,7 @@ from typing import Any
 from helpers.trajectory.recordings import RecordedRequest
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
+from judge.records.files import NetworkTrace
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.records.verdicts import ImageScore, JudgeInfo, Verdict
@@ -18,7 +19,7 @@ from judge.scenario.models import Launch, Shard
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, with_digests
 from judge.trajectory.network import write_har
-from judge.trajectory.record import Attempt, NetworkTrace, evidence_sha256
+from judge.trajectory.record import Attempt, evidence_sha256
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, TokenUsage
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from shared.errors import ObservationError
 from shared.models import ObservationMessage, Page, Tab, ToolSpec
 from shared.protocol import (
-    ENDING_TOOLS,
     MAX_DIALOG_CHARS,
     MAX_FEEDBACK_CHARS,
     MAX_TABS,
@@ -19,6 +18,7 @@ from shared.protocol import (
     render_observation,
     reply_format,
 )
+from shared.replies import ENDING_TOOLS
 from shared.text import escape_line, unescape_line
 
 CLICK = ToolSpec(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.models import Action
-from shared.protocol import MAX_ACTIONS, parse_reply, render_reply
+from shared.protocol import parse_reply, render_reply
+from shared.replies import MAX_ACTIONS
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)
 ACTIONS = st.builds(

@@ -9,7 +9,8 @@ from judge.browser.points import Viewport
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.records.tools import tool_of
 from shared.models import Action, ParsedReply, Record, ToolSpec
-from shared.protocol import ENDING_TOOLS, complaint, parse_reply
+from shared.protocol import complaint, parse_reply
+from shared.replies import ENDING_TOOLS
 from shared.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)

@@ -12,10 +12,11 @@ import typer
 
 from judge.commands.score_costs import Costs, both
 from judge.commands.score_output import InOrder, JudgeTally, in_order_of
-from judge.evaluators.base import assertions_in
 from judge.judges.base import Judge
-from judge.judges.edited import Edit, EditedJudge, EditedTasks, paired, policies_in
+from judge.judges.edited import EditedJudge, EditedTasks, paired, policies_in
 from judge.judges.rescoring import Scored, score_all
+from judge.records.assertions import assertions_in
+from judge.records.edits import Edit
 from judge.records.policies import under_policy
 from judge.records.tasks import Task
 from judge.results.expected import Asking

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.environment.errors import EpisodeFault
-from judge.evaluators.base import assertions_in
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import assertions_in
 from judge.records.ledger import CERTAIN
 from judge.records.policies import PolicyResult
 from judge.records.verdicts import is_unconfirmed

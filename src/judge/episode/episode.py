@@ -32,7 +32,7 @@ from judge.evaluators.kinds.probe import Probes
 from judge.evaluators.provenance import own_names
 from judge.network.attempt import AttemptNetwork
 from judge.records.attacks import Inserted
-from judge.records.files import Download
+from judge.records.files import Download, NetworkTrace
 from judge.records.ledger import Frozen
 from judge.records.notices import GIVEN_UP, notice_text
 from judge.records.sites import BLOCKED, OFF_SITE, SITE_BLOCKED
@@ -44,7 +44,7 @@ from judge.store.bounds import clip_text
 from judge.store.layout import TaskStore
 from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
-from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt, NetworkTrace
+from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt
 from judge.trajectory.redaction import Redaction
 from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import (
@@ -60,7 +60,8 @@ from shared.errors import (
     WabeError,
 )
 from shared.models import Action, Notice, ObservationMessage, Page, Tab, ToolSpec
-from shared.protocol import ENDING_TOOLS, FINISH, Participant, ReportsItsWork, render_observation
+from shared.protocol import Participant, ReportsItsWork, render_observation
+from shared.replies import ENDING_TOOLS, FINISH
 from shared.snapshot import Snapshot, as_shown, cut_snapshot, parse_snapshot, with_own_names
 from shared.text import without_surrogates
 

@@ -2,52 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import TrajectoryEvidence
 from judge.records.checks import KindCheck
-from judge.records.findings import Fact, FromList
+from judge.records.findings import Fact
 from judge.records.tasks import Task
-from judge.records.verdicts import Verdict
-from shared.models import Record, omit_default
 from shared.text import counted
-
-MAX_FOUND_CHARS = 500
-
-
-class Assertion(Record):
-    """One expectation and its result.
-
-    `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
-    `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
-    expectation was first met. For a failed one, as far as the record shows: `last_step` is the index of the last step
-    at which it was met, `near_step` that of an action that was nearly the expected one. `facts` is the content of
-    `found` as data, as far as programs use it.
-    """
-
-    check: str
-    description: str
-    passed: bool | None
-    expected: str
-    found: str
-    normalised: str | None = None
-    step: int | None = None
-    last_step: int | None = omit_default(None)
-    near_step: int | None = omit_default(None)
-    facts: Annotated[tuple[Fact, ...] | None, FromList] = omit_default(None)
-
-
-_ASSERTIONS = TypeAdapter(list[Assertion])
-
-
-def assertions_in(verdict: Verdict | None) -> list[Assertion]:
-    """The check results in a verdict's evidence; empty if its evidence is of another kind."""
-    try:
-        return _ASSERTIONS.validate_python(verdict.evidence.get("checks") if verdict else None, strict=True)
-    except ValidationError:
-        return []
 
 
 class ComparisonResult(NamedTuple):

@@ -5,8 +5,9 @@ A kind reads the actual value, normalises it, compares it with the expected one,
 
 from typing import Any
 
-from judge.evaluators.base import MAX_FOUND_CHARS, Assertion, CheckKind, ComparisonResult, Decision
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
+from judge.records.assertions import MAX_FOUND_CHARS, Assertion
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
 from judge.records.ledger import EVERYTHING, Coverage
 from judge.records.normalise import in_words

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from judge.evaluators.addresses import could_lead_to
-from judge.evaluators.base import MAX_FOUND_CHARS, ComparisonResult
+from judge.evaluators.base import ComparisonResult
 from judge.evaluators.checks import check_kind
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
 from judge.evaluators.looks import looks_at
+from judge.records.assertions import MAX_FOUND_CHARS
 from judge.records.checks import KindCheck, LookCheck, plain_checks
 from judge.records.policies import Policy, PolicyResult
 from judge.records.sites import place_of

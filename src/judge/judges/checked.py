@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 
 from judge.config import RunConfig
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.judges.base import Judge, judge_id
 from judge.judges.code import installed_code
 from judge.judges.confirming import confirmed
+from judge.records.assertions import Assertion
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome

@@ -3,14 +3,16 @@
 import re
 import socket
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from python_socks import ProxyError, ProxyTimeoutError, ProxyType
 from python_socks.async_.asyncio import Proxy
 
-from judge.config import RunConfig
 from shared.errors import ConfigError
+
+if TYPE_CHECKING:
+    from judge.config import RunConfig
 
 _TYPES = {"http": ProxyType.HTTP, "socks5": ProxyType.SOCKS5}
 _CONNECT_TIMEOUT_S = 15.0
@@ -44,7 +46,7 @@ class UpstreamProxy(NamedTuple):
         return f"UpstreamProxy({self.name})"
 
     @classmethod
-    def of(cls, config: RunConfig) -> "UpstreamProxy | None":
+    def of(cls, config: "RunConfig") -> "UpstreamProxy | None":
         """The proxy of a run, if it has one. Raises `ConfigError` if its variable has not been resolved."""
         if config.upstream_proxy is None:
             return None
@@ -94,7 +96,7 @@ class UpstreamProxy(NamedTuple):
         return None
 
 
-async def require_upstream(config: RunConfig) -> None:
+async def require_upstream(config: "RunConfig") -> None:
     """Raises `ConfigError` if the run has an upstream proxy that does not work."""
     upstream = UpstreamProxy.of(config)
     if upstream is not None and (problem := await upstream.problem()):

@@ -33,6 +33,10 @@ from shared.models import omit_default
 from shared.seams import Seam
 from shared.seen import TextForm, as_seen, folded, values_as_seen
 
+if TYPE_CHECKING:
+    from judge.records.findings import Fact
+    from judge.records.sites import Site
+
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
 # Keys that may be written beside `any_of`, for those of its checks that take them.
@@ -128,6 +132,10 @@ Times = Annotated[int, Field(ge=1, le=100_000), IsWhole]
 Editable = Annotated[bool, Field(strict=True)]
 
 
+# By what a check decides on a reward. `exact`: 1 is a success. `positive`: any above 0.
+SuccessRule = Literal["exact", "positive"]
+
+
 class BaseCheck(Table):
     """The keys that every check takes."""
 
@@ -215,6 +223,23 @@ class KindCheck(BaseCheck):
     def compared(self) -> frozenset[str]:
         """The names, in lower case, of every recorded value that it compares: they are not redacted."""
         return frozenset()
+
+    @property
+    def read_in_page(self) -> str | None:
+        """The expression that the judge reads in the page for it, if any."""
+        return None
+
+    @property
+    def success_rule(self) -> SuccessRule | None:
+        """The rule by which it decides on a reward that the page gives; `None` if it does not."""
+        return None
+
+    def wrong_filter(self, found: str, facts: Sequence["Fact"], last: str, site: "Site") -> str | None:
+        """What was wrong if it failed on a query, a control or an order although its subject was there.
+
+        `found` and `facts` are its finding, `last` is the address of the last page.
+        """
+        return None
 
 
 class LookCheck(KindCheck):
@@ -338,6 +363,11 @@ def plain_checks(checks: Sequence[Check]) -> list[KindCheck]:
 def is_text_or_table(value: object) -> str:
     """The tag of a value that is a text, or values by path."""
     return "<text>" if isinstance(value, str) else "<paths>"
+
+
+def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """The distinct expressions of a task's checks, in the order in which they are read in the page and recorded."""
+    return tuple(dict.fromkeys(each.read_in_page for each in plain_checks(checks) if each.read_in_page is not None))
 
 
 def names_compared(expected: str | Mapping[str, Any]) -> frozenset[str]:

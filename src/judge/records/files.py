@@ -163,3 +163,11 @@ def _decoded(value: object) -> object:
 
 # Of a request: `{name: base64}`.
 FileContents = Annotated[dict[str, bytes], BeforeValidator(_decoded), at_most(1000)]
+
+
+class NetworkTrace(Record):
+    """The file with an attempt's requests (relative to its folder), its digest and the number of requests in it."""
+
+    file: str
+    sha256: str | None
+    entries: int = Field(ge=0)

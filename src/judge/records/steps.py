@@ -24,6 +24,8 @@ StopReason = Literal[
 
 # Who wrote a page that the judge shows in place of a site's, such as one that an archive does not have.
 JUDGE = "judge"
+# Of an attempt, as many as the configuration allows at most.
+MAX_STEPS = 1000
 
 
 class Outcome(Record):

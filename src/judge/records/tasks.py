@@ -8,7 +8,7 @@ from pydantic import Field
 
 from judge.records.access import HttpCredentials, StorageState, secrets_of
 from judge.records.attacks import Attack, PlayedAttack
-from judge.records.checks import Check, KindCheck, plain_checks
+from judge.records.checks import Check, KindCheck, expressions_of, plain_checks
 from judge.records.files import TaskFiles
 from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.key_points import KeyPoint, texts_of, weights_of
@@ -176,3 +176,11 @@ class Exclusion(Record):
     task_id: TaskId
     reason: str
     by: Literal["scenario", "run"]
+
+
+def expressions_read(task: Task) -> tuple[str, ...]:
+    """All expressions that are read in the page for a task and recorded: of its checks, then of policies and goals.
+
+    One that both have is read twice, because a policy's is read on every site.
+    """
+    return (*expressions_of(task.checks), *expressions_of(task.watched))

@@ -17,7 +17,7 @@ from judge.records import lines
 from judge.records.keys import key_name
 from judge.records.user import MAX_QUESTIONS
 from shared.fields import without_none
-from shared.protocol import CLOSE, FINISH
+from shared.replies import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
 ASK_USER = "ask_user"

@@ -8,22 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
-from judge.evaluators.addresses import matches
-from judge.evaluators.base import Assertion, assertions_in
-from judge.evaluators.kinds.element import ElementCheck
-from judge.evaluators.kinds.page import PageCheck
-from judge.evaluators.kinds.request import RequestCheck
-from judge.evaluators.kinds.text import TextCheck
-from judge.evaluators.nearest import CONTROLS
-from judge.records.checks import Check, as_tuple, plain_checks
-from judge.records.findings import NodesFound, NumbersFound, ValueFound
+from judge.records.assertions import Assertion, assertions_in
+from judge.records.checks import KindCheck, plain_checks
 from judge.records.sites import BLOCKED, NONE_SHARED, OFF_SITE, SITE_BLOCKED
 from judge.records.steps import Step
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import Attempt
-from shared.protocol import ENDING_TOOLS
+from shared.replies import ENDING_TOOLS
 from shared.text import counted, one_line
 
 Category = Literal[
@@ -88,7 +80,7 @@ def _wrong_filter(attempt: Attempt, verdict: Verdict | None) -> str | None:
     return next(filter(None, faults), None)
 
 
-def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[Check, Assertion]]:
+def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[KindCheck, Assertion]]:
     """Failed checks with their results. Alternatives (`any_of`) are listed individually."""
     assertions = assertions_in(verdict)
     # There must be one assertion per check, in order; otherwise they belong to other checks.
@@ -100,37 +92,10 @@ def _failed_checks(attempt: Attempt, verdict: Verdict | None) -> Iterator[tuple[
                 yield each, assertion
 
 
-def _filter_fault(attempt: Attempt, check: Check, assertion: Assertion) -> str | None:
-    evidence = assertion.found
-    facts = assertion.facts or ()
-    match check:
-        case PageCheck(url=url) if url is not None and "?" in (address := as_tuple(url)[-1]):
-            last = attempt.observations[-1].url if attempt.observations else ""
-            return f"{_address(last)} instead of {address}" if _is_on_path(attempt, last, address) else None
-        case RequestCheck():
-            return evidence if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
-        case ElementCheck():
-            elements = (element for element in check.elements if element.states or element.value is not None)
-            roles = [element.role for element in elements if element.role in CONTROLS]
-            there = [node.role for each in facts if isinstance(each, NodesFound) for node in each.nodes]
-            is_there = not set(roles).isdisjoint(there)
-            return f"{' and '.join(as_tuple(check.element))}: found {evidence}" if is_there else None
-        case TextCheck(sorted=order, min=None, max=None, count=None) if order is not None:
-            return f"not {order}: {evidence}" if any(isinstance(each, NumbersFound) for each in facts) else None
-    return None
-
-
-def _is_on_path(attempt: Attempt, url: str, address: str) -> bool:
+def _filter_fault(attempt: Attempt, check: KindCheck, assertion: Assertion) -> str | None:
+    last = attempt.observations[-1].url if attempt.observations else ""
     site = NONE_SHARED.of(attempt.task, landed=next((step.url for step in attempt.steps), ""))
-    return matches(url, address.partition("?")[0], site, extra_query=True)
-
-
-def _address(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return check.wrong_filter(assertion.found, assertion.facts or (), last, site)
 
 
 def _gave_up_early(attempt: Attempt, _: Verdict | None) -> str | None:

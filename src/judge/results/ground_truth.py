@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from judge.evaluators.base import Assertion, assertions_in
 from judge.judges.rescoring import WHY_ZERO
+from judge.records.assertions import Assertion, assertions_in
 from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome
 from judge.results.agreement import LabelledVerdict, facts_of, pair_of, verdicts_in
 from judge.results.judgings import method_of

@@ -1,18 +1,22 @@
 """The identity of a run's participant and scenario, for `run.json`, submissions, titles, comparisons and lists."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from judge.scenario.models import Launch
 from judge.store.layout import RunStore
 from shared.fields import as_mapping
 from shared.text import clip, one_line
+
+if TYPE_CHECKING:
+    from judge.scenario.models import Launch
 
 _MAX_CHARS = 200
 _KEYS = ("name", "card_name", "card_version", "model", "agentbeats_id", "revision")
 
 
-def identity_of_launch(launch: Launch | None, role: str, agentbeats_id: str, name: str | None = None) -> dict[str, Any]:
+def identity_of_launch(
+    launch: "Launch | None", role: str, agentbeats_id: str, name: str | None = None
+) -> dict[str, Any]:
     """What is known about the participant before it is called; `name` is the user's name for the run.
 
     `record_card` adds the data of its agent card.

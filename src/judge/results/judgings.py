@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.judges.edited import edit_in
+from judge.records.edits import edit_in
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, JudgeInfo, Verdict
 from judge.trajectory.files import foreign_verdicts
 from shared.files import read_json

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from judge.evaluators.base import assertions_in
+from judge.records.assertions import assertions_in
 from judge.records.verdicts import Verdict
 from judge.results.statistics import bootstrap, wilson
 from judge.trajectory.record import Attempt

@@ -11,8 +11,9 @@ from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import METHOD, ChecksJudge
 from judge.judges.code import code_checksum
-from judge.judges.edited import Edit, EditedJudge, edit_in
+from judge.judges.edited import EditedJudge
 from judge.judges.rescoring import RULES, WHY_ZERO, differences, recomputed, why_settled
+from judge.records.edits import Edit, edit_in
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory

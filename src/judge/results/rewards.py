@@ -4,24 +4,18 @@ A task has a reward if one of its checks reads a value in the page, keeps the fi
 """
 
 from collections.abc import Iterable
-from typing import Literal
 
-from judge.evaluators.kinds.probe import ProbeCheck, expressions_of, expressions_read
-from judge.records.checks import Check
+from judge.records.checks import Check, KindCheck, SuccessRule, expressions_of
+from judge.records.tasks import expressions_read
 from judge.trajectory.record import Attempt
-
-# `exact`: a reward of 1 is a success. `positive`: any above 0.
-SuccessRule = Literal["exact", "positive"]
-# What counts as above 0, because a check's `min` counts as reached.
-LEAST = 1e-9
 
 
 def reward_of(attempt: Attempt) -> float | None:
     """The first reward that the judge read in the page; `None` if the episode never ended."""
     check = _check_of(attempt.task.checks)
-    if check is None:
+    if check is None or check.read_in_page is None:
         return None
-    at, count = expressions_of(attempt.task.checks).index(check.expression), len(expressions_read(attempt.task))
+    at, count = expressions_of(attempt.task.checks).index(check.read_in_page), len(expressions_read(attempt.task))
     values = (step.probes[at].value for step in attempt.observations if len(step.probes) == count)
     numbers = (float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool))
     return next(numbers, None)
@@ -30,15 +24,9 @@ def reward_of(attempt: Attempt) -> float | None:
 def success_rule(checks: Iterable[Check]) -> SuccessRule | None:
     """The rule by which a task's checks decide on its reward; `None` for a task without one."""
     check = _check_of(checks)
-    if check is None:
-        return None
-    return "exact" if check.min is None else "positive"
+    return None if check is None else check.success_rule
 
 
-def _check_of(checks: Iterable[Check]) -> ProbeCheck | None:
-    """The check of the reward; its condition is one of the two rules."""
-    probes = (each for each in checks if isinstance(each, ProbeCheck) and each.keep == "first" and each.ends)
-    return next((each for each in probes if (each.expected, each.min, each.max) in _CONDITIONS), None)
-
-
-_CONDITIONS = ((1, None, None), (None, LEAST, None))
+def _check_of(checks: Iterable[Check]) -> KindCheck | None:
+    """The check of the reward."""
+    return next((each for each in checks if isinstance(each, KindCheck) and each.success_rule is not None), None)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
-from judge.evaluators.base import assertions_in
+from judge.records.assertions import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
+from judge.records.checks import SuccessRule
 from judge.records.findings import AnswerSeen
 from judge.records.tasks import Task
 from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
@@ -20,15 +21,17 @@ from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict, is_unconfi
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
 from judge.results.judgings import method_of
-from judge.results.label_files import LabelWord
-from judge.results.metering import MeteredUsage
 from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
-from judge.results.rewards import SuccessRule, reward_of, success_rule
+from judge.results.rewards import reward_of, success_rule
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
 from shared.models import TokenUsage
 from shared.text import clip
+
+if TYPE_CHECKING:
+    from judge.results.label_files import LabelWord
+    from judge.results.metering import MeteredUsage
 
 T = TypeVar("T")
 # Limits for texts in an entry and in a report, so that their sizes are bounded.
@@ -48,13 +51,13 @@ class RowSource:
     task_id: str
     epoch: int
     verdict: Verdict | None
-    metered: MeteredUsage | None = None
+    metered: "MeteredUsage | None" = None
     judge_id: str | None = None
     sha256: str | None = None
     run_id: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
     # What people say of it, if somebody labelled it.
-    label: LabelWord | None = None
+    label: "LabelWord | None" = None
 
     @property
     def task(self) -> Task:

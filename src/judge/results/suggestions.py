@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds.request import RequestCheck, own_requests
 from judge.evaluators.writes import may_write
+from judge.records.assertions import Assertion
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
 from judge.records.normalise import NormaliseError, only_value

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge.evaluators.base import assertions_in
+from judge.records.assertions import assertions_in
 from judge.records.tasks import key_of
 from judge.records.verdicts import Verdict
 from judge.results.attacks import AttackTotals, attack_text

@@ -19,7 +19,8 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.files import read_errors, read_text
 from shared.models import Record
-from shared.protocol import CLOSE, FINISH, OLDER_NAMES
+from shared.protocol import OLDER_NAMES
+from shared.replies import CLOSE, FINISH
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot, parse_snapshot
 
 _MAX_NAME_CHARS = 80

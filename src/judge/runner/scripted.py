@@ -5,12 +5,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from judge.config import RunConfig
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
+from judge.records.assertions import Assertion
 from judge.records.steps import StopReason
 from judge.records.tasks import Task
 from judge.results.written_scripts import WrittenScript

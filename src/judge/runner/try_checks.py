@@ -8,12 +8,12 @@ from contextlib import nullcontext
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import TrajectoryEvidence
-from judge.evaluators.kinds.probe import expressions_read
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
 from judge.records.sealing import key_in
+from judge.records.tasks import expressions_read
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
 from judge.scenario.frozen import on_archives, recorded_at
@@ -22,7 +22,8 @@ from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from judge.trajectory.files import load_trajectory
 from shared.models import Action
-from shared.protocol import FINISH, render_reply
+from shared.protocol import render_reply
+from shared.replies import FINISH
 from shared.settings import Settings
 
 

@@ -21,10 +21,10 @@ from judge.config import (
     instances_problem,
 )
 from judge.evaluators.kinds.fetch import MAX_FETCHES, fetches_of
-from judge.evaluators.kinds.probe import MAX_EXPRESSIONS, expressions_of
+from judge.evaluators.kinds.probe import MAX_EXPRESSIONS
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.attacks import Attack, repeated_attack
-from judge.records.checks import Check
+from judge.records.checks import Check, expressions_of
 from judge.records.credentials import Headers, HeadersByRole
 from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic.fields import FieldInfo
 
-from judge.config import MAX_STEPS
+from judge.records.steps import MAX_STEPS
 from shared.files import MAX_FILE_BYTES
 from shared.models import Record, RecordedLimit
 from shared.text import without_surrogates

@@ -20,8 +20,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from judge.records.causes import Cause
+from judge.records.files import NetworkTrace
 from judge.trajectory.forms import MAX_FIELDS
-from judge.trajectory.record import NetworkTrace
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, decode, read_errors, read_json, write_atomic

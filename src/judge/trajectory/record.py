@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
 
 from judge.records.attacks import AttackResult
+from judge.records.files import NetworkTrace
 from judge.records.ledger import Coverage, Frozen
 from judge.records.policies import PolicyResult, under_policy
 from judge.records.result_keys import INLINE, ResultKey, ResultKeys, derived
@@ -68,14 +69,6 @@ Time = Annotated[
     AfterValidator(_is_time),
     PlainSerializer(_written_time, when_used="json"),
 ]
-
-
-class NetworkTrace(Record):
-    """The file with an attempt's requests (relative to its folder), its digest and the number of requests in it."""
-
-    file: str
-    sha256: str | None
-    entries: int = Field(ge=0)
 
 
 def _claimed_in(value: object) -> object:

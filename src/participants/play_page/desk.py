@@ -11,7 +11,7 @@ from participants.play_page.gestures import AimPlace, Gesture, action_of, aim_at
 from participants.play_page.views import element_view, view_of
 from shared.errors import ConfigError
 from shared.models import Action, Record
-from shared.protocol import ENDING_TOOLS
+from shared.replies import ENDING_TOOLS
 from shared.snapshot import Snapshot, parse_snapshot
 
 # Recorded with each action that a browser sent which says of itself that a program drives it.

@@ -6,7 +6,8 @@ from typing import Any
 
 from participants.base import Observation
 from shared.models import ToolSpec
-from shared.protocol import ENDING_TOOLS, is_result
+from shared.protocol import is_result
+from shared.replies import ENDING_TOOLS
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import clip, plain, show_hidden
 

@@ -12,7 +12,8 @@ from a2a import types
 from a2a.helpers import get_text_parts
 
 from shared.errors import ParticipantError
-from shared.protocol import MAX_ACTIONS, parse_reply
+from shared.protocol import parse_reply
+from shared.replies import MAX_ACTIONS
 from shared.text import excerpt
 
 WORKING = frozenset({types.TaskState.TASK_STATE_SUBMITTED, types.TaskState.TASK_STATE_WORKING})

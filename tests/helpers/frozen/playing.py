@@ -14,7 +14,7 @@ from participants.base import Observation, Reply
 from participants.replay import Player, Script
 from shared import models
 from shared.models import Action, Page
-from shared.protocol import ENDING_TOOLS
+from shared.replies import ENDING_TOOLS
 from shared.snapshot import as_shown
 
 Decide = Callable[[Observation], Awaitable[Reply]]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import Assertion
 from judge.records.attacks import Inserted
 from judge.records.causes import Cause
 from judge.records.ledger import Frozen, LedgerEntry

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from helpers.paths import ROOT
 from judge.records.attacks import AttackResult, GoalResult, Inserted
 from judge.records.causes import Cause
-from judge.records.files import Download, DownloadState, TaskFile
+from judge.records.files import Download, DownloadState, NetworkTrace, TaskFile
 from judge.records.findings import AddressFound, Fact, NodeFound, NodesFound, NumbersFound, ValueFound
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.ledger import Frozen, Grade, LedgerEntry, MissClass, UsedArchive
@@ -20,7 +20,7 @@ from judge.records.verdicts import ImageScore, JudgeInfo, Verdict, VerdictOutcom
 from judge.scenario.attacks import planned
 from judge.scenario.toml import load_scenario
 from judge.trajectory.fetched import Fetched
-from judge.trajectory.record import Attempt, NetworkTrace
+from judge.trajectory.record import Attempt
 from shared.claims import ClaimedSpan, ClaimedTrace, ClaimedUsage
 from shared.models import Action, Notice, NoticeCode, Tab, TokenUsage, Vanished
 from shared.seams import PluginInfo

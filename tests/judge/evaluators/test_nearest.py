@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
-from judge.evaluators.base import Assertion, assertions_in
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import Assertion, assertions_in
 from judge.records.verdicts import Verdict
 
 COLOURS = """- group "Colour" [ref=e1]:

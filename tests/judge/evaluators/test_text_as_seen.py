@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
-from judge.evaluators.base import Assertion
 from judge.evaluators.policies import evaluate_policies
+from judge.records.assertions import Assertion
 from judge.records.steps import ProbeValue
 from judge.trajectory.fetched import Fetched
 

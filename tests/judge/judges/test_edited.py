@@ -8,7 +8,8 @@ import pytest
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
-from judge.judges.edited import Edit, EditedJudge, edit_in, paired, policies_in
+from judge.judges.edited import EditedJudge, paired, policies_in
+from judge.records.edits import Edit, edit_in
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict

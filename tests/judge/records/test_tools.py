@@ -28,7 +28,8 @@ from judge.records.tools import (
 )
 from judge.trajectory.formats.online_mind2web import action_v2
 from shared.models import Action, ToolSpec
-from shared.protocol import ENDING_TOOLS, render_reply
+from shared.protocol import render_reply
+from shared.replies import ENDING_TOOLS
 from shared.snapshot import parse_snapshot
 from shared.text import split_line
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import a_result, a_step, a_verdict
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import Assertion
 from judge.records.findings import ValueFound
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
-from judge.evaluators.base import Assertion
+from judge.records.assertions import Assertion
 from judge.records.verdicts import NO_PROMPTS
 from judge.results.ground_truth import differences_of, measure
 from judge.scenario.importers import IMPORTERS, ImportedTasks, Importer

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.config import MAX_STEPS, RunConfig
-from judge.records.steps import Step
+from judge.config import RunConfig
+from judge.records.steps import MAX_STEPS, Step
 from judge.store.bounds import MAX_STEP_BYTES, bounded, clip_text, first_of, fit, written_bytes
 from shared.files import MAX_FILE_BYTES
 from shared.models import Action, Record

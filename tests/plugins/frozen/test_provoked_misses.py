@@ -23,7 +23,7 @@ from participants.base import Decide, Observation, Reply
 from participants.replay import Script, ScriptStep
 from plugins.frozen.archives import Recorder, recording
 from shared.models import Action
-from shared.protocol import FINISH
+from shared.replies import FINISH
 
 pytestmark = pytest.mark.e2e
 _SCENARIO = """

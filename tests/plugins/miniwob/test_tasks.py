@@ -7,7 +7,8 @@ import pytest
 
 from judge.evaluators.kinds.probe import ProbeCheck
 from judge.plugins.miniwob.tasks import MiniwobTask, chosen_tasks, settings_for, site_entry
-from judge.results.rewards import SuccessRule, success_rule
+from judge.records.checks import SuccessRule
+from judge.results.rewards import success_rule
 from judge.scenario.sources import scenario_toml
 from judge.scenario.toml import load_scenario
 from plugins.miniwob.package import fake_package

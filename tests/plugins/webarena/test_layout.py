@@ -8,9 +8,9 @@ import pytest
 
 from helpers.results import a_result, write_attempt
 from judge.plugins.webarena.layout import WRITER
+from judge.records.files import NetworkTrace
 from judge.results.export import TaskExport, export_tasks
 from judge.store.layout import TaskStore
-from judge.trajectory.record import NetworkTrace
 from plugins.webarena.sites import entry, har
 from shared.errors import ConfigError
 from shared.files import sha256_file

@@ -16,7 +16,8 @@ from judge.evaluators.nearest import CONTROLS, is_similar
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import ElementText, OneOrMore, ShownCheck, as_tuple, plain_checks
 from judge.records.elements import Element, parse_element
-from judge.records.findings import NodesFound
+from judge.records.findings import Fact, NodesFound
+from judge.records.sites import Site
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 
@@ -52,6 +53,14 @@ class ElementCheck(ShownCheck):
     def elements(self) -> tuple[Element, ...]:
         """The elements, parsed."""
         return tuple(map(parse_element, as_tuple(self.element)))
+
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+        """The page shows controls of that kind in another state."""
+        elements = (element for element in self.elements if element.states or element.value is not None)
+        roles = [element.role for element in elements if element.role in CONTROLS]
+        there = [node.role for each in facts if isinstance(each, NodesFound) for node in each.nodes]
+        is_there = not set(roles).isdisjoint(there)
+        return f"{' and '.join(as_tuple(self.element))}: found {found}" if is_there else None
 
 
 def decide(check: ElementCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -11,8 +12,8 @@ from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AddressPattern, LookCheck, OneOrMore, Text, as_tuple
-from judge.records.findings import AddressFound
-from judge.records.sites import NONE_SHARED
+from judge.records.findings import AddressFound, Fact
+from judge.records.sites import NONE_SHARED, Site
 from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
@@ -44,6 +45,21 @@ class PageCheck(LookCheck):
     def addresses(self) -> tuple[str, ...]:
         """Those that it expects."""
         return as_tuple(self.url)
+
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+        """The last page's path was right, and its query was not."""
+        address = as_tuple(self.url)[-1] if self.url is not None else ""
+        path, question, _ = address.partition("?")
+        is_other = question and matches(last, path, site, extra_query=True)
+        return f"{_address(last)} instead of {address}" if is_other else None
+
+
+def _address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
 def decide(check: PageCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:

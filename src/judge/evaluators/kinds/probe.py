@@ -9,11 +9,11 @@ from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import UNSURE, looks_at, over_looks
-from judge.records.checks import AsWritten, Check, LookCheck, Text, plain_checks
+from judge.records.checks import AsWritten, LookCheck, SuccessRule, Text, expressions_of, plain_checks
 from judge.records.normalise import in_words
 from judge.records.sites import Site
 from judge.records.steps import ProbeValue
-from judge.records.tasks import Task
+from judge.records.tasks import Task, expressions_read
 from shared.fields import Invalid, at_most
 from shared.fields import printable as shown_in_errors
 from shared.models import Page
@@ -21,6 +21,8 @@ from shared.text import excerpt, one_line, plain
 
 # Limited because each value is recorded at every step.
 MAX_EXPRESSIONS = 10
+# The least reward above 0, because a check's `min` counts as reached.
+LEAST = 1e-9
 
 
 def _is_value(value: object) -> object:
@@ -48,23 +50,19 @@ class ProbeCheck(LookCheck):
             raise Invalid(f"min {self.min:g} is larger than max {self.max:g}", "correct one of them", key="min")
         return self
 
+    @property
+    def read_in_page(self) -> str:
+        """Its expression."""
+        return self.expression
 
-def probes_of(checks: Sequence[Check]) -> tuple[ProbeCheck, ...]:
-    """The probes among a task's checks, including those inside `any_of`."""
-    return tuple(each for each in plain_checks(checks) if isinstance(each, ProbeCheck))
-
-
-def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
-    """The distinct expressions of a task's probes, in the order in which they are read in the page and recorded."""
-    return tuple(dict.fromkeys(probe.expression for probe in probes_of(checks)))
-
-
-def expressions_read(task: Task) -> tuple[str, ...]:
-    """All expressions that are read in the page for a task and recorded: of its checks, then of policies and goals.
-
-    One that both have is read twice, because a policy's is read on every site.
-    """
-    return (*expressions_of(task.checks), *expressions_of(task.watched))
+    @property
+    def success_rule(self) -> SuccessRule | None:
+        """The rule by which it decides on the page's reward, if it keeps the first one and ends the attempt with it."""
+        if self.keep != "first" or not self.ends:
+            return None
+        if (self.expected, self.min, self.max) == (1, None, None):
+            return "exact"
+        return "positive" if (self.expected, self.min, self.max) == (None, LEAST, None) else None
 
 
 def decide(check: ProbeCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
@@ -139,7 +137,7 @@ class Probes:
         self._expressions = expressions_of(task.checks)
         # It does not matter in which page these are read.
         self._of_policies = expressions_read(task)[len(self._expressions) :]
-        self._ending = [probe for probe in probes_of(task.checks) if probe.ends]
+        self._ending = [each for each in plain_checks(task.checks) if isinstance(each, ProbeCheck) and each.ends]
 
     async def read(self, browser: ExpressionReader, page: Page, site: Site) -> tuple[ProbeValue, ...]:
         """A value for each of `expressions_read`; errors for those of checks on a page outside the task's `site`."""

@@ -41,7 +41,7 @@ from judge.records.checks import (
     plain_checks,
 )
 from judge.records.files import FileName
-from judge.records.findings import ValueFound
+from judge.records.findings import Fact, ValueFound
 from judge.records.holds import READING, Method
 from judge.records.patterns import glob
 from judge.records.sites import Site
@@ -156,6 +156,10 @@ class RequestCheck(LookCheck):
     def addresses(self) -> tuple[str, ...]:
         """Those that must be requested."""
         return as_tuple(self.url)
+
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+        """The request was sent with another query."""
+        return found if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
 
 
 def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:

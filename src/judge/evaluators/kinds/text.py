@@ -13,9 +13,10 @@ from judge.evaluators.looks import over_content
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
 from judge.records.elements import parse_element
-from judge.records.findings import NumbersFound
+from judge.records.findings import Fact, NumbersFound
 from judge.records.normalise import parse_number
 from judge.records.patterns import Pattern
+from judge.records.sites import Site
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 from shared.text import counted, excerpt, plain
@@ -74,6 +75,12 @@ class TextCheck(ShownCheck):
             raise Invalid("a list of texts cannot be counted", "write one check for each", key="count")
         require_numbers(self)
         return self
+
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+        """The list is in another order."""
+        is_order = self.sorted is not None and (self.min, self.max, self.count) == (None, None, None)
+        is_other = is_order and any(isinstance(each, NumbersFound) for each in facts)
+        return f"not {self.sorted}: {found}" if is_other else None
 
 
 def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:

@@ -14,8 +14,8 @@ from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
 from judge.plugins.miniwob.rewards import BEST_REWARD
 from judge.plugins.miniwob.tasks import UTTERANCE, MiniwobTask, chosen_tasks, package_folder, settings_for, site_entry
+from judge.records.checks import SuccessRule
 from judge.records.tasks import Task
-from judge.results.rewards import SuccessRule
 from judge.runner.launch import child_environ, launched, site_member
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from shared.a2a.serving import listen

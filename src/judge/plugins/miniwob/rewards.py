@@ -7,8 +7,8 @@ is exactly right, so that no participant can reach a raw reward of 1.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from judge.evaluators.kinds.probe import ProbeCheck
-from judge.results.rewards import LEAST, SuccessRule
+from judge.evaluators.kinds.probe import LEAST, ProbeCheck
+from judge.records.checks import SuccessRule
 
 # The raw reward once the episode is over; `null` before.
 REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"

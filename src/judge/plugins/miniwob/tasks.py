@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.plugins.miniwob.rewards import success_check
+from judge.records.checks import SuccessRule
 from judge.records.tasks import Task
-from judge.results.rewards import SuccessRule
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, printable

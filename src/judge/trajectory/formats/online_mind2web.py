@@ -29,7 +29,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_json, reason_of
 from shared.models import Record
-from shared.protocol import ENDING_TOOLS
+from shared.replies import ENDING_TOOLS
 from shared.settings import Settings
 from shared.text import counted, split_line, without_surrogates
 

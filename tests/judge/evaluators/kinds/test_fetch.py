@@ -9,9 +9,9 @@ import pytest
 
 from helpers.episode.scripted import SkippingLoop
 from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.fetch import Fetches
+from judge.records.assertions import Assertion
 from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
 from judge.trajectory.fetched import MAX_BODY_BYTES, Fetched, FetchResponse, stored

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, recorded_attempt
-from judge.evaluators.base import Assertion
 from judge.evaluators.checks import evaluate
+from judge.records.assertions import Assertion
 from judge.trajectory.network import MessagesLeftOut
 
 SAVED = '{"type": "saved", "item": {"id": 5}}'
