@@ -1,7 +1,9 @@
 """Bodies and messages with named values: JSON, and forms in both encodings. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 # For writing and reading. A body with more is left out.
 MAX_FIELDS = 20_000
@@ -41,15 +43,53 @@ def is_multipart(mime_type: str) -> bool:
 
 def multipart_fields(data: bytes, mime_type: str) -> Iterator[dict[str, str]]:
     """The fields as `params` of HAR 1.2. A file has a `fileName` but no content."""
+    for part in parts_of(data, mime_type):
+        if part.field is not None:
+            yield part.field | {"value": "" if part.is_file else part.text}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a form; `head` are its headers as sent."""
+
+    head: bytes
+    data: bytes
+
+    @cached_property
+    def field(self) -> dict[str, str] | None:
+        """What its head says."""
+        return part_head(self.head)
+
+    @property
+    def name(self) -> str:
+        """The name of the field."""
+        return self.field["name"] if self.field else ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return self.field is not None and "fileName" in self.field
+
+    @property
+    def text(self) -> str:
+        """The value."""
+        return self.data.decode("utf-8", "replace")
+
+
+def parts_of(body: bytes, mime_type: str) -> list[Part]:
+    """The parts of a form; none if it cannot be read."""
     mark = mark_of(mime_type)
-    if mark is None:
-        return
-    # The text before the first boundary is not a field (RFC 2046, 5.1.1).
-    for part in (b"\r\n" + data).split(mark)[1:]:
-        head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-        field = part_head(head)
-        if field is not None:
-            yield field | {"value": "" if "fileName" in field else content.decode("utf-8", "replace")}
+    # The text before the first boundary is not a part (RFC 2046, 5.1.1).
+    pieces = [] if mark is None else (b"\r\n" + body).split(mark)[1:]
+    parts = [piece.removeprefix(b"\r\n").partition(b"\r\n\r\n") for piece in pieces]
+    return [Part(head, data) for head, blank, data in parts if blank]
+
+
+def written_parts(parts: Iterable[Part], mime_type: str) -> bytes:
+    """The body of these parts."""
+    mark = (mark_of(mime_type) or b"\r\n--").removeprefix(b"\r\n")
+    pieces = [mark + b"\r\n" + part.head + b"\r\n\r\n" + part.data + b"\r\n" for part in parts]
+    return b"".join(pieces) + mark + b"--\r\n"
 
 
 def mark_of(mime_type: str) -> bytes | None:
