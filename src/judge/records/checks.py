@@ -35,7 +35,6 @@ from shared.seen import TextForm, as_seen, folded, values_as_seen
 
 if TYPE_CHECKING:
     from judge.records.findings import Fact
-    from judge.records.sites import Site
 
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
@@ -234,10 +233,10 @@ class KindCheck(BaseCheck):
         """The rule by which it decides on a reward that the page gives; `None` if it does not."""
         return None
 
-    def wrong_filter(self, found: str, facts: Sequence["Fact"], last: str, site: "Site") -> str | None:
+    def wrong_filter(self, found: str, facts: Sequence["Fact"], last: str, site: Any) -> str | None:
         """What was wrong if it failed on a query, a control or an order although its subject was there.
 
-        `found` and `facts` are its finding, `last` is the address of the last page.
+        `found` and `facts` are its finding, `last` is the address of the last page, `site` the task's own.
         """
         return None
 

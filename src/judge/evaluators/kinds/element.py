@@ -17,7 +17,6 @@ from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import ElementText, OneOrMore, ShownCheck, as_tuple, plain_checks
 from judge.records.elements import Element, parse_element
 from judge.records.findings import Fact, NodesFound
-from judge.records.sites import Site
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 
@@ -54,7 +53,7 @@ class ElementCheck(ShownCheck):
         """The elements, parsed."""
         return tuple(map(parse_element, as_tuple(self.element)))
 
-    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Any) -> str | None:
         """The page shows controls of that kind in another state."""
         elements = (element for element in self.elements if element.states or element.value is not None)
         roles = [element.role for element in elements if element.role in CONTROLS]

@@ -1,7 +1,7 @@
 """`page` checks: the address of a page, or its title."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -13,7 +13,7 @@ from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import looks_at, over_looks
 from judge.records.checks import AddressPattern, LookCheck, OneOrMore, Text, as_tuple
 from judge.records.findings import AddressFound, Fact
-from judge.records.sites import NONE_SHARED, Site
+from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.text import excerpt, one_line, plain
@@ -46,7 +46,7 @@ class PageCheck(LookCheck):
         """Those that it expects."""
         return as_tuple(self.url)
 
-    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Any) -> str | None:
         """The last page's path was right, and its query was not."""
         address = as_tuple(self.url)[-1] if self.url is not None else ""
         path, question, _ = address.partition("?")

@@ -157,7 +157,7 @@ class RequestCheck(LookCheck):
         """Those that must be requested."""
         return as_tuple(self.url)
 
-    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Any) -> str | None:
         """The request was sent with another query."""
         return found if any(isinstance(each, ValueFound) and each.part == "query" for each in facts) else None
 

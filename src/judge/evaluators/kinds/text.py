@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import model_validator
 
@@ -16,7 +16,6 @@ from judge.records.elements import parse_element
 from judge.records.findings import Fact, NumbersFound
 from judge.records.normalise import parse_number
 from judge.records.patterns import Pattern
-from judge.records.sites import Site
 from shared.fields import Invalid
 from shared.snapshot import Node, Snapshot
 from shared.text import counted, excerpt, plain
@@ -76,7 +75,7 @@ class TextCheck(ShownCheck):
         require_numbers(self)
         return self
 
-    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Site) -> str | None:
+    def wrong_filter(self, found: str, facts: Sequence[Fact], last: str, site: Any) -> str | None:
         """The list is in another order."""
         is_order = self.sorted is not None and (self.min, self.max, self.count) == (None, None, None)
         is_other = is_order and any(isinstance(each, NumbersFound) for each in facts)
