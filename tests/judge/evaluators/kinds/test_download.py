@@ -12,8 +12,8 @@ from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
 from judge.evaluators.checks import evaluate
 from judge.evaluators.kinds.download import DownloadCheck
 from judge.evaluators.pdf_program import MAX_OUTPUT_BYTES, MAX_PAGES
-from judge.records.causes import Cause
 from judge.records.assertions import Assertion
+from judge.records.causes import Cause
 from judge.records.files import Download
 from judge.trajectory.record import Trajectory
 
