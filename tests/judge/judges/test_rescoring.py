@@ -9,8 +9,10 @@ import pytest
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from helpers.results import a_result, a_step, digested
+from judge.commands.score_output import JudgeTally
 from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
 from judge.judges.webjudge import WebJudge
+from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.verdicts import Verdict
 from judge.store.layout import TaskStore
 from judge.trajectory.record import Trajectory
@@ -97,6 +99,23 @@ async def test_a_failing_model_does_not_replace_an_earlier_verdict(tmp_path: Pat
     stored = Verdict.model_validate_json((folder / "verdicts" / f"{judge.id}.json").read_bytes())
     assert second.outcome == "unscored"
     assert stored == first.verdict
+
+
+async def test_a_success_that_a_frozen_site_does_not_confirm_is_judged_once(tmp_path: Path) -> None:
+    missed = LedgerEntry(step=0, method="GET", url="https://example.org/x", kind="fetch", grade="miss")
+    frozen = Frozen(archives=()).with_ledger([missed]).model_dump(mode="json")
+    folder = own_folder(tmp_path, "t1", frozen=frozen, coverage="off_archive")
+    model = ScriptedModel(webjudge_script())
+    judge = judge_with(model)
+    first = await score_one(folder, judge)
+    asked = len(model.requests)
+    second = await score_one(folder, judge)
+    assert first.verdict is not None
+    assert (first.outcome, first.verdict.reason_code) == ("unscored", "off_archive")
+    assert (second.outcome, second.kept, len(model.requests)) == ("unscored", True, asked)
+    tally = JudgeTally(judge, is_run=True, is_quiet=True)
+    tally.take(second)
+    assert tally.is_complete
 
 
 async def test_an_unscored_trajectory_is_judged_again(tmp_path: Path) -> None:

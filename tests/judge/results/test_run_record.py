@@ -6,10 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.results import a_result
+from helpers.results import a_result, a_verdict
 from judge.config import RunConfig
 from judge.records.tasks import Task
-from judge.results.run_record import begin_run, package_versions, provenance, settings_checksum, task_set_checksum
+from judge.results.run_record import (
+    begin_run,
+    is_finished,
+    package_versions,
+    provenance,
+    settings_checksum,
+    task_set_checksum,
+    totals_of,
+)
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore
 
@@ -76,3 +84,14 @@ def test_provenance_names_the_settings_that_change_what_a_participant_can_do_unl
 
     assert {key: result[key] for key in ("max_actions", "site_tools")} == {"max_actions": 5, "site_tools": "only"}
     assert usual.keys().isdisjoint({"max_actions", "site_tools"})
+
+
+@pytest.mark.parametrize(("code", "is_done"), [("off_archive", True), ("uncertain_archive", True), (None, False)])
+def test_a_run_with_an_unconfirmed_success_has_nothing_left_to_play_or_judge(
+    tmp_path: Path, code: str | None, is_done: bool
+) -> None:
+    results = [TaskSummary.of(a_result(verdict=a_verdict("unscored", reason_code=code)))]
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    store.write_run({"run_id": "r1", "state": "completed", **totals_of(results)})
+    assert is_finished(store) is is_done

@@ -14,7 +14,7 @@ from helpers.ports import free_port
 from helpers.results import a_result, a_submission, a_verdict
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import write_synthetic_run
-from judge.records.verdicts import WITHOUT_CHECKS
+from judge.records.verdicts import OFF_ARCHIVE, WITHOUT_CHECKS
 from judge.results.entries import read_entries
 from judge.runner.baseline import Baseline
 from judge.runner.follow import RunOutcome
@@ -125,9 +125,11 @@ def test_results_that_cannot_be_written_are_shown_and_end_the_run_with_1(tmp_pat
     assert "Results: " not in text
 
 
-@pytest.mark.parametrize(("code", "may_help"), [(WITHOUT_CHECKS, False), (None, True)])
+@pytest.mark.parametrize(
+    ("code", "exit_code", "may_help"), [(WITHOUT_CHECKS, 1, False), (None, 1, True), (OFF_ARCHIVE, 0, False)]
+)
 def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
-    tmp_path: Path, code: str | None, may_help: bool
+    tmp_path: Path, code: str | None, exit_code: int, may_help: bool
 ) -> None:
     store = RunStore(tmp_path, "r1")
     store.create()
@@ -138,7 +140,7 @@ def test_resuming_is_advised_only_where_a_lost_task_may_get_a_verdict(
     output = io.StringIO()
     outcome = RunOutcome(results=tuple(results), state="completed")
     console = Console(file=output, width=200)
-    assert conclude(outcome, plan, console, Progress(console, "plain")) == 1
+    assert conclude(outcome, plan, console, Progress(console, "plain")) == exit_code
     assert ("resume with" in output.getvalue()) == may_help
 
 

@@ -317,6 +317,14 @@ def test_what_was_lost_is_counted_and_changes_the_exit_code(tmp_path: Path) -> N
     assert "2 aborted" in text
 
 
+def test_a_success_that_a_frozen_site_does_not_confirm_is_not_lost(tmp_path: Path) -> None:
+    task = a_detail()["tasks"][0] | {"verdict": "unscored", "reason_code": "off_archive", "coverage": "off_archive"}
+    code, text = exit_and_output(tmp_path, tasks=[task], scored_tasks=0, unscored_tasks=1, total_tasks=1)
+    assert code == 0
+    assert "1 success not confirmed: record more ways" in text
+    assert "incomplete" not in text
+
+
 def test_an_unknown_cost_is_not_shown_as_nothing(tmp_path: Path) -> None:
     assert "judge cost unknown" in exit_and_output(tmp_path)[1]
     assert "judge cost $0.4200" in exit_and_output(tmp_path, cost_usd=0.42)[1]

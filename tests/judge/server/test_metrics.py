@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 
 from judge.config import RunConfig
 from judge.records.events import RunStarted, TaskDone, TaskRetried, TaskStarted
-from judge.records.verdicts import WITHOUT_CHECKS
+from judge.records.verdicts import OFF_ARCHIVE, WITHOUT_CHECKS
 from judge.scenario.models import AssessmentRequest
 from judge.server.metrics import Health, Metrics, operating_routes
 from judge.server.running import RunningAssessment
@@ -51,6 +51,7 @@ def measured() -> str:
         TaskDone(task_id="b", outcome="failure", steps=1, reason=PLANTED, blame="participant"),
         TaskDone(task_id="c", outcome="unscored", steps=1, reason=PLANTED),
         TaskDone(task_id="d", outcome="unscored", steps=1, reason=PLANTED, reason_code=WITHOUT_CHECKS),
+        TaskDone(task_id="d2", outcome="unscored", steps=1, reason=PLANTED, reason_code=OFF_ARCHIVE),
         TaskDone(task_id="e", outcome="aborted", steps=1, reason=PLANTED, blame=PLANTED),
         TaskStarted(task_id="f", attempt=1, max_steps=3),
     ):
@@ -69,12 +70,12 @@ def test_metrics_count_what_happens_and_say_what_runs() -> None:
         ("wabe_assessments_waiting", ()): 4,
         ("wabe_attempts_total", ("success",)): 1,
         ("wabe_attempts_total", ("failure",)): 1,
-        ("wabe_attempts_total", ("unscored",)): 2,
+        ("wabe_attempts_total", ("unscored",)): 3,
         ("wabe_attempts_total", ("aborted",)): 1,
         ("wabe_attempts_total", ("retried",)): 1,
-        # Ten attempts, of which one was kept, five have ended and one is open.
+        # Ten attempts, of which one was kept, six have ended and one is open.
         ("wabe_attempts_running", ()): 1,
-        ("wabe_attempts_waiting", ()): 3,
+        ("wabe_attempts_waiting", ()): 2,
         ("wabe_browsers", ()): 2,
         ("wabe_judge_calls_total", ()): 3,
         ("wabe_judge_tokens_total", ("input",)): 700,
