@@ -34,7 +34,7 @@ from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
-from judge.results.corrections import RULES
+from judge.results.corrections import rules_text
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import asset, page_policy
@@ -122,7 +122,7 @@ class Renderer:
             began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
-            label_rules=RULES,
+            label_rules=rules_text,
             setup=setup.decided,
             setup_more=setup.more,
         )

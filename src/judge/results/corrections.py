@@ -1,8 +1,9 @@
 """The corrected success rate of a run: from its label files and plan to what its submission, report and rows say."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -49,20 +50,21 @@ _PUBLISHED = TypeAdapter(_PublishedLabels)
 RULES = {
     "single": "one label each",
     "unanimous": "unanimous labels",
-    "majority": "the label of more than half",
+    "majority": "the label of more than half of those who labelled",
     "adjudicated": "adjudicated labels",
 }
 
 
 @dataclass(frozen=True)
 class Correction:
-    """What people's labels say of a run's attempts. `strata` are the plan's, with the labels of drawn attempts.
+    """What people's labels say of a run's attempts. `strata` are the plan's, with the labels of drawn attempts;
+    `opinions` are those of each seed, which shards that were merged have of their own.
 
     `not_drawn` attempts are in no stratum, because they came after the last draw: without them there is no estimate.
     """
 
     strata: tuple[Stratum, ...]
-    opinions: tuple[Opinions, ...]
+    opinions: tuple[tuple[Opinions, ...], ...]
     plan: LabelPlan
     lines: Mapping[str, int] = field(default_factory=dict)
     undecided: int = 0
@@ -72,22 +74,24 @@ class Correction:
     def of(cls, attempts: Sequence[LabelledAttempt], plan: LabelPlan, lines: Mapping[str, int]) -> Self:
         """From the attempts of a run, or of some of its tasks, with what people say of them."""
         judged = {each.key: each for each in attempts if not each.is_settled}
-        strata, sampled, known = [], [], set()
+        strata, sampled, known = [], defaultdict[int, list[LabelledAttempt]](list), set()
         for planned, sample_size in zip(plan.strata, plan.sample_sizes, strict=True):
             there = [judged[key] for key in planned.keys if key in judged]
             known |= {each.key for each in there}
             sample = [judged[key] for key in planned.keys[:sample_size] if key in judged]
             labels = [SampleLabel(each.website, each.label == "success") for each in sample if each.is_decided]
             strata.append(Stratum(planned.verdict, len(there), labels))
-            sampled += sample
+            sampled[planned.seed] += sample
         settled = sum(each.is_settled for each in attempts)
         strata += [Stratum("failure", settled, is_settled=True)] if settled else []
         return cls(
             strata=tuple(strata),
-            opinions=tuple(each.opinions for each in sampled if each.opinions is not None),
+            opinions=tuple(
+                tuple(each.opinions for each in sample if each.opinions is not None) for sample in sampled.values()
+            ),
             plan=plan,
             lines=dict(lines),
-            undecided=sum(each.label == "undecided" for each in sampled),
+            undecided=sum(each.label == "undecided" for sample in sampled.values() for each in sample),
             not_drawn=len(judged.keys() - known),
         )
 
@@ -129,6 +133,7 @@ class Correction:
         result = self.estimate
         if result is None:
             return {}
+        opinions = list(chain.from_iterable(self.opinions))
         return {
             CORRECTED: round(100 * result.rate, 1),
             LABELS_KEY: {
@@ -136,10 +141,10 @@ class Correction:
                 "standard_error": round(100 * result.standard_error, 3),
                 "labels": self.labels,
                 "undecided": self.undecided,
-                "labellers": len({name for each in self.opinions for name in each.lines}),
-                "rule": rule_of(self.opinions),
-                "conflicts": sum(each.is_conflict for each in self.opinions),
-                "blind": sum(all(line.blind for line in each.lines.values()) for each in self.opinions),
+                "labellers": len({name for each in opinions for name in each.lines}),
+                "rule": ", ".join(sorted({rule_of(each) for each in self.opinions if each})),
+                "conflicts": sum(each.is_conflict for each in opinions),
+                "blind": sum(all(line.blind for line in each.lines.values()) for each in opinions),
                 "strata": [
                     {
                         "verdict": stratum.verdict,
@@ -273,8 +278,16 @@ def label_text(detail: Mapping[str, Any]) -> str:
     interval = f" {edges}" if isinstance(edges, list) else ""
     number = labels.get("labels")
     people = f"{counted(number, 'label')} of people" if isinstance(number, int) else "people's labels"
-    rule = RULES.get(str(labels.get("rule")), "unknown rule")
-    return f"corrected success rate {rate} %{interval}, from {people} ({rule})"
+    return f"corrected success rate {rate} %{interval}, from {people} ({rules_text(labels)})"
+
+
+def rules_text(labels: Mapping[str, Any]) -> str:
+    """By which rules the labels of a submission were made of several people's, in words."""
+    return "; ".join(RULES.get(each, "unknown rule") for each in _rules_in(labels))
+
+
+def _rules_in(labels: Mapping[str, Any]) -> list[str]:
+    return str(labels.get("rule")).split(", ")
 
 
 def merged_labels(details: Sequence[Mapping[str, Any]], attempts: Sequence[int]) -> dict[str, Any]:
@@ -301,7 +314,7 @@ def _merged(
         (weight * each["standard_error"] / 100) ** 2 for weight, each in zip(weights, corrections, strict=True)
     )
     merged_estimate = Estimate(rate, spread, {})
-    rules = {str(each["rule"]) for each in corrections}
+    rules = {rule for each in corrections if each["rule"] for rule in _rules_in(each)}
     return {
         CORRECTED: round(100 * rate, 1),
         LABELS_KEY: {
@@ -312,7 +325,7 @@ def _merged(
                 for key in ("labels", "undecided", "conflicts", "blind", "settled")
             },
             "labellers": max(each["labellers"] for each in corrections),
-            "rule": rules.pop() if len(rules) == 1 else "majority",
+            "rule": ", ".join(sorted(rules)),
             "strata": [stratum for each in corrections for stratum in each["strata"]],
             "parts": [dict(each) for each in corrections],
         },

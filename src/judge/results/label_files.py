@@ -107,10 +107,12 @@ class Opinions:
 
     @property
     def label(self) -> LabelWord | None:
-        """One label of several: the adjudicated one, else that of more than half; `undecided` if there is neither."""
+        """One label of several: the adjudicated one, else that of more than half of all who labelled, also of those who
+        could not decide; `undecided` if there is neither.
+        """
         if self.adjudicated is not None:
             return self.adjudicated
-        words = [line.label for line in self.decided.values()]
+        words = [line.label for line in self.lines.values()]
         for word in ("success", "failure"):
             if 2 * words.count(word) > len(words):
                 return word

@@ -67,7 +67,7 @@ def test_agreement_shows_conflicts_first_then_pairs_alpha_and_the_judges(tmp_pat
     document = json.loads(run("agreement", store.folder, "--labels", store.folder / "labels", "--json"))
     assert document["people"]["rule"] == "majority"
     assert document["overall"]["n"] == 29
-    assert document["overall"]["excluded"] == {"not_executable": 1}
+    assert document["overall"]["excluded"] == {"undecided": 1}
 
 
 def test_several_runs_are_put_in_order(tmp_path: Path) -> None:

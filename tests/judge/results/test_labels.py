@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from helpers.labelled import SEED, a_line, a_run_to_label, is_success, label_truly, labelled_run, number_of, say, truth
 from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
 from judge.commands.app import app
-from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
+from judge.report.build import make_report
+from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, label_text, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
 from judge.results.labelling import begin, end, import_labels
@@ -276,7 +277,10 @@ def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
         (opinions("success", "success"), "success", "unanimous"),
         (opinions("success", "failure"), "undecided", "majority"),
         (opinions("success", "failure", "failure"), "failure", "majority"),
-        (opinions("success", "undecided"), "success", "majority"),
+        (opinions("success", "undecided"), "undecided", "majority"),
+        (opinions("success", "success", "undecided"), "success", "majority"),
+        (opinions("success", "undecided", "undecided", "undecided"), "undecided", "majority"),
+        (opinions("success", "success", "undecided", "failure"), "undecided", "majority"),
         (opinions("undecided", "undecided"), "undecided", "unanimous"),
         (opinions("success", "failure", adjudicated="failure"), "failure", "adjudicated"),
         (opinions("success", "success", "failure", adjudicated="undecided"), "undecided", "adjudicated"),
@@ -400,6 +404,22 @@ def test_the_labels_of_shards_are_those_of_the_merged_run(tmp_path: Path) -> Non
     label_truly(begin([run], "bert"))
     merge_shards(run)
     assert len(label_file(run, "bert").read_text().splitlines()) == 48
+
+
+def test_merged_shards_that_were_labelled_by_different_rules_list_the_rules(tmp_path: Path) -> None:
+    run = a_sharded_run(tmp_path)
+    first, second = run.shards()
+    label_truly(begin([second], "bert"))
+    for shard in (first, second):
+        publish(shard)
+    parts = [json.loads((shard.folder / "results.json").read_text()) for shard in (first, second)]
+    merge_shards(run)
+    for detail in (merge(parts)["results"][0]["detail"], detail_of(run)):
+        labels = detail[LABELS_KEY]
+        assert isinstance(labels, dict)
+        assert labels["rule"] == "single, unanimous"
+        assert label_text(detail).endswith("(one label each; unanimous labels)")
+    assert "(one label each; unanimous labels)" in make_report([run]).read_text()
 
 
 def test_merged_submissions_have_the_rate_of_all_only_if_each_has_one(tmp_path: Path) -> None:
