@@ -125,7 +125,9 @@ def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) 
     if not results:
         last = ComparisonResult(False, _instead(downloads, counting, check, recording))
     else:
-        last = results[hits[0]] if check.at == "any" and hits else results[-1]
+        # Of what must not happen so often, each counts.
+        is_any = check.at == "any" or (whoever and check.times is not None)
+        last = results[hits[0]] if is_any and hits else results[-1]
     if last.passed and not happened(check.times, len(hits), at_least=whoever):
         last = ComparisonResult(False, f"{how_often(check.times, len(hits), 'such download')}: {last.text}")
     if (omission := _left_out(check, recording, counting, candidates, last, inverted=inverted)) is not None:

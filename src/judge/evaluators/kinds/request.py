@@ -190,7 +190,9 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
             else _instead(check, as_tuple(check.url)[-1], request_entries),
         )
     else:
-        last = results[hits[0]] if check.at == "any" and hits else results[-1]
+        # Of what must not happen so often, each counts.
+        is_any = check.at == "any" or (whoever and check.times is not None)
+        last = results[hits[0]] if is_any and hits else results[-1]
     if last.passed and not happened(check.times, len(hits), at_least=whoever):
         last = ComparisonResult(False, f"{how_often(check.times, len(hits), 'such request')}: {last.text}")
     if recording.counts_all and last.passed:
