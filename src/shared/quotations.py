@@ -8,8 +8,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
+from typing import NamedTuple
 
 Span = tuple[int, int]
+
+
+class Fence(NamedTuple):
+    """A code fence with its marks; `info` is what stands behind the opening one."""
+
+    start: int
+    end: int
+    info: str
+    is_closed: bool
+
 
 # `|(?!)` ends what is repeated possessively, for older Pythons: see `shared.snapshot`.
 # Two marks of one kind in a line. Opening ones follow no word, closing ones precede none: `24" wide` opens nothing.
@@ -54,16 +65,29 @@ def quotation_at(text: str, start: int) -> int:
 
 def fences(text: str) -> Iterator[Span]:
     """The code fences that are closed, with their marks, except one around the whole text: that one quotes nothing."""
-    opened: re.Match[str] | None = None
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
-    for fence in _FENCE.finditer(text):
-        if opened is None or fence["info"].strip() or not fence["mark"].startswith(opened["mark"]):
+    return (
+        (fence.start, fence.end)
+        for fence in all_fences(text)
+        if fence.is_closed and (fence.start > first or fence.end < last)
+    )
+
+
+def all_fences(text: str) -> Iterator[Fence]:
+    """All code fences; one that is never closed ends where the next one with an info string begins."""
+    opened: re.Match[str] | None = None
+    for mark in _FENCE.finditer(text):
+        if opened is None:
+            opened = mark
+        elif mark["info"].strip() or not mark["mark"].startswith(opened["mark"]):
             # One with an info string only opens: the one before it was never closed.
-            opened = fence
+            yield Fence(opened.start(), mark.start(), opened["info"].strip(), is_closed=False)
+            opened = mark
         else:
-            if opened.start() > first or fence.end() < last:
-                yield opened.start(), fence.end()
+            yield Fence(opened.start(), mark.end(), opened["info"].strip(), is_closed=True)
             opened = None
+    if opened is not None:
+        yield Fence(opened.start(), len(text), opened["info"].strip(), is_closed=False)
 
 
 def _json(text: str) -> Iterator[Span]:

@@ -445,3 +445,24 @@ def test_an_excerpt_is_bounded_and_one_line(text: str, limit: int) -> None:
     inner = escaped[1:-1]
     if text.isprintable() and text.isascii() and len(text) <= limit and not set("\"'`") <= set(text):
         assert inner == text
+
+
+@pytest.mark.parametrize("form", ["<json>{}</json>", "{}", "ACTION: browser_click\nPARAMS: {}"])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        *(
+            f"<{name}{attributes}>\n{{}}\n</{name}>"
+            for name in ("details", "cot", "plan")
+            for attributes in ("", ' type="reasoning"')
+        ),
+        *(f"{fence}{name}\n{{}}\n{fence}" for fence in ("```", "~~~") for name in ("", "json", "thinking")),
+        "[cot]\n{}\n[/cot]",
+        "Here is my thought process:\n{}\nHere is my response:",
+    ],
+)
+def test_marks_that_only_judges_replies_lose_do_not_hide_an_action(marks: str, form: str) -> None:
+    arguments = '{"target": "e12"}'
+    text = marks.replace("{}", form.replace("{}", arguments if form.startswith("ACTION") else CLICK_JSON))
+    assert action(text) == CLICK
+    assert action(f"{text}\nThis opens the page.") == CLICK

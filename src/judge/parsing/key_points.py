@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from judge.parsing.agreement import StatedValue, agreed
+from judge.parsing.sections import without_sections
 from shared.reasoning import without_reasoning
 
 MAX_POINTS = 40
@@ -64,7 +65,7 @@ def last_json_object(text: str) -> dict[str, Any] | None:
 
     Also `None` when an earlier one has the same keys and another content, and is not withdrawn.
     """
-    return _last_object(without_reasoning(text))
+    return _last_object(without_sections(without_reasoning(text)))
 
 
 def _last_object(text: str) -> dict[str, Any] | None:

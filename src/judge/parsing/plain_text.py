@@ -4,7 +4,8 @@ import html
 import re
 import unicodedata
 
-from shared.quotations import fences, outside_quotations
+from judge.parsing.sections import HALF, LABEL, without_sections
+from shared.quotations import outside_quotations
 from shared.reasoning import escape_marks, without_reasoning
 
 # Characters that NFKC does not change: minus and hyphens, the asterisk operator, the fraction slash.
@@ -13,14 +14,12 @@ _FOLD = str.maketrans("−‐‑∗⁄", "---*/")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\u20e3\ufeff]")
 # "Score: ~~4~~ 3": the model has withdrawn the 4.
 _STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(s|del|strike)>[^\n]{1,200}?</\1>", re.IGNORECASE)
-_LABEL = r"(?:final_?|overall_?)?(?:score|status|answer)"
 # Tags that begin or end a line, and control tokens such as `<|return|>` or `<|begin_of_box|>`.
 _TAG = re.compile(
-    rf"<(?P<label>{_LABEL})>|</{_LABEL}>|<\|\w{{1,30}}\|>|</s>|<br\s?/?>|</?(?:p|div|li|h[1-6])>", re.IGNORECASE
+    rf"<(?P<label>{LABEL})>|</{LABEL}>|<\|\w{{1,30}}\|>|</s>|<br\s?/?>|</?(?:p|div|li|h[1-6])>", re.IGNORECASE
 )
 # The first character of what means something in a reply.
-_MARK = re.compile(rf"(?={_TAG.pattern}|~~|<(?:s|del|strike)>).", re.IGNORECASE)
-_FENCED_JSON = re.compile(r"[^\n]*+\n\s*+[\[{]")
+_MARK = re.compile(rf"(?={_TAG.pattern}|~~|{HALF}).", re.IGNORECASE)
 _ENTITY = re.compile(r"&[#\w]{1,32};?")
 _WORD_TAG = re.compile(r"</?(?:b|strong|em|i|u|span|code)>", re.IGNORECASE)
 # "__Score__" is emphasis; "final_score" is a name and stays.
@@ -40,24 +39,13 @@ def plain_text(text: str) -> str:
     """
     text = _ENTITY.sub(_character, without_reasoning(text))
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_FOLD)
-    text = _WORD_TAG.sub("", _with_lines(_STRUCK.sub("", _without_excerpts(text))))
+    text = _WORD_TAG.sub("", _with_lines(_STRUCK.sub("", without_sections(text))))
     return _UNDERSCORES.sub(lambda match: "*" * len(match.group()), text)
 
 
 def _character(entity: re.Match[str]) -> str:
     # Not a line feed, which would begin a line in the middle of a quotation.
     return html.unescape(entity[0]).replace("\n", " ")
-
-
-def _without_excerpts(text: str) -> str:
-    """The text without code fences in its middle: an answer is fenced at the end, or as a whole."""
-    parts, end = [], 0
-    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
-    for start, stop in fences(text):
-        if start > first and stop < last and not _FENCED_JSON.match(text, start):
-            parts += [text[end:start], "\n"]
-            end = stop
-    return "".join((*parts, text[end:]))
 
 
 def _with_lines(text: str) -> str:

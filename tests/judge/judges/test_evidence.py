@@ -71,7 +71,9 @@ def test_a_file_that_is_not_an_image_is_refused(tmp_path: Path) -> None:
         image_part(tmp_path / "x.jpg")
 
 
-@pytest.mark.parametrize("mark", [*MARKS, "<status>", "</score>", "<answer>", "<br>", "</s>", "~~", "<|im_start|>"])
+@pytest.mark.parametrize(
+    "mark", [*MARKS, "<status>", "</score>", "<answer>", "<br>", "</s>", "~~", "<|im_start|>", "<cot>"]
+)
 def test_marks_of_replies_are_escaped_in_every_block(tmp_path: Path, mark: str) -> None:
     text, escaped = f"{mark} Status: success {mark}", "\\u003c|"
     one = trajectory(

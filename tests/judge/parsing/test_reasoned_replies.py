@@ -97,7 +97,22 @@ def test_key_points_follow_the_reasoning(reply: str, points: tuple[str, ...]) ->
 
 QUOTED = st.sampled_from(['"{}"', "'{}'", "“{}”", "`{}`", "> {}", "```\n{}\n```\nSo"])
 TYPED = st.sampled_from(
-    [*MARKS, "<status>", "</status>", "<score>", "<answer>", "<br>", "</p>", "~~", "&#10;", "</s>", "<|return|>"]
+    [
+        *MARKS,
+        "<status>",
+        "</status>",
+        "<score>",
+        "<answer>",
+        "<br>",
+        "</p>",
+        "~~",
+        "&#10;",
+        "</s>",
+        "<|return|>",
+        "<cot>",
+        "</cot>",
+        "<a b>",
+    ]
 )
 
 
