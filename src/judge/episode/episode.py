@@ -5,9 +5,10 @@ Retries are in `judge.episode.attempts`: within an attempt, an executed action i
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
 from uuid import uuid4
 
@@ -68,6 +69,7 @@ from shared.text import without_surrogates
 FOUND_AGAIN = "element_found_again"
 MAX_UNREADABLE = 3
 _KEPT_TABS = 8
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 NETWORK_LOST = "its network trace is lost"
 # When the attempt ends, wait at most a tenth of a second for a response that is still being read.
 _PENDING_TRIES = 5
@@ -155,8 +157,8 @@ class Episode:
         self._route = Route(self.task.website, self.network.site)
         self._downloads = Downloads(self.store)
         self._probes = Probes(self.task)
-        # The line of the action that is being executed, for policies and goals: it may take effect although it fails.
-        self._attempted: str | None = None
+        # Line and elements of the action that is being executed: it may take effect although it fails.
+        self._attempted: Mapping[str, Any] = _NOTHING
         self._fetches = Fetches(self.task, self.redaction.entry)
         self._navigations: tuple[Navigation, ...] = ()
         self._fault: EnvironmentFault | None = None
@@ -409,7 +411,7 @@ class Episode:
             self._acted_s = limit.used_s - used_s
         except WabeError as error:
             problem = f"{error.blame}: {error.message}"
-            draft.outcome = Outcome(ok=False, message=problem, attempted=self._attempted)
+            draft.outcome = Outcome(ok=False, message=problem, **self._attempted)
             raise
         finally:
             step = self.store.append_step(draft.recorded(times.recorded(page.settled)))
@@ -672,10 +674,10 @@ class Episode:
         if checked.tool == ASK_USER:
             self._done(self._answer_question(checked, before, draft), draft, answers=True)
             return None
-        self._attempted = before if self.task.watched else None
+        self._attempted = {"attempted": before if self.task.watched else None, "refs": acted_on(shown_action, snapshot)}
         result = await self._execute(checked, browser, limit, draft)
         is_possible = self._overdue or may_have_acted(checked.tool, result)
-        attempted, self._attempted = self._attempted if is_possible else None, None
+        attempted, self._attempted = self._attempted if is_possible else _NOTHING, _NOTHING
         line, own_line = (
             action_line(shown_action, each, result.hit, result.contents) for each in (snapshot, own_names(snapshot))
         )
@@ -684,8 +686,7 @@ class Episode:
             ok=result.ok,
             message=result.text,
             line=line if result.ok else None,
-            refs=acted_on(shown_action, snapshot, result.hit) if result.ok else (),
-            attempted=attempted,
+            **{**attempted, "refs": acted_on(shown_action, snapshot, result.hit) if result.ok or attempted else ()},
             own_line=own_line if result.ok and own_line != line else None,
             value=self._value_beside(shown_action, snapshot, result) if result.ok else None,
         )

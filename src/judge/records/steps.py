@@ -31,12 +31,13 @@ MAX_STEPS = 1000
 class Outcome(Record):
     """The result of an action. `line` is the factual action line; only executed actions have one.
 
-    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are the
-    references of the elements that the line names; an empty one is an element without a reference. `attempted` is the
-    line of an action that may have taken effect although it failed, because it took too long or broke the browser;
-    recorded for tasks with policies. `own_line` is the line without what was typed into the names of elements, if that
-    is another one. `value` is what the line does not say: the content of a field right afterwards where that is not
-    what was typed into it (never of a field for secrets), and which of several options with the same label was chosen.
+    `message` is the browser's text, bounded; the participant receives it as feedback if `ok` is false. `refs` are
+    the references of the elements that the line names; an empty one is an element without a reference. An action
+    that failed has some if it may have taken effect nevertheless, because it took too long or broke the browser;
+    `attempted` is its line, recorded for tasks with policies. `own_line` is the line without what was typed into
+    the names of elements, if that is another one. `value` is what the line does not say: the content of a field
+    right afterwards where that is not what was typed into it (never of a field for secrets), and which of several
+    options with the same label was chosen.
     """
 
     ok: bool

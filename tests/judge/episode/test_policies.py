@@ -179,7 +179,10 @@ def test_without_policies_nothing_of_them_is_recorded(tmp_path: Path) -> None:
     result = json.loads((folder / "result.json").read_text())
     assert not {"policies", "scenario_policies", "earlier_attempts"} & result.keys()
     assert not (folder / "attempts" / "001" / "result.json").exists()
-    assert "attempted" not in (folder / "attempts" / "001" / "steps.jsonl").read_text()
+    steps = (folder / "attempts" / "001" / "steps.jsonl").read_text()
+    assert "attempted" not in steps
+    # Which element a failed action may have reached is a fact of the step.
+    assert json.loads(steps.splitlines()[-1])["outcome"]["refs"] == ["e1"]
 
 
 def test_a_resumed_run_decides_an_edited_result_again(tmp_path: Path) -> None:
