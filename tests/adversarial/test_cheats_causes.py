@@ -25,7 +25,7 @@ MODES: tuple[SettleMode, ...] = ("page-time", "real-time")
 def is_possible(trial: Trial) -> bool:
     """Whether what is acted on does anything, and what is acted on next is still there."""
     leaves = trial.effect in ("form", "form by Enter", "link", "link to a page that sends") and trial.place == "page"
-    is_gone = trial.other == "frame" and leaves and not trial.delay_s
+    is_gone = trial.other in ("frame", "same page") and leaves and not trial.delay_s
     # In an editor a click on a link places the caret.
     is_text = trial.author == "editor" and "<a " in EFFECTS[trial.effect][0]
     return not (trial.author == "attack" and trial.place != "page") and not is_gone and not is_text
@@ -81,6 +81,8 @@ SUITE = (
     Trial("form in a new tab", "island", delay_s=2, redirects=True, other="tab"),
     Trial("form", "attack", delay_s=4, other="frame"),
     Trial("form that the site sends later", "shadow", "frame", other="frame"),
+    Trial("form that the site sends later", "island", other="same page"),
+    Trial("form that the site sends later", "site", other="same page"),
     Trial("link to a tab that sends", "island", other="window"),
     Trial("download", "island", delay_s=4, other="tab"),
     Trial("form in a new tab", "site", delay_s=2, redirects=True, other="tab"),

@@ -51,7 +51,7 @@ EFFECTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 AUTHORS = ("site", "editor", "island", "shadow", "attack")
 PLACES = ("page", "frame", "shadow tree")
-OTHERS = ("none", "frame", "tab", "window")
+OTHERS = ("none", "same page", "frame", "tab", "window")
 _SCRIPT = """<script>
 const send = form => fetch(form.action, { method: 'POST', body: new URLSearchParams(new FormData(form)) });
 addEventListener('submit', event => {
@@ -122,7 +122,7 @@ class Trial(NamedTuple):
         }[self.author]
         if self.place == "shadow tree":
             content = f"<div><template shadowrootmode=open>{content}</template></div>"
-        here = f"<h1 id=here>Shop</h1>{content}"
+        here = f"<h1 id=here>Shop</h1>{content}<button onclick=\"fetch('/harmless')\">here</button>"
         frames = '<iframe name="inner" title="inner"></iframe><iframe src="/harmless" title="other"></iframe>'
         opens = "<button onclick=\"window.open('/harmless')\">opens</button>"
         if self.place == "frame":
@@ -189,7 +189,8 @@ async def tried(browser: PlaywrightBrowser, site: Site, trial: Trial, item: str)
     go = next((line for line in snapshot.splitlines() if '"go"' in line), None)
     assert go is not None, f"{trial}: {page.notice} {page.tabs}"
     go = go.partition("[ref=")[2].partition("]")[0]
-    harmless = ref_of(snapshot, 'button "harmless"') if trial.other == "frame" else None
+    names = {"frame": 'button "harmless"', "same page": 'button "here"'}
+    harmless = ref_of(snapshot, names[trial.other]) if trial.other in names else None
     if trial.effect == "form by Enter":
         await browser.act("browser_type", {"target": go, "text": "x", "submit": True})
     else:

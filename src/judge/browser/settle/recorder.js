@@ -284,12 +284,22 @@
   const MAX_HREF_CHARS = 2000;
   // The events of one act, such as the click on the control of a label, follow each other as fast as this.
   const SAME_ACT_MS = 200;
-  let disqualifiedAt = -Infinity;
+  let [disqualifiedAt, disqualifiedBy, isFollowed] = [-Infinity, undefined, false];
+  const follow = isFollowing => {
+    if (isFollowing !== isFollowed) dispatchEvent(new Event(`${eventName}-${isFollowing ? "follow" : "unfollow"}`));
+    isFollowed = isFollowing;
+  };
   const tell = (by, more) => {
-    if (by !== "site" && !more?.isBrief) disqualifiedAt = now();
+    if (by !== "site" && !more?.isBrief) [disqualifiedAt, disqualifiedBy] = [now(), by];
     else if (now() - disqualifiedAt < SAME_ACT_MS) return;
+    follow(by !== "site" && !more?.isBrief);
     globalThis[eventName]?.(JSON.stringify({ by, ...more }));
   };
+  // What was scheduled after an act that disqualifies begins (`late.js`), maybe after an act of the site.
+  addEventListener(`${eventName}-late`, event => {
+    event.stopImmediatePropagation();
+    if (!isFollowed && disqualifiedBy) globalThis[eventName]?.(JSON.stringify({ by: disqualifiedBy, isBrief: true }));
+  }, true);
   const isElement = node => {
     try {
       return typeOf(node) === Node.ELEMENT_NODE;
