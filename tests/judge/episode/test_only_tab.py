@@ -21,8 +21,16 @@ def test_a_document_in_the_only_tab_is_the_page() -> None:
     tab = followed(request(1), document(1))
     assert tab.take()
     assert not tab.take()
+    tab.follow(request(1))
     tab.follow(document(1))
     assert tab.take()
+
+
+def test_a_document_that_was_requested_before_is_not_known() -> None:
+    tab = followed(request(1))
+    assert not tab.take()
+    tab.follow(document(1))
+    assert not tab.take()
 
 
 def test_a_request_without_a_document_and_a_document_in_a_frame_leave_the_page() -> None:
@@ -31,5 +39,5 @@ def test_a_request_without_a_document_and_a_document_in_a_frame_leave_the_page()
 
 
 def test_after_another_tab_nothing_is_certain() -> None:
-    assert not followed(document(1), document(2)).take()
-    assert not followed(document(1), request(None), document(1)).take()
+    assert not followed(request(1), document(1), document(2)).take()
+    assert not followed(request(1), request(None), document(1)).take()
