@@ -41,7 +41,7 @@ def _parameters() -> Iterator[inspect.Parameter]:
 
 
 def _parameter(each: DeclaredOption, name: str, option: Any, default: str | None) -> inspect.Parameter:
-    kind = _plain(each.field.annotation)
+    kind = plain_type(each.field.annotation)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -71,11 +71,11 @@ def _shown_default(each: DeclaredOption) -> str | None:
     return each.field.default if is_own and isinstance(each.field.default, str) else None
 
 
-def _plain(annotation: Any) -> Any:
+def plain_type(annotation: Any) -> Any:
     """The type of an option, without `None` and without validators; a tuple of values is a list."""
     if get_origin(annotation) in (Union, UnionType):
         (inner,) = (each for each in get_args(annotation) if each is not type(None))
-        return _plain(inner)
+        return plain_type(inner)
     if get_origin(annotation) is Annotated:
-        return _plain(get_args(annotation)[0])
-    return list[_plain(get_args(annotation)[0])] if get_origin(annotation) is tuple else annotation  # type: ignore[misc]
+        return plain_type(get_args(annotation)[0])
+    return list[plain_type(get_args(annotation)[0])] if get_origin(annotation) is tuple else annotation  # type: ignore[misc]

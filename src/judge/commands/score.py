@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from judge.commands import OutputDir
 from judge.commands.score_costs import Costs, Estimated, both
+from judge.commands.score_options import JUDGE_OPTIONS, with_judge_options
 from judge.commands.score_output import InOrder, JudgeTally, in_order_of, show, spent
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
@@ -28,31 +28,10 @@ from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interru
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, printable
-from shared.llm.providers import model_forms
 from shared.settings import Settings
 from shared.validation import validated
 
 DEFAULT_PARALLEL = 8
-# The options that set the judge's configuration, by its keys.
-_OPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "judge_method": "--method",
-        "judge_model": "--model",
-        "prompts": "--prompts",
-        "score_threshold": "--threshold",
-        "max_images": "--max-images",
-        "judge_votes": "--votes",
-        "judge_sees_answer": "--sees-answer",
-        "judge_sees_thoughts": "--sees-thoughts",
-        "fidelity": "--fidelity",
-        "judge_max_concurrency": "--max-calls",
-        "judge_requests_per_minute": "--requests-per-minute",
-        "judge_tokens_per_minute": "--tokens-per-minute",
-        "max_judge_cost_usd": "--max-cost-usd",
-        "max_judge_tokens": "--max-tokens",
-        "judge_base_url": "--base-url",
-    }
-)
 
 
 class _PlannedJudge(NamedTuple):
@@ -63,33 +42,17 @@ class _PlannedJudge(NamedTuple):
     repeat: int = 1
 
 
+@with_judge_options
 def score(
     context: typer.Context,
     target: Annotated[
         str, typer.Argument(help="A run, a trajectory's folder, or a folder of them.", metavar="RUN_OR_DIR")
     ],
-    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS.names())}.")] = None,
     addresses: Annotated[
         Path | None,
         typer.Option("--config", help="What the method needs, such as its sites' addresses.", metavar="FILE"),
     ] = None,
-    model: Annotated[str | None, typer.Option(help=f"{model_forms()}, or offline: checks only.")] = None,
-    prompts: Annotated[str | None, typer.Option(help="A folder with a prompt set of your own.")] = None,
-    threshold: Annotated[int | None, typer.Option(help="Use screenshots with at least this score.")] = None,
-    max_images: Annotated[int | None, typer.Option(help="Use at most this many screenshots.")] = None,
-    votes: Annotated[int | None, typer.Option(help="How often the rubric method votes.")] = None,
-    sees_answer: Annotated[bool | None, typer.Option(help="Show the final answer to the judge, as a claim.")] = None,
-    sees_thoughts: Annotated[bool | None, typer.Option(help="Show the thoughts to the judge, as claims.")] = None,
-    fidelity: Annotated[
-        str | None, typer.Option(help="strict, or published: unreadable replies count as 0 (imported prompts).")
-    ] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=256, help="Trajectories judged at once.")] = DEFAULT_PARALLEL,
-    max_calls: Annotated[int | None, typer.Option(help="How many model calls run at once.")] = None,
-    requests_per_minute: Annotated[int | None, typer.Option(help="Rate limit for the judge model.")] = None,
-    tokens_per_minute: Annotated[int | None, typer.Option(help="Rate limit for the judge model.")] = None,
-    max_cost_usd: Annotated[float | None, typer.Option(help="Make no more calls once this is spent.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Make no more calls once these are used.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Another endpoint that speaks the model's format.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N trajectories.")] = None,
     repeat: Annotated[
         int,
@@ -117,6 +80,7 @@ def score(
         bool, typer.Option("--watch", help="With --tasks SCENARIO.toml: judge on every save, print what changed.")
     ] = False,
     output_dir: OutputDir = None,
+    **given: Any,
 ) -> None:
     """Judge stored trajectories again. Each judge's verdicts are kept side by side under verdicts/."""
     settings = Settings.from_environ()
@@ -124,6 +88,7 @@ def score(
     folder, run = _folder(target, runs)
     (run or FolderStore(folder, runs)).require_key()
     is_foreign = not dry_run and _is_foreign(context, folder, run)
+    method = given["judge_method"]
     without_model = evaluator(method)
     is_compared = judges is not None or repeat > 1
     _require_fitting(method, has_addresses=addresses is not None, is_compared=is_compared)
@@ -134,31 +99,8 @@ def score(
         others={"--judges": judges, "--repeat": repeat > 1, f"--method {method}": without_model},
     )
     open_evaluator = without_model.open(settings, addresses) if without_model else None
-    options = {
-        "judge_method": None if without_model else method,
-        "judge_model": model or (None if run else settings.judge_model),
-        "prompts": prompts,
-        "score_threshold": threshold,
-        "max_images": max_images,
-        "judge_votes": votes,
-        "judge_sees_answer": sees_answer,
-        "judge_sees_thoughts": sees_thoughts,
-        "fidelity": fidelity,
-        "judge_max_concurrency": max_calls,
-        "judge_requests_per_minute": requests_per_minute,
-        "judge_tokens_per_minute": tokens_per_minute,
-        "max_judge_cost_usd": max_cost_usd,
-        "max_judge_tokens": max_tokens,
-        "judge_base_url": base_url,
-    }
-    options_set = {name: value for name, value in options.items() if value is not None}
     named = _named_judges(judges)
-    # Defaults come from the run, if there is one.
-    origins = _OPTIONS if run is None else {key: _OPTIONS[key] for key in options_set}
-    if model is None and options_set.get("judge_model"):
-        origins = {**origins, "judge_model": "WABE_JUDGE_MODEL"}
-    if judges is not None:
-        origins = {**origins, "judge_method": "--judges", "judge_model": "--judges"}
+    options_set, origins = _options_set(given, run, settings, is_compared=judges is not None)
     # Before the judge is configured: a folder without trajectories needs no key.
     folders = _trajectories(folder, run)
     with _named_as_given(origins):
@@ -210,6 +152,22 @@ def score(
         code = EXIT_LOST
     _tell(run, plan, tallies, costs, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _options_set(
+    given: Mapping[str, Any], run: RunStore | None, settings: Settings, *, is_compared: bool
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The judge's settings, and what errors call each of them. Defaults come from the run, if there is one."""
+    model = given["judge_model"] or (None if run else settings.judge_model)
+    options_set = {name: value for name, value in {**given, "judge_model": model}.items() if value is not None}
+    if evaluator(given["judge_method"]):
+        options_set.pop("judge_method")
+    origins = {key: option.flag for key, option in JUDGE_OPTIONS.items() if run is None or key in options_set}
+    if given["judge_model"] is None and model:
+        origins["judge_model"] = "WABE_JUDGE_MODEL"
+    if is_compared:
+        origins |= {"judge_method": "--judges", "judge_model": "--judges"}
+    return options_set, origins
 
 
 def _tell(
@@ -292,7 +250,7 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
         table, _, key = ".".join(filter(None, (error.location, error.key))).partition(".")
         is_setting = table == "config" and key.isidentifier()
         message = f"{origins.get(key, f'config.{key}')}: {error.problem}" if is_setting else error.message
-        remedy = re.sub(rf"\b({'|'.join(_OPTIONS)})\b", lambda match: _OPTIONS[match[0]], error.remedy)
+        remedy = re.sub(rf"\b({'|'.join(JUDGE_OPTIONS)})\b", lambda match: JUDGE_OPTIONS[match[0]].flag, error.remedy)
         raise ConfigError(message, remedy=remedy) from None
 
 
