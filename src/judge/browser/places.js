@@ -22,6 +22,7 @@
     "[role=link], [role=menuitem], [role=option], [role=radio], [role=switch], [role=tab], [contenteditable]";
   // What a container has that only waits for the clicks on what is in it.
   const PARTS = "*:not(b, em, i, img, picture, picture *, span, strong, svg, svg *)";
+  const NO_ROLE = /^\s*(?:none|presentation)\s*$/;
   const LISTENING = "[onclick], [onmousedown], [onmouseup], [onpointerdown], [onpointerup]";
   // Kept, because the snapshot's world replaces them (`describe`).
   const { getComputedStyle, performance, requestAnimationFrame } = globalThis;
@@ -133,13 +134,13 @@
     };
     // A picture that is said to be none.
     Element.prototype.getAttribute = function (name) {
-      const value = Reflect.apply(getAttribute, this, [name]);
-      const isNone = name === "alt" ? value === "" : name === "role" && /^\s*(?:none|presentation)\s*$/.test(value);
-      return isNone && reacts(this) ? null : value;
+      const value = getAttribute.call(this, name);
+      if (value === null || (name !== "alt" && name !== "role")) return value;
+      return (name === "alt" ? value === "" : NO_ROLE.test(value)) && reacts(this) ? null : value;
     };
     // Playwright takes an element in a line whose only child is a text for a part of the text around it.
     Object.defineProperty(Node.prototype, "childNodes", { ...childNodesOf, get() {
-      const nodes = Reflect.apply(childNodesOf.get, this, []);
+      const nodes = childNodesOf.get.call(this);
       return nodes.length === 1 && this instanceof HTMLElement && reacts(this) ? [nodes[0], nodes[0]] : nodes;
     } });
     Element.prototype.checkVisibility = function (...options) {

@@ -13,7 +13,7 @@
   };
   const isHidden = node => node instanceof Element ? isSkipped(node) : node instanceof ShadowRoot && isSkipped(node.host);
   Object.defineProperty(Node.prototype, "firstChild", { ...descriptor, get() {
-    const first = Reflect.apply(get, this, []);
+    const first = get.call(this);
     return first && isHidden(this) ? null : first;
   } });
   globalThis.getComputedStyle = (element, pseudo) => {
