@@ -120,6 +120,11 @@ def is_shortage(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _SHORTAGES)
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether nothing more can be written: the disk is full, or was mounted again read-only."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
 class ModelError(WabeError):
     """The judge model gave no usable answer. The verdict is unscored.
 

@@ -28,7 +28,7 @@ from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from shared.concurrency import for_each
-from shared.errors import TrajectoryError
+from shared.errors import TrajectoryError, is_full
 from shared.logs import log_context
 
 _log = logging.getLogger(__name__)
@@ -63,6 +63,8 @@ class Assessment:
             recorder=self.recorder,
             ledger=self.store.folder / LEDGER,
         )
+        # Why no further task is begun.
+        self._unwritable = ""
         for task in self.tasks:
             self._setup.require(task)
 
@@ -104,11 +106,15 @@ class Assessment:
 
     async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
         attempts = Attempts(self._setup, task, store, self.connect, self.emit)
+        if self._unwritable:
+            unplayed = attempts.done(attempts.unplayed(self._unwritable, blame="internal"))
+            return TaskSummary.of(unplayed, self.judge.judges_of(task)[0].id)
         try:
             result = await self._settle(attempts)
         except OSError as error:
-            # For example a full disk.
             why = f"cannot write results: {error.strerror or error}"
+            if is_full(error):
+                self._unwritable = f"not begun, because an earlier task {why}"
             result = attempts.done(attempts.unplayed(why, blame="internal"))
         # Isolation boundary: an internal error fails only this task.
         except Exception as error:  # noqa: BLE001

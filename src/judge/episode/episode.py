@@ -59,6 +59,7 @@ from shared.errors import (
     SiteUnreachable,
     TrajectoryError,
     WabeError,
+    is_full,
 )
 from shared.models import Action, Notice, ObservationMessage, Page, Tab, ToolSpec
 from shared.protocol import Participant, ReportsItsWork, render_observation
@@ -189,7 +190,10 @@ class Episode:
         except (ParticipantError, EnvironmentFault) as caught:
             error, stop = caught, "site_blocked" if isinstance(caught, SiteBlocked) else stop
         # Isolation boundary: an internal error fails only this attempt.
-        except Exception as caught:  # noqa: BLE001
+        except Exception as caught:
+            if is_full(caught):
+                # It would fail every attempt.
+                raise
             error = WabeError(f"judge fault: {type(caught).__name__}: {str(caught)[:500]}")
         facts = self._blame_facts(error)
         if error and facts and facts.party == "participant":

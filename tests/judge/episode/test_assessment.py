@@ -1,6 +1,7 @@
 """Assessments with a scripted browser and participant, up to what is kept of each task."""
 
 import asyncio
+import errno
 import gc
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -186,6 +187,31 @@ async def test_an_internal_error_anywhere_else_aborts_one_task_only(
     done = await assess_in_shop(tmp_path, clicker, 3)
     assert [summary.outcome == "aborted" for summary in done] == [False, True, False]
     assert done[1].entry["error"] == "internal: ZeroDivisionError; see the log"
+
+
+@pytest.mark.parametrize("method", ["write_result", "append_step"])
+async def test_after_the_first_write_on_a_full_disk_no_task_is_begun_and_the_run_can_be_resumed(
+    tmp_path: Path, clicker: Clicker, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    real = getattr(TaskStore, method)
+
+    def write(store: TaskStore, *arguments: Any) -> Any:
+        if store.folder.name == "t1":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(store, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TaskStore, method, write)
+        done = await assess_in_shop(tmp_path, clicker, 4)
+    why = "cannot write results: No space left on device"
+    assert [each.outcome == "aborted" for each in done] == [False, True, True, True]
+    assert [each.entry["error"] for each in done[1:]] == [
+        f"internal: {why}",
+        *[f"internal: not begun, because an earlier task {why}"] * 2,
+    ]
+    assert clicker.attempts == 2
+    assert "aborted" not in [each.outcome for each in await assess_in_shop(tmp_path, clicker, 4)]
+    assert clicker.attempts == 5
 
 
 @pytest.mark.usefixtures("own_objects_only")
