@@ -90,20 +90,20 @@ async def test_a_blind_page_tells_neither_the_verdict_nor_the_agent_nor_the_run(
     attempts = [
         a_result(
             f"t{number}",
-            verdict=a_verdict(outcome, reason="zq-reason", reason_code="zqcode", key_points=("zq-point",)),
-            steps=(a_step(0, thought="zq-thought", flags=("zq_flag",)), a_step(1, line="<page> -> FINISH")),
+            verdict=a_verdict(outcome, reason="zqxj-reason", reason_code="zqxjcode", key_points=("zqxj-point",)),
+            steps=(a_step(0, thought="zqxj-thought", flags=("zqxj_flag",)), a_step(1, line="<page> -> FINISH")),
             task=Task(task_id=f"t{number}", website="https://example.org/", task="Find it.", level="hard"),
             final_answer="42",
         )
         for number, outcome in enumerate(("success", "failure"))
     ]
-    run = a_finished_run(tmp_path, *attempts, run_id="zq-run", judge_id="zqjudge-1")
+    run = a_finished_run(tmp_path, *attempts, run_id="zqxj-run", judge_id="zqxjjudge-1")
     record = run.read_run() or {}
-    identity = {"card_name": "zq-agent", "card_version": "zq1", "model": "zq-model", "name": "zq-name"}
+    identity = {"card_name": "zqxj-agent", "card_version": "zqxj1", "model": "zqxj-model", "name": "zqxj-name"}
     run.write_run(
-        {**record, "identity": identity, "participants": {"zq_role": "http://zq/"}, "judge_model": "zq-judge"}
+        {**record, "identity": identity, "participants": {"zqxj_role": "http://zqxj/"}, "judge_model": "zqxj-judge"}
     )
-    say(run, "bert", "t0", "failure", note="zq-other")
+    say(run, "bert", "t0", "failure", note="zqxj-other")
     for is_blind in (True, False):
         async with opened(begin([run], "anna", seed=1, is_blind=is_blind)) as client:
             pages = [(await client.get(f"/attempt/{number}")) for number in (1, 2)]
@@ -111,7 +111,7 @@ async def test_a_blind_page_tells_neither_the_verdict_nor_the_agent_nor_the_run(
             assert page.status_code == 200
             assert "Find it." in page.text
             result = re.sub(r"<(style|script)\b.*?</\1>", "", page.text, flags=re.DOTALL) + str(page.headers)
-            leaks = re.findall(r"zq\S*|\bt[01]\b|webjudge|\bhard\b|t-success|t-failure|\bpassed\b", result)
+            leaks = re.findall(r"zqxj\S*|\bt[01]\b|webjudge|\bhard\b|t-success|t-failure|\bpassed\b", result)
             assert bool(leaks) != is_blind, leaks
         # Apart from the place and the buttons, the two verdicts give the same page.
         plain = [
