@@ -426,13 +426,16 @@ async def test_a_reply_may_come_before_what_the_page_itself_writes_only_while_th
     assert [entry.grade for entry in replay.take()] == grades
 
 
-async def test_a_message_that_was_never_recorded_is_a_decisive_miss() -> None:
+async def test_a_message_that_was_never_recorded_is_a_decisive_miss_of_its_own_step() -> None:
     exchange = await recorded_socket(received("hello"), page_message("a"), received("A"))
     replay, page, serving = await replayed(exchange)
-    page.queue.put_nowait(page_message("delete everything"))
+    page.queue.put_nowait(replace(page_message("delete everything"), step=2))
     page.queue.put_nowait(SocketClose(True, 1000))
     await asyncio.wait_for(serving, 10)
-    assert [(entry.grade, entry.miss) for entry in replay.take()] == [("exact", None), ("miss", "decisive")]
+    assert [(entry.grade, entry.miss, entry.step, entry.is_read) for entry in replay.take()] == [
+        ("exact", None, 0, False),
+        ("miss", "decisive", 2, False),
+    ]
 
 
 async def watched_in_two_plays() -> SiteRecording:

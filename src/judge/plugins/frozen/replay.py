@@ -5,6 +5,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
@@ -115,7 +116,7 @@ class ReplayInterceptor:
             matcher=self._matcher,
             secrets=self._secrets,
             wait=self._caused,
-            note=lambda message: self._note(request, message),
+            note=lambda message, step: self._note(replace(request, step=step), message),
             others=match.others,
         )
         self._sockets.append(replay)

@@ -36,7 +36,7 @@ class SocketReplay:
     matcher: Matcher
     secrets: Secrets
     wait: Wait
-    note: Callable[[Match], None]
+    note: Callable[[Match, int], None]
     others: Sequence[RecordedExchange] = ()
     _exchanged: list[tuple[bool, str]] = field(default_factory=list)
     _since: int = 0
@@ -80,7 +80,7 @@ class SocketReplay:
         before = self.matcher.state(step, -1)
         if not self.matcher.index.is_foreseen(self.exchange, before, last):
             # The page may lack what the site said; what the write changed is known.
-            self._note("uncertain", is_read=True)
+            self._note("uncertain", step, is_read=True)
 
     async def _release(self, start: int) -> None:
         at_ms = 0
@@ -141,13 +141,13 @@ class SocketReplay:
             self._see(unseen[:1])
             return False
         if not places:
-            self._note("miss")
+            self._note("miss", message.step)
         elif not unseen:
             self._late += sorted(self._skipped.intersection(places))[:1]
             self._skipped.difference_update(self._late)
-            self._note("uncertain")
+            self._note("uncertain", message.step)
         else:
-            self._in_order(unseen[0], writes, is_sure=near is None)
+            self._in_order(unseen[0], writes, message.step, is_sure=near is None)
         if unseen:
             self.matcher.note_message(self.exchange.path, self._messages[unseen[0]].data, page_message.data)
         # An equal one that comes later in the recording may have counted as a write when this one did not.
@@ -158,7 +158,7 @@ class SocketReplay:
         self.matcher.note_socket_message(self.exchange.request.url, data, is_certain=is_certain)
         return True
 
-    def _in_order(self, place: int, writes: Sequence[int], *, is_sure: bool) -> None:
+    def _in_order(self, place: int, writes: Sequence[int], step: int, *, is_sure: bool) -> None:
         """Mark the message at this place as sent. Earlier ones that were not sent are skipped, with their replies.
 
         Messages with no reply in between may come in any order. The reply is certain after the same `writes` only,
@@ -174,7 +174,7 @@ class SocketReplay:
         is_same = self.matcher.index.is_same_state(self.exchange, self._messages[place].tick, writes)
         self._is_lost = bool(self._left_out) or is_early or not is_same or not is_sure
         if self._is_lost:
-            self._note("uncertain")
+            self._note("uncertain", step)
         self._see([place])
 
     def _before(self, place: int) -> tuple[list[int], list[int]]:
@@ -229,10 +229,11 @@ class SocketReplay:
         self._seen.update(places)
         self._changed.set()
 
-    def _note(self, grade: Grade, *, is_read: bool = False) -> None:
+    def _note(self, grade: Grade, step: int, *, is_read: bool = False) -> None:
         miss = "decisive" if grade == "miss" else None
         exchange = None if grade == "miss" else self.exchange
-        self.note(Match(_SOCKET, grade, exchange, differs=("message",), miss=miss, is_read=is_read))  # type: ignore[arg-type]
+        match = Match(_SOCKET, grade, exchange, differs=("message",), miss=miss, is_read=is_read)  # type: ignore[arg-type]
+        self.note(match, step)
 
     def _near(self, message: RecordedSocketMessage) -> int | None:
         """The recorded message that this one may be, although it was not recorded like this."""
