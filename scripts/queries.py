@@ -14,7 +14,9 @@ _SCRIPTS = Path(__file__).resolve().parent
 FOLDER = _SCRIPTS.parent / "src" / "judge" / "results" / "queries"
 BEGINNING = _SCRIPTS / "queries_begin.sql"
 # From its first line to the end of its last table.
-_PART = re.compile(r"^-- Shards of one submission are one row:.*?^tasks AS \($.*?^\),\n", re.MULTILINE | re.DOTALL)
+_PART = re.compile(
+    r"^-- Shards of one submission are one row:.*?^published AS MATERIALIZED \($.*?^\),\n", re.MULTILINE | re.DOTALL
+)
 
 
 def texts() -> dict[Path, str]:

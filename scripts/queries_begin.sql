@@ -117,6 +117,3 @@ published AS MATERIALIZED (
          ))) AS result
   FROM shard_problems
 ),
-tasks AS (
-  SELECT number, UNNEST(CAST(result -> '/detail/tasks' AS JSON[])) AS task FROM published
-),
