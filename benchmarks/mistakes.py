@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes 50 mistakes of new users, each with the real command in this process, and prints what WABE says.
+"""Makes mistakes of new users, each with the real command in this process, and prints what WABE says.
 
     python benchmarks/mistakes.py [--only WORDS] [--markdown FILE]
 
@@ -78,6 +78,9 @@ MISTAKES = (
     Mistake("a misspelt level", "run {file} --level esy", "esy"),
     Mistake("no task at all", "run {file} --limit 0", "--limit"),
     Mistake("an unknown task", "run {file} --task b", "--task"),
+    Mistake("a program in the place of an agent's folder", "run {file} --agent ./{csv}", "{port}"),
+    Mistake("a task that only one of two scenarios has", "run {file} demo --task a", "demo"),
+    Mistake("agreement of a run with nothing", "agreement {run}", "--truth checks"),
     Mistake("a fraction as percentage", "run {file} --fail-under 0.8", "0.8"),
     Mistake("more than everything", "run {file} --fail-under 120", "120"),
     Mistake("no epoch", "run {file} --epochs 0", "--epochs"),
@@ -102,6 +105,12 @@ MISTAKES = (
     Mistake("a level that is none", "run {file}", "level", f'{GOOD}level = "simple"\n'),
     Mistake("an unknown kind of check", "run {file}", "kind", GOOD + CHECK.format('kind = "url", url = "/"')),
     Mistake("a pattern that is none", "run {file}", "pattern", GOOD + CHECK.format('kind = "text", pattern = "(" ')),
+    Mistake(
+        "role and name as keys of a check",
+        "run {file}",
+        "element = 'combobox",
+        GOOD + CHECK.format('kind = "element", role = "combobox", name = "Kind"'),
+    ),
     Mistake(
         "an element without quotes",
         "run {file}",
@@ -167,7 +176,7 @@ def answered(mistake: Mistake, folder: Path) -> Answer:
     }
 
     def filled(text: str) -> str:
-        return re.sub(r"\{(\w+)\}", lambda match: places[match[1]], text)
+        return re.sub(r"\{(\w+)\}", lambda match: places.get(match[1], match[0]), text)
 
     arguments = [filled(word) for word in mistake.command.split()]
     output = io.StringIO()
