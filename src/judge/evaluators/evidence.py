@@ -357,9 +357,9 @@ class TrajectoryEvidence:
         return self._reliance is not None and self._reliance.of_requests(step) not in self.accepts
 
     @property
-    def is_unsure_anywhere(self) -> bool:
-        """Whether anything in the attempt rests on answers that do not count."""
-        return self.is_unsure(None)
+    def is_absence_unsure(self) -> bool:
+        """Whether that nothing else was sent or downloaded rests on answers that do not count."""
+        return self._reliance is not None and self._reliance.absent not in self.accepts
 
     @cached_property
     def traffic(self) -> Log:

@@ -10,17 +10,20 @@ from typing import Self
 
 from judge.records.ledger import Coverage, Frozen, LedgerEntry, worst
 from judge.records.steps import Step
+from judge.records.tools import TOOLS, acts_on_page
 
 
 @dataclass(frozen=True)
 class Reliance:
     """What an attempt rests on: each look, by its index, and the requests of each step, by its number.
 
-    The requests of a step rest on the look before it as well.
+    The requests of a step rest on the look before it as well. `absent`: what rests on nothing else having been sent or
+    downloaded. A page could have sent more where it missed something other than a document, or was acted on.
     """
 
     looks: Mapping[int, Coverage]
     requests: Mapping[int, Coverage]
+    absent: Coverage
 
     @classmethod
     def of(cls, frozen: Frozen, observations: Sequence[Step]) -> Self:
@@ -30,6 +33,7 @@ class Reliance:
         last_recorded = frozen.ledger[-1].step if frozen.left_out and frozen.ledger else None
         looks: dict[int, Coverage] = {}
         requests: dict[int, Coverage] = {}
+        absent = worst([frozen.worst_left_out, *(each.coverage for each in frozen.ledger if _may_go_on(each))])
         for step in observations:
             is_last = step is observations[-1]
             entries = [
@@ -44,7 +48,8 @@ class Reliance:
                 page, entries = "full", entries[since:]
             page = worst([page, *(each.coverage for each in entries if each.is_read)])
             looks[step.index] = worst([page, lasting])
-        return cls(looks, requests)
+            absent = worst([absent, looks[step.index] if _acts(step) else "full"])
+        return cls(looks, requests, absent)
 
     def of_look(self, index: int) -> Coverage:
         """What a look rests on."""
@@ -65,3 +70,13 @@ def _new_page(step: Step, entries: Sequence[LedgerEntry]) -> int | None:
     documents = [place for place, each in enumerate(entries) if each.kind == "document"]
     is_certain = all(entries[place].coverage == "full" for place in documents)
     return documents[0] if step.is_loaded and documents and is_certain else None
+
+
+def _may_go_on(entry: LedgerEntry) -> bool:
+    """Whether what asked for it could have gone on with something that changes the site."""
+    return not entry.is_read or entry.kind != "document"
+
+
+def _acts(step: Step) -> bool:
+    """Whether the participant may have acted on the page; also with what is no action, and by ending there."""
+    return step.action is None or step.action.tool not in TOOLS or acts_on_page(step.action.tool)

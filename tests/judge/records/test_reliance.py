@@ -7,6 +7,7 @@ import pytest
 from judge.records.ledger import MAX_ENTRIES, Coverage, Frozen, Grade, LedgerEntry
 from judge.records.reliance import Reliance
 from judge.records.steps import Step
+from shared.models import Action
 
 URL = "https://shop.example/"
 
@@ -81,3 +82,23 @@ def test_requests_rest_on_the_look_before_and_on_those_of_their_own_step() -> No
 def test_requests_that_were_left_out_affect_everything_after_the_last_recorded_one() -> None:
     entries = [*[asked(0, "exact")] * MAX_ENTRIES, asked(1)]
     assert looks(entries) == ["off_archive"] * 3
+
+
+def absent(entries: Sequence[LedgerEntry], tool: str, *loaded: int) -> Coverage:
+    """What it rests on that nothing else was sent, if the participant did this on the second of three pages."""
+    tools = ["browser_navigate", tool, "finish"]
+    steps = [
+        Step(index=index, url=URL, title="", is_loaded=index in loaded, action=Action(tool=name, params={}))
+        for index, name in enumerate(tools)
+    ]
+    return Reliance.of(Frozen(archives=()).with_ledger(entries), steps).absent
+
+
+def test_that_nothing_was_sent_rests_on_what_pages_could_have_sent() -> None:
+    left = [document(1, "miss"), document(2)]
+    assert absent(left, "browser_navigate_back", 1, 2) == "full"
+    # The page could have been another one to act on.
+    assert absent(left, "browser_click", 1, 2) == "off_archive"
+    assert absent([document(1, "miss")], "browser_navigate_back", 1) == "off_archive"
+    # A script may go on with an answer.
+    assert absent([asked(1), document(2)], "browser_navigate_back", 2) == "off_archive"

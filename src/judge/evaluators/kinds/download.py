@@ -118,7 +118,7 @@ def decide(check: DownloadCheck, recording: TrajectoryEvidence, inverted: bool) 
         downloads = [each for each in downloads if each.step in acted_on or each.state == "left_out"]
     counting = downloads if whoever else [each for each in downloads if _why_not(each, check, recording) is None]
     candidates = [each for each in counting if each.state != "left_out" and _is_named(each, check, recording)]
-    if recording.is_unsure_anywhere and (inverted or check.times is not None):
+    if recording.is_absence_unsure and (inverted or check.times is not None):
         return Decision(False, UNSURE, None)
     results = [UNSURE if recording.is_unsure(each.step) else _compared(each, check, recording) for each in candidates]
     hits = [place for place, one in enumerate(results) if one.passed]

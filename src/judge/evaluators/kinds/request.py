@@ -173,8 +173,8 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
     traffic = recording.traffic
     if check.files is not None and traffic.seen_by != "guard":
         raise MissingEvidence("uploaded files were not read when the attempt was played, play it again")
-    if recording.is_unsure_anywhere and (inverted or check.only or check.times is not None):
-        # Anywhere could have been more.
+    if recording.is_absence_unsure and (inverted or check.only or check.times is not None):
+        # There could have been more.
         return Decision(False, UNSURE, None)
     found = _found(check, recording, looks, whoever=whoever)
     _require_recorded(check, recording, [entry for _, entry in found.entries])

@@ -69,7 +69,7 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
         and (acted_on is None or message.step in acted_on)
         and (whoever or recording.is_caused_by_site(message.cause))
     ]
-    if recording.is_unsure_anywhere and (inverted or check.times is not None):
+    if recording.is_absence_unsure and (inverted or check.times is not None):
         return Decision(False, UNSURE, None)
     messages = [message for message in messages if not recording.is_unsure(message.step)]
     hits = [message for message in messages if matches_message(check.message, recording, message)]
