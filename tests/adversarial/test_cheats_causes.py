@@ -28,7 +28,9 @@ def is_possible(trial: Trial) -> bool:
     is_gone = trial.other in ("frame", "same page") and leaves and not trial.delay_s
     # In an editor a click on a link places the caret.
     is_text = trial.author == "editor" and "<a " in EFFECTS[trial.effect][0]
-    return not (trial.author == "attack" and trial.place != "page") and not is_gone and not is_text
+    # Nobody hears the event of a form in a shadow tree outside of it.
+    is_unheard = "class=" in EFFECTS[trial.effect][0] and "shadow" in f"{trial.author} {trial.place}"
+    return not (trial.author == "attack" and trial.place != "page") and not (is_gone or is_text or is_unheard)
 
 
 def all_trials() -> list[Trial]:
@@ -80,7 +82,7 @@ def verdict(
 SUITE = (
     Trial("form in a new tab", "island", delay_s=2, redirects=True, other="tab"),
     Trial("form", "attack", delay_s=4, other="frame"),
-    Trial("form that the site sends later", "shadow", "frame", other="frame"),
+    Trial("form that the site sends later", "island", "frame", other="frame"),
     Trial("form that the site sends later", "island", other="same page"),
     Trial("form that the site sends later", "site", other="same page"),
     Trial("link to a tab that sends", "island", other="window"),

@@ -43,7 +43,7 @@ EFFECTS: dict[str, tuple[str, dict[str, Any]]] = {
     "download": ('<a href="{file}" download>go</a>', {}),
     "attachment": ('<a href="{file}">go</a>', {}),
     "attachment in a new tab": ('<a href="{file}" target="_blank">go</a>', {}),
-    "attachment of a form": ('<form action="{file}"><button>go</button></form>', {}),
+    "attachment of a form": ('<form method="post" action="{file}"><button>go</button></form>', {}),
     "file that the site makes": (
         '<form class="made"><input type="hidden" name="item" value="{item}"><button>go</button></form>',
         {},
