@@ -34,6 +34,9 @@ FOREIGN: Mapping[str, str] = {
 # Single texts of others, formats that are recorded or documented, and words that only look like another module's.
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("judge.commands.doctor", "judge model"): "the subject of a finding of its own",
+    ("judge.commands.leaderboard", "Lower Bound"): "a column of the queries",
+    ("judge.commands.leaderboard", "Upper Bound"): "a column of the queries",
+    ("judge.scenario.guards", "in all"): "words of a task's check",
     ("judge.results.agreement", "not executable"): "a label in a user's file",
     ("judge.results.clues", "it is"): "answers of participants",
     ("judge.plugins.ray.engine", "error:"): "the mark of errors on standard error, a constant of judge.runner.boundary",

@@ -120,7 +120,7 @@ class Frames:
 
     async def send(self, message: SocketMessage) -> None:
         """See `judge.network.interception.SocketPeer`."""
-        if self._frames.state is not OPEN:
+        if self._is_over or self._frames.state is not OPEN:
             return
         if message.is_text:
             self._frames.send_text(message.data)
@@ -130,7 +130,7 @@ class Frames:
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """See `judge.network.interception.SocketPeer`."""
-        if self._frames.state is not OPEN:
+        if self._is_over or self._frames.state is not OPEN:
             return
         if code == CloseCode.ABNORMAL_CLOSURE:
             self._is_over = True

@@ -685,6 +685,11 @@ def verb_of(verb: str) -> Verb:
     return VERBS.get("CLICK" if verb.endswith("CLICK") else verb, _FOREIGN)
 
 
+def moves_pointer(name: str) -> bool:
+    """Whether a tool does no more than move the pointer, which shows what goes away again."""
+    return name in ("browser_hover", "browser_mouse_move_xy")
+
+
 def acts_on_page(name: str) -> bool:
     """Whether a tool can operate what a page offers, such as a link. Looking, waiting and changing pages cannot."""
     return tool_of(name).does in ("presses", "writes", "ends")

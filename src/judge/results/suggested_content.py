@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import Look
+from judge.records.tools import moves_pointer
 from judge.results.clues import Clues, Telling
 from shared.fields import without_none
 from shared.seen import ICON, name_as_seen
@@ -189,7 +190,7 @@ class Pages:
         for earlier, facts in zip((None, *looks), self._facts, strict=False):
             shown = {fact.compared_part for fact in facts}
             action = earlier.step.action if earlier is not None else None
-            if action is not None and action.tool == "browser_hover":
+            if action is not None and moves_pointer(action.tool):
                 hovered |= shown - before
             before |= shown
         return hovered
