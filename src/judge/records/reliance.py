@@ -30,6 +30,7 @@ class Reliance:
         """The reliance of an attempt with this ledger and these observations, in their order."""
         page: Coverage = "full"
         lasting: Coverage = "full"
+        is_kept = False
         last_recorded = frozen.ledger[-1].step if frozen.left_out and frozen.ledger else None
         looks: dict[int, Coverage] = {}
         requests: dict[int, Coverage] = {}
@@ -44,7 +45,8 @@ class Reliance:
                 # What the left out ones were for is not known.
                 lasting = worst([lasting, frozen.worst_left_out])
             lasting = worst([lasting, *(each.coverage for each in entries if not each.is_read)])
-            if (since := _new_page(step, entries)) is not None:
+            is_kept = is_kept or any(map(_keeps, entries))
+            if (since := _new_page(step, entries, is_kept=is_kept)) is not None:
                 page, entries = "full", entries[since:]
             page = worst([page, *(each.coverage for each in entries if each.is_read)])
             looks[step.index] = worst([page, lasting])
@@ -65,11 +67,21 @@ class Reliance:
         return worst([*self.looks.values(), *self.requests.values()])
 
 
-def _new_page(step: Step, entries: Sequence[LedgerEntry]) -> int | None:
-    """The place of the first request of the page that a step loaded, if its document and all others are certain."""
+def _new_page(step: Step, entries: Sequence[LedgerEntry], *, is_kept: bool) -> int | None:
+    """The place of the first request of the page that a step loaded, if its document and all others are certain.
+
+    One that was not requested is in the browser's cache, which has certain answers only, unless others may be kept.
+    """
     documents = [place for place, each in enumerate(entries) if each.kind == "document"]
     is_certain = all(entries[place].coverage == "full" for place in documents)
-    return documents[0] if step.is_loaded and documents and is_certain else None
+    if not step.is_loaded or not is_certain or (is_kept and not documents):
+        return None
+    return documents[0] if documents else 0
+
+
+def _keeps(entry: LedgerEntry) -> bool:
+    """Whether answers may be kept for later pages outside of the browser's cache, or although they are not certain."""
+    return entry.kind == "worker" or (entry.kind == "prefetch" and entry.coverage != "full")
 
 
 def _may_go_on(entry: LedgerEntry) -> bool:

@@ -38,8 +38,9 @@ def test_a_missing_answer_affects_its_page_until_another_document_with_a_certain
     [
         # Not shown as the page: a download, or the document of a frame or of another tab.
         ([document(2)], ()),
-        # From the browser's cache, or from a worker of the page: nobody knows whose answer it is.
-        ([], (2,)),
+        # It may come from a worker of the page, or was fetched before: nobody knows whose answer it is.
+        ([asked(1, "exact", "worker")], (2,)),
+        ([asked(1, "uncertain", "prefetch")], (2,)),
         ([document(2, "uncertain")], (2,)),
         ([document(2), document(2, "miss")], (2,)),
         # The new page misses something itself.
@@ -48,6 +49,10 @@ def test_a_missing_answer_affects_its_page_until_another_document_with_a_certain
 )
 def test_nothing_else_replaces_it(entries: list[LedgerEntry], loaded: tuple[int, ...]) -> None:
     assert looks([asked(1), *entries], *loaded)[2] != "full"
+
+
+def test_a_document_from_the_browsers_cache_is_certain() -> None:
+    assert looks([asked(1)], 2) == ["full", "off_archive", "full"]
 
 
 def test_what_the_page_before_asked_for_in_the_same_step_does_not_concern_the_new_page() -> None:
