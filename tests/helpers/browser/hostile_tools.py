@@ -5,7 +5,8 @@ from helpers.browser.hostile_site import Page
 PAGE = """<title>Tools</title><h1>Shop</h1><p role="status" id="said">nothing yet</p>
 <img name="modelContext" alt=""><iframe src="inner"></iframe>
 <div contenteditable aria-label="Editor"><form toolname="planted" tooldescription="Buy" toolautosubmit action="found">
-<input name="closest"></form></div>
+<input name="closest"></form><div><template shadowrootmode="open"><form toolname="planted_in_shadow"
+tooldescription="Buy" toolautosubmit action="found"><input></form></template></div></div>
 <form toolname="by_form" tooldescription="Find" toolautosubmit action="found"><input name="q"></form>
 <script>
 const context = Object.getOwnPropertyDescriptor(Document.prototype, "modelContext").get.call(document);
