@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from judge.commands.options import with_parameters
 from judge.results.run_filters import run_filters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -14,13 +15,10 @@ _PLACEHOLDERS = {"text": "WORDS", "names": "NAME", "day": "DAY"}
 
 def with_filters(command: F) -> F:
     """The command, which receives the value of each filter as a keyword; those that are not given are `None`."""
-    own = inspect.signature(command, eval_str=True)
-    parameters = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = []
     for name, _, each in run_filters():
         option = typer.Option(f"--{name}", help=each.help, metavar=_PLACEHOLDERS[each.kind])
         kind = list[str] if each.kind == "names" else str
         annotation = Annotated[kind | None, option]  # type: ignore[valid-type]
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=None))
-    # Typer reads the parameters of a command there.
-    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return command
+    return with_parameters(command, parameters)

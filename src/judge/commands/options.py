@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -24,12 +24,18 @@ def with_options(command: F) -> F:
                 options[each.name] = options.pop(each.option.old_flag) or options[each.name]
         return command(*arguments, **options)
 
+    return with_parameters(cast("F", with_old_flags), _parameters())
+
+
+def with_parameters(command: F, parameters: Iterable[inspect.Parameter], *, before: str = "") -> F:
+    """The command with these parameters in place of `**options`: at the end, or `before` another one."""
     own = inspect.signature(command, eval_str=True)
-    parameters = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    signature = own.replace(parameters=[*parameters, *_parameters()])
+    all_own = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    place = [each.name for each in all_own].index(before) if before else len(all_own)
+    signature = own.replace(parameters=[*all_own[:place], *parameters, *all_own[place:]])
     # Typer reads the parameters of a command there.
-    with_old_flags.__signature__ = signature  # type: ignore[attr-defined]
-    return cast("F", with_old_flags)
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    return command
 
 
 def _parameters() -> Iterator[inspect.Parameter]:

@@ -1,13 +1,14 @@
 """The options of `wabe score` that set the judge's configuration: of each key, its flag and its help."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from judge.commands.options import plain_type
+from judge.commands.options import plain_type, with_parameters
 from judge.config import RunConfig
 from judge.judges.factory import METHODS
 from shared.declarations import Option
@@ -40,13 +41,7 @@ JUDGE_OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 def with_judge_options(command: F) -> F:
     """The command, which receives these settings as keywords; those that are not given are `None`."""
-    own = inspect.signature(command, eval_str=True)
-    parameters = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    place = next(at for at, each in enumerate(parameters) if each.name == "addresses")
-    parameters[place:place] = [_parameter(name, option) for name, option in JUDGE_OPTIONS.items()]
-    # Typer reads the parameters of a command there.
-    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return command
+    return with_parameters(command, itertools.starmap(_parameter, JUDGE_OPTIONS.items()), before="addresses")
 
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:
