@@ -9,9 +9,9 @@ from helpers.paths import ROOT, load_file
 # Code lines.
 CEILINGS = {
     "read an attempt": 3_700,
-    "checks": 4_800,
+    "checks": 5_400,
     "guard": 3_800,
-    "judge a stored attempt": 5_200,
+    "judge a stored attempt": 5_800,
     "one row": 6_000,
     "a submission": 7_000,
     "play": 17_500,
