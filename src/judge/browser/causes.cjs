@@ -22,6 +22,8 @@ const REQUESTS = Symbol.for("wabe.requests");
 const MAX_NOTES = 20000;
 const MAX_KNOWN = 5000;
 const MATCH_MS = 500;
+// How often a new tab is looked for, in as many times half a second.
+const MAX_TAB_LOOKS = 8;
 // How long a click on a text in an editor counts as the cause: it usually places the caret.
 const BRIEF_MS = 300;
 // The events of one act follow each other as fast as this.
@@ -203,7 +205,8 @@ class Causes {
   }
 
   // Of the first request of a new tab, which was not announced then; of a service worker, any page may be the cause.
-  ofTab(request) {
+  async ofTab(request) {
+    for (let tries = 0; tries < MAX_TAB_LOOKS && !request.serviceWorker() && !this.roots.has(pageOf(request)); tries++) await delay(MATCH_MS);
     const root = this.roots.get(pageOf(request));
     return this.openers.get(root)?.cause ?? this.ofPage(null);
   }
