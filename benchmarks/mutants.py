@@ -128,8 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         "an answer that names two different values satisfies an answer check",
-        "if len(found) == 1:\n        return found[0]",
-        "if found:\n        return found[0]",
+        "if len(values) == 1:\n        return values[0]",
+        "if values:\n        return values[0]",
         ("evaluators/test_checks.py", "test_normalise.py"),
     ),
     Mutant(
@@ -196,14 +196,14 @@ MUTANTS = (
     ),
     Mutant(
         "an attempt that the browser broke is not tried again",
-        "last = first + self.config.max_task_retries",
+        "last = first + config.max_task_retries",
         "last = first",
         ("test_local_shortages.py",),
     ),
     Mutant(
         "an incomplete submission can lead the leaderboard",
-        "         COALESCE(complete, TRUE) DESC, ROUND(rate, 1) DESC;",
-        "         ROUND(rate, 1) DESC;",
+        "         COALESCE(complete, TRUE) DESC, ROUND(ranked_rate, 1) DESC;",
+        "         ROUND(ranked_rate, 1) DESC;",
         ("test_hidden_losses.py", "test_leaderboard.py"),
     ),
     Mutant(
