@@ -9,6 +9,7 @@ const { randomUUID } = require("crypto");
 const fs = require("fs");
 const path = require("path");
 const { causesOf } = require("../causes.cjs");
+const { address, isNavigation, isStream, origin } = require("./addresses.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
@@ -532,24 +533,6 @@ class Settler {
     await Promise.all(this.all().map(target => target.catchUp()));
   }
 }
-
-const address = url => url.split(/[?#]/, 1)[0];
-const origin = page => {
-  try {
-    return new URL(page.url()).origin;
-  } catch {
-    // A tab that never loaded has no address.
-    return "";
-  }
-};
-const isStream = response => /^text\/event-stream/i.test(response.headers()["content-type"] ?? "");
-const isNavigation = (request, page) => {
-  try {
-    return request.isNavigationRequest() && request.frame() === page.mainFrame();
-  } catch {
-    return false;
-  }
-};
 
 // The judge's code tool finds the settlers of a context here.
 class Context {
