@@ -14,6 +14,10 @@ from judge.records.tasks import Task
 # As in `Cart (2)` and `Total: €90`.
 _SUM = re.compile(r"\(\d+\)|\b(?:total|sum|items?|in all)\b\W*\d", re.IGNORECASE)
 
+# Of a check, what a filter more leaves true; and how often a pattern repeats something.
+_NO_GUARDS = frozenset({"kind", "on", "within", "description", "at", "min", "max", "sorted"})
+_REPEATED = re.compile(r"\{\d+(?:,\d*)?\}")
+
 
 def open_questions(task: Task) -> Iterator[tuple[int, str]]:
     """The number of a check, and what it leaves open or asks for without need."""
@@ -70,9 +74,9 @@ def _counts(check: KindCheck) -> bool:
 
 
 def _guards(check: KindCheck) -> bool:
-    """Whether a check sees a filter more: it has a number, or an order of all that is shown."""
+    """Whether a check sees a filter more: it has a number, other than the bounds that fewer rows keep as well."""
     if not isinstance(check, LookCheck) or isinstance(check, PageCheck):
         # An answer.
         return check.kind == "answer"
-    values = check.model_dump(exclude={"kind", "on", "within", "description", "at"}, exclude_defaults=True)
-    return any(character.isdigit() for character in str(values))
+    values = check.model_dump(exclude=set(_NO_GUARDS), exclude_defaults=True)
+    return any(character.isdigit() for character in _REPEATED.sub("", str(values)))

@@ -178,6 +178,13 @@ OPEN: list[tuple[list[dict[str, Any]], str]] = [
     ([CART], "check 1: a sum does not say what it is the sum of"),
     ([{"kind": "text", "within": "main", "contains": "Total: €90"}], "check 1: a sum does not say"),
     ([{"kind": "page", "url": "/s?a=1", "extra_query": True}], "check 1: extra_query allows further filters"),
+    (
+        [
+            {"kind": "page", "url": "/s?a=1", "extra_query": True},
+            {"kind": "text", "pattern": r" (\d{3}) pages", "sorted": "descending", "min": 401},
+        ],
+        "check 1: extra_query allows further filters",
+    ),
     ([{**ORDER, "method": "GET", "only": True}], "check 1: only sees what is sent"),
 ]
 GUARDED: list[list[dict[str, Any]]] = [
