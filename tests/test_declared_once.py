@@ -213,7 +213,7 @@ def test_a_leaderboard_column_is_one_line_in_the_row_and_one_in_the_query(copy: 
     query = copy / "judge" / "results" / "queries" / "overall.sql"
     ranked = ", LIST_SUM(CAST(json_extract(result, '$.detail.tasks[*].gusts') AS BIGINT[]))"
     add_below(query, "         left_out.excluded\n", f"         {ranked} AS gusts\n")
-    add_below(query, 'excluded AS "Excluded"', ', gusts AS "Gusts"')
+    add_below(query, ' AS "Upper Bound"', ', gusts AS "Gusts"')
     old = tmp_path / "results.json"
     shutil.copy(RUN / "results.json", old)
     column, result, entry = run_in(copy, RANK_GUSTS, old, tmp_path / "new.json")

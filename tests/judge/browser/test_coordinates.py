@@ -158,7 +158,7 @@ async def a_line_names_what_was_really_hit(pointer: Pointer, url: str) -> None:
     ]
     assert await pointer.status_text() == "start, covered, express"
     assert lines == [
-        "<page> -> CLICK (70, 35)",
+        "<generic> -> CLICK (70, 35)",
         "<page> -> CLICK (70, 170)",
         "<By express checkbox> -> CLICK (30, 210)",
     ]
