@@ -1,4 +1,4 @@
-"""What is started inside an editor, or by an attack, is no evidence, however late and wherever it happens."""
+"""What starts inside an editor, or by an attack, does not count as evidence, however late and wherever it happens."""
 
 import itertools
 from collections.abc import Callable, Sequence
