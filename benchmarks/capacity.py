@@ -1,4 +1,4 @@
-"""A model of the resources that an assessment needs, fitted to measured runs. Pure; docs/scale-model.md explains it."""
+"""A model of the resources that an assessment needs, fitted to measured runs. Pure; docs/scaling.md explains it."""
 
 import math
 from bisect import bisect_left

@@ -7,7 +7,7 @@ client thinks for some seconds before each action. After a warm-up of one episod
 are counted for some seconds. CPU is that of the server's processes and all browsers below them; memory is what is not
 shared (USS), at the end. Cores that other programs used meanwhile are subtracted.
 
-Then the model of docs/scale-model.md (mean value analysis) predicts the steps per second of every other row from the
+Then the model of docs/scaling.md (mean value analysis) predicts the steps per second of every other row from the
 CPU and the waiting of the first row of those that think as long, and what 512 such sessions need. Exits with 1 if a
 prediction is off by more than 25 %, as those of overloaded machines are.
 """

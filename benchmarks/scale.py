@@ -1,12 +1,11 @@
 """Measures the CPU, memory, disk and network of an assessment, and computes how many slots a machine carries.
 
-    python benchmarks/scale.py [--quick] [--write docs]
+    python benchmarks/scale.py [--quick] [--write docs/scaling.md]
 
 Measures assessments of the demo shop in real browsers at 1, 2, 4 and 8 slots (tasks at once), with participants that
 think for 0, 2 and 8 s before each reply. `capacity.py` fits a model to the runs of 1 to 4 slots and predicts those of
-8. Exit code 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers in
-`scale.md` (what a machine carries) and `scale-model.md` (measurements, model and prediction) of a folder. The full
-measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
+8. Exit code 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers of a
+document. The full measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
 """
 
 import argparse
@@ -359,9 +358,7 @@ def main() -> int:
     """Measure, fit, compare, and print what a machine carries."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer tasks: the figures are rough")
-    parser.add_argument(
-        "--write", type=Path, help="the folder of scale.md and scale-model.md, whose figures are replaced"
-    )
+    parser.add_argument("--write", type=Path, help="the document whose figures are replaced")
     parser.add_argument("--other-side", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.other_side:
@@ -376,8 +373,7 @@ def main() -> int:
     plan_text = plan_figures(model)
     print(f"{plan_text}\n\n{measured_text}")
     if options.write:
-        write_between(options.write / "scale.md", plan_text)
-        write_between(options.write / "scale-model.md", measured_text)
+        write_between(options.write, f"{plan_text}\n\n{measured_text}")
     return 0 if worst < BOUND else 1
 
 

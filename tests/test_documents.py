@@ -20,11 +20,23 @@ DOCUMENTS = sorted(TRACKED_DOCUMENTS.split())
 NOT_FOR_USERS = {"participant_ids"}
 
 
+def anchors(path: Path) -> set[str]:
+    """What `#…` may name in a document: its headings, as the code host writes them, and explicit anchors."""
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    headings = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings} | set(
+        re.findall(r'<a id="([^"]+)"', text)
+    )
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_relative_link_leads_to_a_file(name: str) -> None:
-    text = (ROOT / name).read_text()
-    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
-    assert [target for target in targets if not ((ROOT / name).parent / target).exists()] == []
+def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(name: str) -> None:
+    document = ROOT / name
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)", document.read_text()):
+        file, _, anchor = target.partition("#")
+        path = document.parent / file if file else document
+        assert path.exists(), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), target
 
 
 def test_every_setting_is_documented() -> None:
