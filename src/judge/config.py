@@ -551,7 +551,7 @@ class RunConfig(Table):
         Literal["continue", "cancel"],
         Setting(
             "what becomes of an assessment whose client is gone for a minute: `continue`, or `cancel`, which frees its"
-            " place and spends no more on the judge model ([operating](operating.md#clients-that-disconnect))",
+            " place and spends no more on the judge model ([operating](runs.md#clients-that-disconnect))",
             **_OF_A_START,
         ),
     ] = Field(default="continue", exclude_if=lambda value: value == "continue")
