@@ -353,7 +353,7 @@ class RunConfig(Table):
         Setting(
             'the proxy through which the judge\'s browsers reach every site, also those on this machine: `"${PROXY}"`,'
             " with `http://user:password@host:port` or `socks5://host:port` in that variable; see"
-            " [live websites](freshness.md#through-a-proxy)",
+            " [live websites](tasks.md#through-a-proxy)",
             host=True,
             secret="address",
         ),
@@ -369,7 +369,7 @@ class RunConfig(Table):
     cdp_url: Annotated[
         Annotated[str, AfterValidator(_is_cdp_url)] | None,
         Setting(
-            "a [hosted browser](freshness.md#in-a-hosted-browser) instead of one of the judge's own:"
+            "a [hosted browser](tasks.md#in-a-hosted-browser) instead of one of the judge's own:"
             ' `"${BROWSER_URL}"`, with the `ws`, `wss`, `http` or `https` address of its DevTools in that variable;'
             " `{task_id}` in it stands for the task",
             host=True,

@@ -46,8 +46,10 @@ def test_its_image_is_based_on_what_ours_are_and_runs_the_agent_without_privileg
 
 
 def test_the_model_call_that_it_shows_is_python_and_that_of_the_documentation(folder: Path) -> None:
-    readmes = (folder / "README.md", ROOT / "docs" / "first-agent.md")
-    examples, documented = (re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)[0] for path in readmes)
+    readmes = (folder / "README.md", ROOT / "PURPLE_AGENT_GUIDE.md")
+    examples, documented = (
+        re.findall(r"```python(?: model)?\n(.*?)```", path.read_text(), re.DOTALL)[0] for path in readmes
+    )
     assert examples == documented
     assert "decide" in {node.name for node in ast.walk(ast.parse(examples)) if isinstance(node, ast.AsyncFunctionDef)}
 
