@@ -225,7 +225,7 @@ class RunConfig(Table):
     max_parallel: Annotated[
         int,
         Setting(
-            "tasks at once, each in its own browser (see [security](security.md))",
+            "tasks at once, each in its own browser (see [security](trust.md#security))",
             option=Option("How many tasks run at once.", before="participant_model", is_repeated=False),
             **_OF_A_START,
         ),
@@ -311,7 +311,7 @@ class RunConfig(Table):
         bool,
         Setting(
             "write each attempt's requests to `network.har`, without secrets"
-            " ([security](security.md#what-is-recorded)); checks of kind `request` need it"
+            " ([security](trust.md#what-is-recorded)); checks of kind `request` need it"
         ),
     ] = True
     secrets: Annotated[
