@@ -38,7 +38,7 @@ ALLOWED: Mapping[tuple[str, str], str] = {
     ("judge.commands.leaderboard", "Upper Bound"): "a column of the queries",
     ("judge.scenario.guards", "in all"): "words of a task's check",
     ("judge.results.agreement", "not executable"): "a label in a user's file",
-    ("judge.results.clues", "it is"): "answers of participants",
+    ("judge.plugins.suggestions.relevance", "it is"): "answers of participants",
     ("judge.plugins.ray.engine", "error:"): "the mark of errors on standard error, a constant of judge.runner.boundary",
     ("judge.network.policy", "this machine"): "a reason of its own",
     ("shared.protocol", "one of"): "the documented format of observations",

@@ -1,9 +1,12 @@
 """A scripted browser on the page on which people play. It is not a person, and its runs are not results of people."""
 
+import re
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from playwright.async_api import Page, expect
+
+from helpers.runner.commands import RunningCommand
 
 # Five tasks of the demo, each with gestures of its own: suggestions, filters, a frame, a new tab, a dialog.
 TASKS: Mapping[str, str] = {
@@ -13,6 +16,18 @@ TASKS: Mapping[str, str] = {
     "oak_care": "The care guide for oak is open.",
     "change_of_mind": "The cart is empty.",
 }
+
+
+def address_of_the_page(running: RunningCommand) -> str:
+    """Where the command says that a person plays, once the participant is there."""
+    assert running.process.stdout is not None
+    page, text = "", ""
+    for line in running.process.stdout:
+        text += line
+        page = match[1] if (match := re.search(r"open (http://\S+/play)", line)) else page
+        if page and "Assessment" in line:
+            return page
+    raise AssertionError(text)
 
 
 class Hand:

@@ -24,10 +24,13 @@ _PIPED_WIDTH = 140
 
 
 class Command(NamedTuple):
-    """A command of a plug-in: a function or a group with the command's name, and examples for the end of its help."""
+    """A command of a plug-in: a function or a group with the command's name, and examples for the end of its help.
+
+    The entry point `group.name` adds the function `name` to the group `group` of the core, whose help has examples.
+    """
 
     run: Any
-    examples: tuple[str, ...]
+    examples: tuple[str, ...] = ()
 
 
 COMMANDS: Seam[Command] = Seam("commands", "command")
@@ -36,6 +39,13 @@ COMMANDS: Seam[Command] = Seam("commands", "command")
 def plain_app(*, add_completion: bool = False, **options: Any) -> typer.Typer:
     """A Typer app whose help and errors are plain text."""
     return typer.Typer(add_completion=add_completion, pretty_exceptions_enable=False, rich_markup_mode=None, **options)
+
+
+def add_plugin_commands(group: typer.Typer, name: str) -> None:
+    """Add the commands that plug-ins have for a group of the core."""
+    for each in COMMANDS.names():
+        if each.startswith(f"{name}."):
+            group.command()(COMMANDS.load(each).run)
 
 
 def wide_console() -> "Console":

@@ -25,11 +25,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe score trajectories/ --method webjudge --limit 20 --json",
             "wabe score latest --tasks my.toml --watch",
         ),
-        "checks": (
-            "wabe checks suggest latest --task t1",
-            "wabe checks suggest latest --task t1 --against 20260102-120000-5e6f7a8b",
-            "wabe checks suggest latest --task t1 --epoch 2 --any",
-        ),
         "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (

@@ -10,11 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from judge.commands import plain_app
+from judge.commands import add_plugin_commands, plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
-from judge.commands.tasks_record import record
-from judge.commands.tasks_script import script
 from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
@@ -53,8 +51,7 @@ tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=Tru
 tasks.command()(login)
 tasks.command()(check_command)
 tasks.command()(seal)
-tasks.command()(script)
-tasks.command()(record)
+add_plugin_commands(tasks, "tasks")
 
 
 @tasks.command()

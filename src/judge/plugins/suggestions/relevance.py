@@ -1,6 +1,6 @@
-"""Signs that a text belongs to a task: values that the task quotes, what was typed or pressed, the task's words.
+"""How a text is recognised as part of a task: values that the task quotes, what was typed or pressed, the task's words.
 
-It only orders and shortens proposals of checks (`judge.results.suggestions`), so it may guess.
+It only orders and shortens proposals of checks (`judge.plugins.suggestions.suggesting`), so it may guess.
 """
 
 import re
@@ -47,7 +47,7 @@ _FILLER = re.compile(
 )
 
 
-class Telling(IntEnum):
+class Specificity(IntEnum):
     """How specific a text is to a task, from least to most."""
 
     NOTHING = 0
@@ -59,8 +59,8 @@ class Telling(IntEnum):
 
 
 @dataclass(frozen=True)
-class Clues:
-    """The clues of an attempt: its task, the lines of its actions, and the text of its first page."""
+class Relevance:
+    """What makes a text relevant to an attempt: its task, the lines of its actions, and the text of its first page."""
 
     task: str
     lines: tuple[str, ...] = ()
@@ -100,17 +100,17 @@ class Clues:
     def _common(self) -> frozenset[str]:
         return frozenset(_words(self.start))
 
-    def telling(self, text: str) -> Telling:
+    def specificity(self, text: str) -> Specificity:
         """How specific a text is to the task."""
         text = text.casefold()
         if any(_holds(text, value) for value in self.values):
-            return Telling.VALUE
+            return Specificity.VALUE
         shared = self.words & _words(text)
         if len(shared) > 1:
-            return Telling.WORDS
+            return Specificity.WORDS
         if not shared:
-            return Telling.NOTHING
-        return Telling.COMMON_WORD if shared <= self._common else Telling.WORD
+            return Specificity.NOTHING
+        return Specificity.COMMON_WORD if shared <= self._common else Specificity.WORD
 
     def found_in(self, text: str) -> frozenset[str]:
         """The values in a text."""
@@ -131,7 +131,7 @@ class Clues:
 
     def are_about(self, name: str) -> bool:
         """Whether the participant clicked or chose something of this name, or the task says it."""
-        return self.names(name) or self.telling(name) is not Telling.NOTHING
+        return self.names(name) or self.specificity(name) is not Specificity.NOTHING
 
     @cached_property
     def dates(self) -> frozenset[date]:

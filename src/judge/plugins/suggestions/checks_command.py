@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir, plain_app
+from judge.commands import Command, OutputDir, plain_app
 from judge.judges.edited import paired
+from judge.plugins.suggestions.suggesting import suggest as suggest_checks
+from judge.plugins.suggestions.suggesting import suggestions_toml
 from judge.records.sites import RunSites
-from judge.results.suggestions import suggest as suggest_checks
-from judge.results.suggestions import suggestions_toml
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import RunStore, TaskStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
@@ -120,3 +120,13 @@ def _of_same_task(store: RunStore, right: Trajectory, option: str) -> Trajectory
 
 def _outcome(trajectory: Trajectory) -> str:
     return trajectory.attempt.outcome
+
+
+COMMAND = Command(
+    checks,
+    (
+        "wabe checks suggest latest --task t1",
+        "wabe checks suggest latest --task t1 --against 20260102-120000-5e6f7a8b",
+        "wabe checks suggest latest --task t1 --epoch 2 --any",
+    ),
+)

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds import request, socket
 from judge.evaluators.kinds.request import RequestCheck
+from judge.plugins.suggestions.fields import fields_of, query_of
+from judge.plugins.suggestions.relevance import Relevance
 from judge.records.checks import Check
 from judge.records.sites import RunSites
-from judge.results.clues import Clues
-from judge.results.suggested_fields import fields_of, query_of
 from judge.trajectory.forms import inner_json
 from judge.trajectory.network import Entry, as_http
 from judge.trajectory.record import Trajectory
@@ -88,7 +88,7 @@ def _groups(recording: TrajectoryEvidence) -> dict[tuple[str, str, int], list[En
 
 def _path(path: str) -> str:
     """The path with a star for each piece that differs each time."""
-    spans = Clues("").varying(path)
+    spans = Relevance("").varying(path)
     for start, end in reversed(spans):
         path = f"{path[:start]}*{path[end:]}"
     return path or "/"
@@ -96,9 +96,9 @@ def _path(path: str) -> str:
 
 def _same(by_attempt: Sequence[Sequence[Entry]]) -> dict[str, dict[str, Any]]:
     """The parameters and fields that every one of these requests has, with their values, which are few words."""
-    clues = Clues("")
-    queries = [[dict(query_of(each, clues)) for each in entries] for entries in by_attempt]
-    bodies = [[dict(fields_of(each, clues).pairs) for each in entries] for entries in by_attempt]
+    relevance = Relevance("")
+    queries = [[dict(query_of(each, relevance)) for each in entries] for entries in by_attempt]
+    bodies = [[dict(fields_of(each, relevance).pairs) for each in entries] for entries in by_attempt]
     return {"query": _common(queries), "post_data": _common(bodies)}
 
 
@@ -110,8 +110,8 @@ def _common(by_attempt: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]
     for name in names:
         in_each = [set().union(*(each[name] for each in attempt)) for attempt in merged]
         values = sorted(in_each[0], key=str)
-        is_telling = all(each == in_each[0] for each in in_each) and len(values) <= _MAX_WORDS
-        if is_telling and all(isinstance(value, str) and _WORD.fullmatch(value) for value in values):
+        is_distinctive = all(each == in_each[0] for each in in_each) and len(values) <= _MAX_WORDS
+        if is_distinctive and all(isinstance(value, str) and _WORD.fullmatch(value) for value in values):
             common[name] = values[0] if len(values) == 1 else values
     return common
 

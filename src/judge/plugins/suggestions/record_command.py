@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from judge.commands import OutputDir
-from judge.commands.tasks_script import first_that_plays
+from judge.commands import Command, OutputDir
+from judge.plugins.suggestions.script_command import first_that_plays
+from judge.plugins.suggestions.scripts import WrittenScript, write_script
+from judge.plugins.suggestions.suggesting import suggest
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Task
-from judge.results.suggestions import suggest
-from judge.results.written_scripts import WrittenScript, write_script
 from judge.runner.boundary import EXIT_LOST, run_interruptible
 from judge.runner.options import RunOptions
 from judge.runner.try_checks import try_checks
@@ -170,3 +170,6 @@ def _finished(task: Task, script: WrittenScript, checks: Sequence[dict[str, Any]
     fields = {**task.declared(exclude_defaults=True), "reference_length": length, "reference": _SCRIPT}
     known = ONE_TASK.validate_python({**fields, **({"checks": checks} if checks else {})})
     return scenario_toml([known], participant=f"replay --script {{scenario_dir}}/{_SCRIPT}", settings=config)
+
+
+COMMAND = Command(record)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.evaluators.checks import evaluate
+from judge.plugins.suggestions.suggesting import Suggestion, Suggestions, at_start, suggest, suggestions_toml
 from judge.records.tasks import Task
-from judge.results.suggestions import Suggestion, Suggestions, at_start, suggest, suggestions_toml
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""Proposes checks on the content of pages (`judge.results.suggestions`): elements, texts, and disappeared content.
+"""Proposes checks on the content of pages: elements and texts, and those that have disappeared.
 
 Content that is new at the end is ranked by how specific it is to the task; only the best is proposed.
 """
@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judge.evaluators.evidence import Look
+from judge.plugins.suggestions.relevance import Relevance, Specificity
 from judge.records.tools import moves_pointer
-from judge.results.clues import Clues, Telling
 from shared.fields import without_none
 from shared.seen import ICON, name_as_seen
 from shared.snapshot import FIELDS, Node, Snapshot
@@ -165,7 +165,7 @@ class Pages:
     def __init__(
         self,
         looks: Sequence[Look],
-        clues: Clues,
+        relevance: Relevance,
         *,
         generated: Sequence[str] = (),
         changed_by: int = 0,
@@ -180,7 +180,7 @@ class Pages:
             for fact in facts
             if look.step.index < changed_by
         }
-        self._clues, self._generated, self._is_against = clues, generated, wrong is not None
+        self._relevance, self._generated, self._is_against = relevance, generated, wrong is not None
         self._wrong = {fact.compared_part for look in (wrong or ())[-1:] for fact in _facts(look.evidence())}
 
     def _shown_by_hovering(self, looks: Sequence[Look]) -> set[ComparedPart]:
@@ -231,7 +231,7 @@ class Pages:
         for fact in {fact.compared_part: fact for fact in reversed(self._facts[-1])}.values():
             if fact.compared_part not in known:
                 has_changed = any(other != fact.compared_part for other in earlier.get(fact.identity, ()))
-                rank = _rank(fact, has_changed=has_changed, clues=self._clues)
+                rank = _rank(fact, has_changed=has_changed, relevance=self._relevance)
                 if rank in (Rank.WORDS, Rank.WORD) and (fact.is_offer or fact.compared_part in self._before):
                     rank = Rank.COMMON
                 ranked.append((min(rank, Rank.DIFFERS) if self._is_against and fact.is_content else rank, fact))
@@ -246,8 +246,8 @@ class Pages:
         inner, outer = sorted((fact.node, other.node), key=lambda node: -node.depth)
         if outer not in fact.page.parents(inner):
             return False
-        values = self._clues.found_in(fact.notation + " " + fact.text)
-        return values <= self._clues.found_in(other.notation + " " + other.text)
+        values = self._relevance.found_in(fact.notation + " " + fact.text)
+        return values <= self._relevance.found_in(other.notation + " " + other.text)
 
     def _content(self, fact: ElementContent, rank: Rank) -> Content:
         role, why = fact.node.role, _WHY.get(rank, "shown at the end, not at the start")
@@ -275,7 +275,7 @@ class Pages:
 
     def _pattern(self, text: str) -> str:
         """A pattern for a text with pieces that differ in every attempt; empty if it has none."""
-        spans = self._clues.varying(text, self._generated)
+        spans = self._relevance.varying(text, self._generated)
         pattern, at = "", 0
         for start, end in spans:
             pattern += _escaped(text[at:start]) + (r"\d+" if text[start:end].isdigit() else ".+")
@@ -294,14 +294,14 @@ def _place(rank: Rank, fact: ElementContent) -> int:
     return _ROLE_ORDER.index(role) if rank is Rank.VALUE and role in _ROLE_ORDER else len(_ROLE_ORDER)
 
 
-def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
+def _rank(fact: ElementContent, *, has_changed: bool, relevance: Relevance) -> Rank:
     """The significance for the task of an element that the start does not show."""
     role, notation = fact.node.role, fact.notation
     if role in _WITH_STATES:
         # Among alternatives, only the selected one matters; an empty field would match any value.
         if role in FIELDS and ": " not in notation:
             return Rank.NONE
-        if has_changed and role in _ONE_OF_SEVERAL and not clues.are_about(fact.node.name):
+        if has_changed and role in _ONE_OF_SEVERAL and not relevance.are_about(fact.node.name):
             # An application selects by itself too, such as the first row of a list.
             return Rank.NONE
         if has_changed and (fact.is_on or role not in _ONE_OF_SEVERAL):
@@ -311,18 +311,18 @@ def _rank(fact: ElementContent, *, has_changed: bool, clues: Clues) -> Rank:
         return Rank.NONE
     if fact.is_text:
         is_confirming = _CONFIRMING.search(fact.text) is not None and len(fact.text.split()) >= _MIN_WORDS
-        return Rank.VALUE if clues.is_about_value(fact.text) else Rank.ANNOUNCED if is_confirming else Rank.NONE
-    telling = clues.telling(f"{notation} {fact.text}")
-    if telling is Telling.VALUE:
-        return Rank.VALUE if role not in _AROUND or clues.is_about_value(notation) else Rank.WORDS
+        return Rank.VALUE if relevance.is_about_value(fact.text) else Rank.ANNOUNCED if is_confirming else Rank.NONE
+    specificity = relevance.specificity(f"{notation} {fact.text}")
+    if specificity is Specificity.VALUE:
+        return Rank.VALUE if role not in _AROUND or relevance.is_about_value(notation) else Rank.WORDS
     if has_changed and any(character.isdigit() for character in notation):
         # As in `Cart (2)`.
         return Rank.CHANGED
     if role in _SAYING:
         return Rank.ANNOUNCED
-    by_words = {Telling.WORDS: Rank.WORDS, Telling.WORD: Rank.WORD, Telling.COMMON_WORD: Rank.COMMON}
+    by_words = {Specificity.WORDS: Rank.WORDS, Specificity.WORD: Rank.WORD, Specificity.COMMON_WORD: Rank.COMMON}
     is_title = role in ("dialog", "alertdialog") or (role == "heading" and fact.node.level == 1)
-    return min(by_words.get(telling, Rank.NONE), Rank.TITLE if is_title else Rank.NONE)
+    return min(by_words.get(specificity, Rank.NONE), Rank.TITLE if is_title else Rank.NONE)
 
 
 def _facts(page: Snapshot) -> Iterator[ElementContent]:
@@ -396,5 +396,5 @@ def _group_of(page: Snapshot, node: Node) -> str:
 
 
 def text_of(looks: Iterable[Look]) -> str:
-    """All texts of pages, for `Clues.start`."""
+    """All texts of pages, for `Relevance.start`."""
     return " ".join(part for look in looks for node in look.evidence().nodes for part in (node.name, node.text) if part)

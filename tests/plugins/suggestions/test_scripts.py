@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
+from judge.plugins.suggestions.scripts import query_for, write_script
 from judge.records.steps import StopReason
-from judge.results.written_scripts import query_for, write_script
 from judge.trajectory.record import Trajectory
 from participants.replay import parse_scripts
 from shared.elements import find_element

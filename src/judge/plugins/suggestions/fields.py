@@ -1,4 +1,4 @@
-"""The fields of recorded requests that proposed checks may compare (`judge.results.suggestions`).
+"""The fields of recorded requests that proposed checks may compare (`judge.plugins.suggestions.suggesting`).
 
 It only chooses what to propose, so it may guess.
 """
@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
+from judge.plugins.suggestions.content import MAX_TEXT_CHARS
+from judge.plugins.suggestions.relevance import Relevance
 from judge.records.json_paths import parse_path
-from judge.results.clues import Clues
-from judge.results.suggested_content import MAX_TEXT_CHARS
 from judge.trajectory.forms import inner_json, is_json
 from judge.trajectory.network import Entry
 from judge.trajectory.redaction import REDACTED
@@ -51,7 +51,7 @@ class Fields(NamedTuple):
     unnamed: Sequence[str] = ()
 
 
-def fields_of(entry: Entry, clues: Clues) -> Fields:
+def fields_of(entry: Entry, relevance: Relevance) -> Fields:
     """The fields of a request's body; a date is comparable if the participant chose it."""
     pairs: list[tuple[str, Any]] = []
     varies: list[str] = []
@@ -60,14 +60,14 @@ def fields_of(entry: Entry, clues: Clues) -> Fields:
         text = str(value)
         if not _can_be_named(name):
             unnamed.append(one_line(name, 40))
-        elif REDACTED in text or clues.varying(text) or len(text) > MAX_TEXT_CHARS:
+        elif REDACTED in text or relevance.varying(text) or len(text) > MAX_TEXT_CHARS:
             varies.append(one_line(name, 40))
         else:
             pairs.append((name, value))
     return Fields(pairs, varies, unnamed)
 
 
-def query_of(entry: Entry, clues: Clues) -> FieldPairs:
+def query_of(entry: Entry, relevance: Relevance) -> FieldPairs:
     """The parameters that say what a request is, as behind a front controller (`/index.php?action=save`)."""
     pairs = parse_qsl(urlsplit(entry.request.url).query, keep_blank_values=True)
     counts = Counter(name for name, _ in pairs)
@@ -77,23 +77,23 @@ def query_of(entry: Entry, clues: Clues) -> FieldPairs:
         if counts[name] == 1
         and REDACTED not in value
         and len(value) <= MAX_TEXT_CHARS
-        and not clues.varying(value)
-        and (_STEADY.fullmatch(value) or clues.names(value))
+        and not relevance.varying(value)
+        and (_STEADY.fullmatch(value) or relevance.names(value))
     ]
 
 
-def is_chosen(name: str, value: Any, clues: Clues) -> bool:
+def is_chosen(name: str, value: Any, relevance: Relevance) -> bool:
     """Whether the task or the participant says the value: also one of several, or a box whose name the task uses."""
     if isinstance(value, list):
         return True
-    is_ticked = str(value).casefold() in _TICKED and is_meant(name, clues)
-    return is_ticked or clues.names(str(value))
+    is_ticked = str(value).casefold() in _TICKED and is_meant(name, relevance)
+    return is_ticked or relevance.names(str(value))
 
 
-def is_meant(name: str, clues: Clues) -> bool:
+def is_meant(name: str, relevance: Relevance) -> bool:
     """Whether the task uses a field's name, as in "grouped by" for `group`."""
     words = re.findall(r"[a-z]+", name.casefold())
-    return any(clue.startswith(word) for clue in clues.words for word in words if len(word) > 2)
+    return any(each.startswith(word) for each in relevance.words for word in words if len(word) > 2)
 
 
 def _can_be_named(name: str) -> bool:
@@ -103,9 +103,9 @@ def _can_be_named(name: str) -> bool:
         return False
 
 
-def is_of_server(name: str, value: Any, clues: Clues) -> bool:
+def is_of_server(name: str, value: Any, relevance: Relevance) -> bool:
     """Whether a field only tells the server's states apart, and nobody chose its value."""
-    if str(value).casefold() in clues.values:
+    if str(value).casefold() in relevance.values:
         return False
     words = [word.lower() for word in _WORDS.findall(name.rpartition(".")[2])]
     is_time = bool(words) and words[-1] in _TIMES and not _DONE.isdisjoint(words)

@@ -20,15 +20,9 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds.request import RequestCheck, own_requests
 from judge.evaluators.writes import may_write
-from judge.records.assertions import Assertion
-from judge.records.checks import Check
-from judge.records.findings import ValueFound
-from judge.records.normalise import NormaliseError, only_value
-from judge.records.sites import NONE_SHARED, RunSites
-from judge.results.clues import Clues, is_filler
-from judge.results.suggested_allowances import allowance
-from judge.results.suggested_content import MAX_TEXT_CHARS, Pages, text_of
-from judge.results.suggested_fields import (
+from judge.plugins.suggestions.allowances import allowance
+from judge.plugins.suggestions.content import MAX_TEXT_CHARS, Pages, text_of
+from judge.plugins.suggestions.fields import (
     FieldPairs,
     Fields,
     answer_fields,
@@ -39,6 +33,12 @@ from judge.results.suggested_fields import (
     message_fields,
     query_of,
 )
+from judge.plugins.suggestions.relevance import Relevance, is_filler
+from judge.records.assertions import Assertion
+from judge.records.checks import Check
+from judge.records.findings import ValueFound
+from judge.records.normalise import NormaliseError, only_value
+from judge.records.sites import NONE_SHARED, RunSites
 from judge.scenario.sources import toml_value
 from judge.trajectory.network import NETWORK_FILE, Entry, as_http
 from judge.trajectory.record import Trajectory
@@ -214,10 +214,10 @@ class _CandidateSource:
         return [done.line for done in actions if done.left_out is None and done.line.startswith("<")]
 
     @cached_property
-    def _clues(self) -> Clues:
+    def _relevance(self) -> Relevance:
         # All of them, because text typed into an editor is a clue for what the site shows afterwards.
         lines = tuple(done.line for done in self._recording.actions(self._looks))
-        return Clues(self._recording.trajectory.task.task, lines, text_of(self._content_looks[:1]))
+        return Relevance(self._recording.trajectory.task.task, lines, text_of(self._content_looks[:1]))
 
     @cached_property
     def _changes(self) -> list[Entry]:
@@ -235,7 +235,7 @@ class _CandidateSource:
         linked = {urlsplit(node.url).path for look in before for node in look.evidence().nodes if node.url}
         if path in linked | {urlsplit(look.step.url).path for look in before[:1]} or self._was_opened(path):
             return ()
-        return tuple(number for number in re.findall(r"\d+", path) if not self._clues.names(number))
+        return tuple(number for number in re.findall(r"\d+", path) if not self._relevance.names(number))
 
     def _was_opened(self, path: str) -> bool:
         """Whether the participant opened an address itself."""
@@ -251,7 +251,7 @@ class _CandidateSource:
             wrong = None if self._wrong is None else _with_content(self._wrong)
             changed_by = max((entry.step or 0 for entry in self._changes), default=0)
             pages = Pages(
-                self._content_looks, self._clues, generated=self._generated, changed_by=changed_by, wrong=wrong
+                self._content_looks, self._relevance, generated=self._generated, changed_by=changed_by, wrong=wrong
             )
             on = self._left_page()
             for content in pages.proposed():
@@ -269,7 +269,7 @@ class _CandidateSource:
         for entry in _own(self._recording) if last is not None else ():
             is_read = entry.request.method == "GET" and not may_write(entry) and (entry.step or 0) >= (last or 0)
             if is_read and self._recording.site.is_home(entry.request.url):
-                pairs = [pair for pair in answer_fields(entry) if str(pair[1]).casefold() in self._clues.values]
+                pairs = [pair for pair in answer_fields(entry) if str(pair[1]).casefold() in self._relevance.values]
                 by_path[urlsplit(entry.request.url).path] = dict(pairs[:_MAX_FIELDS])
         for path, values in by_path.items():
             if values:
@@ -281,14 +281,14 @@ class _CandidateSource:
         why = "the last address"
         further: dict[str, Any] = {}
         pairs = parse_qsl(parts.query, keep_blank_values=True)
-        telling = self._telling(pairs, self._other_queries(parts.path))
+        distinctive = self._distinctive(pairs, self._other_queries(parts.path))
         path, varies = self._path(parts)
         address = path + (f"?{parts.query}" if parts.query else "")
-        if telling and len(telling) < len(pairs):
+        if distinctive and len(distinctive) < len(pairs):
             # A star would match anything.
-            address = f"{path}?{urlencode(telling, safe='/:,')}".replace("*", "%2A")
+            address = f"{path}?{urlencode(distinctive, safe='/:,')}".replace("*", "%2A")
             further["extra_query"] = True
-            why += f"; not compared: {_fields_in_words([pair for pair in pairs if pair not in telling])}"
+            why += f"; not compared: {_fields_in_words([pair for pair in pairs if pair not in distinctive])}"
         if not last.is_home:
             address = f"{parts.scheme}://{parts.netloc}{address}"
         # Other fragments only scroll.
@@ -310,7 +310,7 @@ class _CandidateSource:
 
     def _path(self, parts: SplitResult) -> tuple[str, bool]:
         """The path with a star for each piece that differs each time, and whether there is one."""
-        spans = self._clues.varying(parts.path, self._generated)
+        spans = self._relevance.varying(parts.path, self._generated)
         pattern, at = "", 0
         for start, end in spans:
             pattern, at = pattern + parts.path[at:start] + "*", end
@@ -323,27 +323,27 @@ class _CandidateSource:
         queries = dict.fromkeys(each.query for each in other_parts if each.path == path)
         return [parse_qsl(query, keep_blank_values=True) for query in queries]
 
-    def _telling(self, pairs: FieldPairs, others: Iterable[FieldPairs]) -> list[tuple[str, Any]]:
+    def _distinctive(self, pairs: FieldPairs, others: Iterable[FieldPairs]) -> list[tuple[str, Any]]:
         """The fields that the task names or that were typed, and those that had another value (or none) before. If
         several have the same value, those whose name the task uses. Names that occur several times do not count.
         """
         others = list(others)
         counts = Counter(name for name, _ in pairs)
         single = self._without_servers([(name, value) for name, value in pairs if counts[name] == 1])
-        telling_pairs = [
-            pair for pair in single if is_chosen(*pair, self._clues) or any(pair not in each for each in others)
+        distinctive_pairs = [
+            pair for pair in single if is_chosen(*pair, self._relevance) or any(pair not in each for each in others)
         ]
         significant = []
-        for name, value in telling_pairs:
-            same = [each for each, other in telling_pairs if str(other).casefold() == str(value).casefold()]
-            intended = [each for each in same if is_meant(each, self._clues)]
+        for name, value in distinctive_pairs:
+            same = [each for each, other in distinctive_pairs if str(other).casefold() == str(value).casefold()]
+            intended = [each for each in same if is_meant(each, self._relevance)]
             if not intended or name in intended:
                 significant.append((name, value))
         return significant
 
     def _without_servers(self, pairs: FieldPairs) -> list[tuple[str, Any]]:
         """The fields without those that only tell the server's states apart."""
-        return [(name, value) for name, value in pairs if not is_of_server(name, value, self._clues)]
+        return [(name, value) for name, value in pairs if not is_of_server(name, value, self._relevance)]
 
     def _requests(self) -> Iterator[Suggestion]:
         # The last one of an address counts, as for checks.
@@ -351,18 +351,18 @@ class _CandidateSource:
         wrong = {self._key(entry): entry for entry in _changes(self._wrong)} if self._wrong else {}
         proposals = []
         for key, entry in entries_by_key.items():
-            fields = fields_of(entry, self._clues)
+            fields = fields_of(entry, self._relevance)
             earlier = [each for each in self._changes if self._key(each) == key and each is not entry]
-            in_wrong = fields_of(wrong[key], self._clues).pairs if key in wrong else None
-            others = [fields_of(each, self._clues).pairs for each in earlier]
-            telling = self._telling(fields.pairs, others if in_wrong is None else [*others, in_wrong])
+            in_wrong = fields_of(wrong[key], self._relevance).pairs if key in wrong else None
+            others = [fields_of(each, self._relevance).pairs for each in earlier]
+            distinctive = self._distinctive(fields.pairs, others if in_wrong is None else [*others, in_wrong])
             if in_wrong is not None:
                 # The differences first: only some fields are proposed.
-                telling = sorted(telling, key=lambda pair: pair in in_wrong)
-            if self._also is not None and not telling:
+                distinctive = sorted(distinctive, key=lambda pair: pair in in_wrong)
+            if self._also is not None and not distinctive:
                 # It belongs to what a page sends by itself.
                 continue
-            proposals.append((not telling, self._request(entry, fields, telling)))
+            proposals.append((not distinctive, self._request(entry, fields, distinctive)))
         # Those with a value of the task come first: pages also send unrelated requests.
         yield from [each for _, each in sorted(proposals, key=lambda each: each[0])][:_MAX_REQUESTS]
 
@@ -375,7 +375,7 @@ class _CandidateSource:
                 continue
             received = [each for each in entry.messages if each.type == "receive" and each.step and each.text]
             for message in reversed(received):
-                pairs = [pair for pair in message_fields(message.text or "") if is_chosen(*pair, self._clues)]
+                pairs = [pair for pair in message_fields(message.text or "") if is_chosen(*pair, self._relevance)]
                 if pairs:
                     path = urlsplit(url).path or "/"
                     check = {"kind": "request", "socket": True, "url": path, "direction": "received"}
@@ -393,16 +393,16 @@ class _CandidateSource:
         return (
             entry.request.method.upper(),
             urlsplit(entry.request.url).path or "/",
-            tuple(query_of(entry, self._clues)),
+            tuple(query_of(entry, self._relevance)),
         )
 
-    def _request(self, entry: Entry, fields: Fields, telling: FieldPairs) -> Suggestion:
+    def _request(self, entry: Entry, fields: Fields, distinctive: FieldPairs) -> Suggestion:
         parts = urlsplit(entry.request.url)
         address = parts.path or "/"
         if not self._recording.site.is_home(entry.request.url):
             address = f"{parts.scheme}://{parts.netloc}{address}"
         check: dict[str, Any] = {"kind": "request", "method": entry.request.method.upper(), "url": address}
-        if query := query_of(entry, self._clues):
+        if query := query_of(entry, self._relevance):
             check["query"] = dict(query)
             key = self._key(entry)
             if any(other[:2] == key[:2] and other != key for other in map(self._key, self._changes)):
@@ -412,7 +412,7 @@ class _CandidateSource:
         outer = [(name, value) for name, value in fields.pairs if not name.startswith("$")]
         # Empty ones last.
         usual = sorted(self._without_servers(outer), key=lambda pair: pair[1] in ("", []))
-        pairs = list(telling or usual)[:_MAX_FIELDS]
+        pairs = list(distinctive or usual)[:_MAX_FIELDS]
         if self._also is not None and (every := self._every_field(entry, fields)):
             check |= {"post_data": every, "exact": True}
         elif pairs:
@@ -432,7 +432,9 @@ class _CandidateSource:
     def _every_field(self, entry: Entry, fields: Fields) -> dict[str, Any]:
         """All fields with the values that both right attempts sent, and `*` for those that differ; empty if unknown."""
         assert self._also is not None
-        others = [fields_of(each, self._clues) for each in _changes(self._also) if self._key(each) == self._key(entry)]
+        others = [
+            fields_of(each, self._relevance) for each in _changes(self._also) if self._key(each) == self._key(entry)
+        ]
         names = [name for name, _ in fields.pairs] + list(fields.varies)
         if not others or fields.unnamed or not names or len(names) > _MAX_OF_FORM:
             return {}
@@ -447,7 +449,7 @@ class _CandidateSource:
         if not text or is_filler(text):
             return
         # Participants say something at the end of any task.
-        is_optional = not self._clues.asks
+        is_optional = not self._relevance.asks
         unasked = "; the task does not seem to ask for one" if is_optional else ""
         try:
             number = only_value(text, "number")

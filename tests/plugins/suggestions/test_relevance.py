@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.clues import Clues, Telling, is_filler, varying
+from judge.plugins.suggestions.relevance import Relevance, Specificity, is_filler, varying
 
-CLUES = Clues(
+CLUES = Relevance(
     "Create a ticket with the summary 'Ladder is slippery', with the priority 'critical'.",
     ("<Place combobox> -> SELECT: quay", "<Create ticket button> -> CLICK"),
     "View Tickets New Ticket",
@@ -14,19 +14,19 @@ CLUES = Clues(
 
 
 @pytest.mark.parametrize(
-    ("text", "telling"),
+    ("text", "specificity"),
     [
-        ("#9: Ladder is slippery", Telling.VALUE),
-        ("At the quay", Telling.VALUE),
-        ("quayside", Telling.NOTHING),
-        ("Summary and priority", Telling.WORDS),
-        ("Priority", Telling.WORD),
-        ("Previous Ticket", Telling.COMMON_WORD),
-        ("Create with the", Telling.NOTHING),
+        ("#9: Ladder is slippery", Specificity.VALUE),
+        ("At the quay", Specificity.VALUE),
+        ("quayside", Specificity.NOTHING),
+        ("Summary and priority", Specificity.WORDS),
+        ("Priority", Specificity.WORD),
+        ("Previous Ticket", Specificity.COMMON_WORD),
+        ("Create with the", Specificity.NOTHING),
     ],
 )
-def test_values_tell_more_than_words_and_common_words_least(text: str, telling: Telling) -> None:
-    assert CLUES.telling(text) is telling
+def test_values_tell_more_than_words_and_common_words_least(text: str, specificity: Specificity) -> None:
+    assert CLUES.specificity(text) is specificity
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ def test_a_fields_value_is_named_if_the_task_has_it_or_it_was_typed_or_pressed(v
 
 
 def test_a_value_behind_a_colon_is_quoted_too() -> None:
-    assert "the ferry leaves at noon." in Clues("Edit it so that its text is only: The ferry leaves at noon.").values
+    assert (
+        "the ferry leaves at noon." in Relevance("Edit it so that its text is only: The ferry leaves at noon.").values
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,6 @@ def test_an_answer_that_says_nothing_is_recognised(answer: str, filler: bool) ->
 
 @given(task=st.text(max_size=80), line=st.text(max_size=40), text=st.text(max_size=80))
 def test_any_text_can_be_compared(task: str, line: str, text: str) -> None:
-    clues = Clues(task, (f"<a textbox> -> TYPE: {line}",), text)
-    assert clues.telling(text) in Telling
+    relevance = Relevance(task, (f"<a textbox> -> TYPE: {line}",), text)
+    assert relevance.specificity(text) in Specificity
     assert all(0 <= start < end <= len(text) for start, end in varying(text, ["1"], task))

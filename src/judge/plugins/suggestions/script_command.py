@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
-from judge.commands.checks import attempt_folder
+from judge.commands import Command, OutputDir
 from judge.config import CONFIG
+from judge.plugins.suggestions.checks_command import attempt_folder
+from judge.plugins.suggestions.replaying import PlayedScript, play_script
+from judge.plugins.suggestions.scripts import WrittenScript, write_script
 from judge.records.tasks import Task
 from judge.results.run_record import day_of_run
-from judge.results.written_scripts import WrittenScript, write_script
 from judge.runner.boundary import EXIT_LOST
-from judge.runner.scripted import PlayedScript, play_script
 from judge.scenario.days import day_of
 from judge.scenario.models import Scenario
 from judge.scenario.references import scripted_tasks
@@ -143,3 +143,6 @@ def _require_new(output: Path, task: Task) -> None:
         raise ConfigError(f"--output {output}: {existing}", remedy="choose another file")
     if plain(task.declared_text) in existing:
         raise ConfigError(f"{output} has a script for this task already", remedy="choose another --output")
+
+
+COMMAND = Command(script)

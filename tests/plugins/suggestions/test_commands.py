@@ -93,7 +93,7 @@ def test_a_recording_that_came_to_nothing_begins_again_with_the_same_command(
         raise Interrupted("interrupted, everything is stopped", remedy="resume with: wabe run gone/scenario.toml")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("judge.commands.tasks_record.player_of", lambda _: interrupted)
+    monkeypatch.setattr("judge.plugins.suggestions.record_command.player_of", lambda _: interrupted)
     words = ["tasks", "record", "https://example.org/", "--task", "Find it.", "--id", "t1", "--output", "mine"]
     for _ in range(2):
         with pytest.raises(Interrupted, match=re.escape(f"(show it again: {shlex.join(['wabe', *words])})")):

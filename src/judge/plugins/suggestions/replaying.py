@@ -10,10 +10,10 @@ from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
+from judge.plugins.suggestions.scripts import WrittenScript
 from judge.records.assertions import Assertion
 from judge.records.steps import StopReason
 from judge.records.tasks import Task
-from judge.results.written_scripts import WrittenScript
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import client_of, rehearsing, walker_of
 from judge.scenario.frozen import on_archives, recorded_at
