@@ -9,8 +9,8 @@ Runs where Harbor is installed (Python 3.12 or newer), with `wabe` and its Pytho
 runs an agent that plays over MCP, stops it, runs the collect command in the judge's service, carries the artifacts to
 the verifier, and reads the reward. Only the environment is ours: a container is a folder, and its processes run here.
 
-Prints a line for each trial, and fails unless every one ends as docs/export.md says. Each agent also writes a reward of
-1 wherever its own container lets it.
+Prints a line for each trial, and fails unless every one ends as docs/formats.md says. Each agent also writes a reward
+of 1 wherever its own container lets it.
 """
 
 import asyncio

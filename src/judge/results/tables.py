@@ -1,4 +1,4 @@
-"""A run as a table of attempts, for files, Markdown and Python; docs/export.md describes its columns."""
+"""A run as a table of attempts, for files, Markdown and Python; docs/formats.md describes its columns."""
 
 import csv
 import io

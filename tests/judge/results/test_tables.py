@@ -196,7 +196,7 @@ def test_without_duckdb_parquet_is_one_clear_line(monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_column_is_documented_in_its_order() -> None:
-    text = (ROOT / "docs" / "export.md").read_text().partition("## Columns")[2].partition("\n## ")[0]
+    text = (ROOT / "docs" / "formats.md").read_text().partition("## Columns")[2].partition("\n## ")[0]
     named = [
         name for cell in re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     ]
