@@ -482,7 +482,8 @@ class RunConfig(Table):
     meter: Annotated[
         bool,
         Setting(
-            "count the tokens and cost of the participants' model calls with a proxy ([metering](metering.md))",
+            "count the tokens and cost of the participants' model calls with a proxy"
+            " ([metering](scoring.md#what-model-calls-cost))",
             option=Option("Count the tokens and cost of the participant's model calls, with a proxy.", before="shards"),
             of_trivial=False,
             **_OF_A_START,
