@@ -2,14 +2,12 @@
 
     python benchmarks/frozen rules [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
 
-The sites and visits are those of `frozen oracle`, without and with `--changing` and `--loading`, and of
-`frozen entities`. For each rule, in points: how many more answers are certain and wrong without it, and how many
+The sites and visits are those of all kinds of `frozen oracle`, and of `frozen entities`. For each rule, in points: how many more answers are certain and wrong without it, and how many
 fewer are certain. What a rule brings on real pages is shown by `frozen sites --again --without RULE`, on recordings
 and visits that it kept.
 """
 
 import argparse
-import asyncio
 import io
 import sys
 import time
@@ -97,10 +95,10 @@ def without(rule: str) -> Iterator[None]:
 def measured(options: argparse.Namespace) -> list[tuple[int, int, int]]:
     """The answers that are wrong, certain, and all of them: on simulated, changing and loading sites, and on visits."""
     measurements = []
-    for seeds, is_changing in ((range(options.sites), False), (range(options.changing), True)):
+    for kind, count in (("plain", options.sites), ("changing", options.changing)):
         grades = Counter[str]()
         with redirect_stdout(io.StringIO()):
-            bad = asyncio.run(oracle.changing(seeds, grades)) if is_changing else oracle.plain(seeds, grades)
+            bad = oracle.KINDS[kind](range(count), grades)
         measurements.append((bad, sum(grades[grade] for grade in SURE), grades.total()))
     cases, grades = [loading_sites.make_case(seed) for seed in range(options.loading)], Counter[str]()
     bad = sum(loading_sites.wrong(case, grades) is not None for case in cases)

@@ -70,7 +70,8 @@ class CheckKind:
     what could make a check without a mistake stricter or fail unexpectedly, and `contradicts` says why no attempt can
     pass two checks of this kind.
     `with_key` contains the forms of the kind that other keys select: a check in which the key is set and not false
-    belongs to that form.
+    belongs to that form. `weighs_answers`: on frozen sites, the kind itself leaves out what rests on answers that do
+    not count (`Look.is_unsure`, `TrajectoryEvidence.is_unsure`). Any other kind passes only if nothing rests on such.
     """
 
     model: type[KindCheck]
@@ -81,6 +82,7 @@ class CheckKind:
     hints: Callable[[Any, Task], Iterable[str]] = _nothing
     contradicts: Callable[[Any, Any], str | None] = _unknown
     with_key: Mapping[str, "CheckKind"] = field(default_factory=dict)
+    weighs_answers: bool = False
 
     def form(self, check: object) -> "CheckKind":
         """The kind itself, or the one of its forms to which a check, or the table of one, belongs."""

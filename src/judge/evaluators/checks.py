@@ -7,6 +7,7 @@ from typing import Any
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
+from judge.evaluators.looks import UNSURE
 from judge.records.assertions import MAX_FOUND_CHARS, Assertion
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
 from judge.records.ledger import EVERYTHING, Coverage
@@ -80,7 +81,11 @@ def check_kind(check: KindCheck) -> CheckKind:
 
 def _decide(check: Check, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     if not isinstance(check, AnyOf):
-        return check_kind(check).decide(check, recording, inverted)
+        kind = check_kind(check)
+        # A kind that does not say that it weighs answers cannot forget to.
+        if not kind.weighs_answers and recording.is_unsure(None):
+            return Decision(False, UNSURE, None)
+        return kind.decide(check, recording, inverted)
     # "None of them" is "not the first, and not the second, …", so that each keeps its own rule for missing pages.
     inner = [_decide(each, recording, each.inverted != inverted) for each in check.any_of]
     passed = (all if inverted else any)(one.passed for one in inner)

@@ -8,8 +8,11 @@ import pytest
 
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, on_archive, recorded_attempt
 from judge.config import RunConfig
+from judge.evaluators.base import CheckKind, ComparisonResult, Decision
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
+from judge.records.checks import CHECKS, PluginCheck
 from judge.records.ledger import Grade, LedgerEntry
 from judge.records.steps import ProbeValue
 from judge.records.verdicts import JudgeInfo, Verdict
@@ -124,6 +127,27 @@ async def test_that_nothing_else_was_sent_rests_on_everything(tmp_path: Path, mo
     assert await verdict(attempt(tmp_path, [{**REQUEST, **more}], steps=later)) == SUCCESS
     assert await verdict(attempt(tmp_path, [{**REQUEST, **more}], missed, steps=later)) == OFF
     assert await verdict(attempt(tmp_path, [REQUEST], missed, steps=later)) == SUCCESS
+
+
+class Visited(PluginCheck):
+    """One of a package's, which reads the looks without asking what they rest on."""
+
+    url: str
+
+
+def visited(check: Visited, recording: TrajectoryEvidence, inverted: bool) -> Decision:
+    passed = any(look.is_at(check.url) for look in recording.looks) != inverted
+    return Decision(passed, ComparisonResult(passed, check.url), None)
+
+
+async def test_a_kind_that_does_not_weigh_answers_rests_on_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, kind = type(CHECKS).find, CheckKind(Visited, visited)
+    monkeypatch.setattr(type(CHECKS), "find", lambda seam, name: kind if name == "visited" else find(seam, name))
+    check = {"kind": "visited", "url": "/c"}
+    assert await verdict(attempt(tmp_path, [check])) == SUCCESS
+    assert await verdict(attempt(tmp_path, [check], SECOND, loaded=[2])) == OFF
 
 
 async def test_an_uncertain_answer_has_a_reason_of_its_own(tmp_path: Path) -> None:

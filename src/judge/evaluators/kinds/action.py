@@ -236,4 +236,4 @@ def warnings(check: ActionCheck) -> Iterator[str]:
         yield "'at' has no meaning for action: remove it"
 
 
-KIND = CheckKind(ActionCheck, decide, near=near, warnings=warnings)
+KIND = CheckKind(ActionCheck, decide, weighs_answers=True, near=near, warnings=warnings)

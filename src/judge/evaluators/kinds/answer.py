@@ -254,4 +254,6 @@ def hints(check: AnswerCheck, _: Task) -> Iterator[str]:
         yield "an agent can know the answer without looking: seen = true, if the site has it as text"
 
 
-KIND = CheckKind(AnswerCheck, decide, warnings=warnings, trivial=trivial, contradicts=contradicts, hints=hints)
+KIND = CheckKind(
+    AnswerCheck, decide, weighs_answers=True, warnings=warnings, trivial=trivial, contradicts=contradicts, hints=hints
+)

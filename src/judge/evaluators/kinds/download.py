@@ -286,4 +286,4 @@ def warnings(check: DownloadCheck) -> Iterator[str]:
         yield "any download could pass it: add name, type or text"
 
 
-KIND = CheckKind(DownloadCheck, decide, warnings=warnings)
+KIND = CheckKind(DownloadCheck, decide, weighs_answers=True, warnings=warnings)

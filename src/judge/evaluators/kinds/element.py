@@ -184,4 +184,4 @@ def warnings(check: ElementCheck) -> Iterator[str]:
             yield f"a page that repeats typed text could show {element.notation}: add within or on"
 
 
-KIND = CheckKind(ElementCheck, decide, near=near, warnings=warnings)
+KIND = CheckKind(ElementCheck, decide, weighs_answers=True, near=near, warnings=warnings)

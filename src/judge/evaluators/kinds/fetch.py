@@ -196,4 +196,4 @@ def _compared(
     )
 
 
-KIND = CheckKind(FetchCheck, decide)
+KIND = CheckKind(FetchCheck, decide, weighs_answers=True)

@@ -150,4 +150,6 @@ def trivial(check: PageCheck, task: Task) -> Iterator[str]:
         yield "the first page is already there: an agent that does nothing passes it"
 
 
-KIND = CheckKind(PageCheck, decide, near=near, warnings=warnings, trivial=trivial, contradicts=contradicts)
+KIND = CheckKind(
+    PageCheck, decide, weighs_answers=True, near=near, warnings=warnings, trivial=trivial, contradicts=contradicts
+)

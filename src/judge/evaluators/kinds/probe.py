@@ -161,4 +161,4 @@ class Probes:
         )
 
 
-KIND = CheckKind(ProbeCheck, decide)
+KIND = CheckKind(ProbeCheck, decide, weighs_answers=True)

@@ -716,4 +716,11 @@ def warnings(check: RequestCheck) -> Iterator[str]:
         yield "any request to the address could pass it: add method"
 
 
-KIND = CheckKind(RequestCheck, decide, warnings=warnings, contradicts=contradicts, with_key={"socket": socket.KIND})
+KIND = CheckKind(
+    RequestCheck,
+    decide,
+    weighs_answers=True,
+    warnings=warnings,
+    contradicts=contradicts,
+    with_key={"socket": socket.KIND},
+)

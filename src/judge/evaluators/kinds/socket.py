@@ -189,4 +189,4 @@ def warnings(check: SocketCheck) -> Iterator[str]:
         yield "what is sent at each keystroke holds what the participant typed: prefer what is received"
 
 
-KIND = CheckKind(SocketCheck, decide, warnings=warnings)
+KIND = CheckKind(SocketCheck, decide, weighs_answers=True, warnings=warnings)

@@ -146,4 +146,4 @@ def warnings(check: TextCheck) -> Iterator[str]:
         yield "any page that repeats typed text could pass it (a search for it, say): add within or on"
 
 
-KIND = CheckKind(TextCheck, decide, warnings=warnings)
+KIND = CheckKind(TextCheck, decide, weighs_answers=True, warnings=warnings)
