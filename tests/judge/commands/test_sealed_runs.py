@@ -76,7 +76,7 @@ def said(*arguments: str, folder: Path) -> tuple[int, str]:
 def is_installed(name: str, *words: str) -> bool:
     """Whether the command is there: its plug-in may have been taken away."""
     command = get_command(app).get_command(None, name)  # type: ignore[attr-defined]
-    of_group = words[:1] if isinstance(command, TyperGroup) and not words[0].startswith("-") else ()
+    of_group = [word for word in words[:1] if isinstance(command, TyperGroup) and not word.startswith("-")]
     return command is not None and all(word in command.commands for word in of_group)
 
 
