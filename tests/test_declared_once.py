@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 
 RUN = ROOT / "tests" / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
 
@@ -96,10 +97,10 @@ KEEP_NOTES = """
 import json, shutil, subprocess, sys
 from pathlib import Path
 from judge.results.removal import remove
-from judge.results.shards import merge_shards
 from judge.results.signing import sign_run, verify_signature
 from judge.runner.uploads import Uploads, fetch_shards, open_store
 from judge.store.layout import run_of
+from shared.engines import ENGINES
 
 run, url, key = run_of(Path(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
 for shard in run.shards():
@@ -110,7 +111,7 @@ for shard in run.shards():
 shutil.rmtree(run.folder)
 fetch_shards(url, run)
 fetched = [(shard.folder / "notes.jsonl").read_text() for shard in run.shards()]
-merge_shards(run)
+ENGINES.load("shards").merge_shards(run)
 notes = run.folder / "notes.jsonl"
 merged = notes.read_text()
 sign_run(run, key)
@@ -123,6 +124,7 @@ print(json.dumps([fetched, merged, changed, run.folder.exists()]))
 
 @pytest.mark.slow
 def test_a_file_of_a_run_is_one_line_and_is_uploaded_merged_signed_and_removed(copy: Path, tmp_path: Path) -> None:
+    skip_without_command("merge")
     declared = copy / "judge" / "store" / "run_files.py"
     add_below(declared, "    METERING,\n", '    RunFile("notes.jsonl", uploaded="grows", has_lines=True),\n')
     text = lzma.decompress((ROOT / "tests/fixtures/recorded_facts/runs.json.xz").read_bytes())

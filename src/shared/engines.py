@@ -19,13 +19,15 @@ class Engine:
     `run` plays it (`--engine NAME`): a coroutine with options, settings and the console, which returns the exit code.
     `shared_state` opens what shards share, with an address and the run's id (`shared.llm.sharing`). `object_store`
     opens a store of finished attempts, with an address (`judge.runner.uploads`). `meter` puts a meter between the
-    participants and their models (`judge.runner.meter`).
+    participants and their models (`judge.runner.meter`). `merge_shards` makes one run of the shards in a run's folder,
+    and returns its submission.
     """
 
     run: Callable[..., Coroutine[Any, Any, int]] | None = None
     shared_state: Callable[..., Any] | None = None
     object_store: Callable[[str], Any] | None = None
     meter: Callable[..., Any] | None = None
+    merge_shards: Callable[..., dict[str, Any]] | None = None
 
 
 # A store has the scheme of its addresses as its name.

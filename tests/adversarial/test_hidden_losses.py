@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from helpers.plugins import merge
 from helpers.results import a_result, a_submission, a_verdict
 from judge.results.entries import counts_of
 from judge.results.leaderboard import rows
-from judge.results.merge import merge
 from judge.results.rates import CountedAttempt, Rate
 from judge.results.submission import Submission
 from judge.runner.terminal import print_summary

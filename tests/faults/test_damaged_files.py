@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.llm.scripted import ScriptedModel, parts_for, trajectory, webjudge_script
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_submission
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app, command_app
@@ -86,6 +87,7 @@ def leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delenv(name, raising=False)
 
     def left(*arguments: object) -> tuple[int, str]:
+        skip_without_command(*arguments)
         command, *rest = map(str, arguments)
         used, words = (command_app("run"), rest) if command == "agentbeats-run" else (app, [command, *rest])
         with pytest.raises(SystemExit) as exit_info:

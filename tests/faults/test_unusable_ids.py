@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_submission
 from judge.commands.app import app
 from judge.results.folders import FolderStore
@@ -50,6 +51,7 @@ def leave(capsys: pytest.CaptureFixture[str]) -> Leave:
     """Runs a command to its end: its exit code, and what it says."""
 
     def left(*arguments: object) -> tuple[int, str]:
+        skip_without_command(*arguments)
         with pytest.raises(SystemExit) as exit_info:
             run_command(app, list(map(str, arguments)), name="wabe")
         output = capsys.readouterr()

@@ -54,7 +54,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe runs rm 20260101-120000-1a2b3c4d",
             "wabe runs prune --keep 20 --yes",
         ),
-        "merge": ("wabe merge shard-*.json --output results.json",),
         "tasks": (
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",

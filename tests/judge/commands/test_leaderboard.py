@@ -9,6 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 from helpers.results import a_result, a_submission
 from judge.commands.app import app as wabe
 from shared.errors import ConfigError
@@ -103,40 +105,15 @@ def test_markup_in_an_id_stays_text(app: typer.Typer, tmp_path: Path) -> None:
     assert "\x1b[31m" not in output
 
 
-def test_shards_become_one_file(app: typer.Typer, tmp_path: Path) -> None:
-    shards = [write(tmp_path / f"{n}.json", a_submission(a_result(f"t{n}"))) for n in range(3)]
-    output = run(app, "merge", *shards, "--output", str(tmp_path / "all.json"))
-    assert "3 tasks of 3 files, 3 scored, success rate 100.0 %, of all tasks 100.0 %\n" in output
-    merged = json.loads((tmp_path / "all.json").read_text())
-    assert merged["results"][0]["detail"]["total_tasks"] == 3
-
-
-def test_without_an_output_the_merged_submission_is_printed(app: typer.Typer, tmp_path: Path) -> None:
-    output = run(app, "merge", write(tmp_path / "a.json", a_submission()))
-    assert json.loads(output)["participants"] == {"white_agent": "id-1"}
-
-
-def test_shards_that_clash_are_named(app: typer.Typer, tmp_path: Path) -> None:
-    first = write(tmp_path / "a.json", a_submission())
-    second = write(tmp_path / "b.json", a_submission(a_result(stop_reason="max_steps")))
-    with pytest.raises(ConfigError, match=r"b\.json: task 't1' differs from the one in .*a\.json"):
-        run(app, "merge", first, second)
-
-
-def test_an_output_that_cannot_be_written_is_named(app: typer.Typer, tmp_path: Path) -> None:
-    first = write(tmp_path / "a.json", a_submission())
-    with pytest.raises(ConfigError, match=r"a\.json/x: .*another --output"):
-        run(app, "merge", first, "--output", first + "/x")
-
-
 def test_without_duckdb_only_the_leaderboard_is_missing_and_says_how_to_get_it(tmp_path: Path) -> None:
     program = "import sys; sys.modules['duckdb'] = None; from judge.commands.app import main; main()"
     file = write(tmp_path / "a.json", a_submission())
+    scenario = str(ROOT / "scenarios" / "demo" / "scenario.toml")
     left = {
-        name: subprocess.run([sys.executable, "-c", program, name, file], capture_output=True, text=True, check=False)
-        for name in ("merge", "leaderboard")
+        words[0]: subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+        for words in (("tasks", "validate", scenario), ("leaderboard", file))
     }
-    assert left["merge"].returncode == 0
+    assert left["tasks"].returncode == 0
     assert left["leaderboard"].returncode == 2
     assert left["leaderboard"].stderr.splitlines() == [
         'error: wabe leaderboard needs DuckDB, which is not installed (pip install "wabe[leaderboard]")'
@@ -159,6 +136,7 @@ def test_the_table_says_who_recorded_the_tasks_where_it_was_not_the_judge_alone(
 def test_a_submission_of_another_benchmark_is_named(
     app: typer.Typer, tmp_path: Path, command: str, result: dict[str, Any]
 ) -> None:
+    skip_without_command(command)
     file = write(tmp_path / "other.json", {"participants": {"agent": "id"}, "results": [result]})
     with pytest.raises(
         ConfigError, match=r"other\.json: a submission of another benchmark: its results have 'domain', "

@@ -5,10 +5,9 @@ from pathlib import Path
 import httpx
 import pytest
 from starlette.applications import Starlette
-from typer.core import TyperGroup
-from typer.main import get_command
 from typer.testing import CliRunner
 
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.records.sealing import KEY_VARIABLE, SealKey
@@ -67,17 +66,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(*arguments: str, folder: Path) -> tuple[int, str]:
-    if not is_installed(*arguments):
-        pytest.skip("a plug-in's command")
+    skip_without_command(*arguments)
     done = CliRunner().invoke(app, [*arguments, "--output-dir", str(folder)])
     return done.exit_code, f"{done.output}\n{done.exception or ''}"
-
-
-def is_installed(name: str, *words: str) -> bool:
-    """Whether the command is there: its plug-in may have been taken away."""
-    command = get_command(app).get_command(None, name)  # type: ignore[attr-defined]
-    of_group = [word for word in words[:1] if isinstance(command, TyperGroup) and not word.startswith("-")]
-    return command is not None and all(word in command.commands for word in of_group)
 
 
 @pytest.mark.parametrize("command", REFUSED, ids=" ".join)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from helpers.attacked import attacked
+from helpers.plugins import merge
 from helpers.results import a_result, a_submission, a_verdict
 from judge.results.attacks import attack_text
 from judge.results.entries import counts_of, read_entries
-from judge.results.merge import merge
 from judge.results.rows import AttemptRow, RowSource
 from judge.trajectory.record import Attempt
 

@@ -10,21 +10,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from helpers.labelled import SEED, a_line, a_run_to_label, is_success, label_truly, labelled_run, number_of, say, truth
-from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
+from helpers.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
+from helpers.results import a_result, a_verdict, write_attempt
 from judge.commands.app import app
-from judge.report.build import make_report
-from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, label_text, publish
+from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
 from judge.results.labelling import begin, end, import_labels
-from judge.results.merge import merge
-from judge.results.run_record import sha256_of, task_digests
-from judge.results.shards import merge_shards
 from judge.results.signing import sign_run, verify_signature
 from judge.results.tables import TableAttempt, table_of
 from judge.results.verify import verify_run
-from judge.scenario.models import Shard
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
@@ -374,66 +369,3 @@ def test_a_row_has_the_label_of_people_and_none_without_one(tmp_path: Path) -> N
     say(run, "anna", "t1", "failure")
     rows = {each.row.task_id: each.row.human_label for each in table_of(run) if isinstance(each, TableAttempt)}
     assert rows == {"t0": None, "t1": "failure", "t2": None}
-
-
-def a_sharded_run(folder: Path, size: int = 30) -> RunStore:
-    """`run-1` in two shards of as many attempts, of which each is labelled by itself."""
-    known = [
-        a_result(f"t{number}", verdict=a_verdict("success" if is_success(number) else "failure"))
-        for number in range(2 * size)
-    ]
-    digest = sha256_of(task_digests([each.task for each in known]))
-    for index in range(2):
-        shard = Shard(index=index, of=2, tasks_sha256=digest)
-        part = known[index * size : (index + 1) * size]
-        store = a_finished_run(folder, *part, run_id=f"run-1/shards/{shard.name}", shard=shard)
-        label_truly(begin([store], "anna", labels=24, seed=SEED + index))
-    return RunStore(folder, "run-1")
-
-
-def test_the_labels_of_shards_are_those_of_the_merged_run(tmp_path: Path) -> None:
-    run = a_sharded_run(tmp_path)
-    for _ in range(2):
-        merge_shards(run)
-        labels = detail_of(run)[LABELS_KEY]
-        assert isinstance(labels, dict)
-        assert (labels["labels"], labels["lines"], len(labels["strata"])) == (48, {"anna": 48}, 4)
-        assert labels["plan"]["seeds"] == [SEED, SEED + 1]
-    assert [line for line in verify_run(run).mismatches if "label" in line or "corrected" in line] == []
-    # Labels of the whole run stay with it when it is merged again.
-    label_truly(begin([run], "bert"))
-    merge_shards(run)
-    assert len(label_file(run, "bert").read_text().splitlines()) == 48
-
-
-def test_merged_shards_that_were_labelled_by_different_rules_list_the_rules(tmp_path: Path) -> None:
-    run = a_sharded_run(tmp_path)
-    first, second = run.shards()
-    label_truly(begin([second], "bert"))
-    for shard in (first, second):
-        publish(shard)
-    parts = [json.loads((shard.folder / "results.json").read_text()) for shard in (first, second)]
-    merge_shards(run)
-    for detail in (merge(parts)["results"][0]["detail"], detail_of(run)):
-        labels = detail[LABELS_KEY]
-        assert isinstance(labels, dict)
-        assert labels["rule"] == "single, unanimous"
-        assert label_text(detail).endswith("(one label each; unanimous labels)")
-    assert "(one label each; unanimous labels)" in make_report([run]).read_text()
-
-
-def test_merged_submissions_have_the_rate_of_all_only_if_each_has_one(tmp_path: Path) -> None:
-    run = a_sharded_run(tmp_path)
-    for shard in run.shards():
-        publish(shard)
-    parts = [json.loads((shard.folder / "results.json").read_text()) for shard in run.shards()]
-    details = [part["results"][0]["detail"] for part in parts]
-    merged = merge(parts)["results"][0]["detail"]
-    assert merged[CORRECTED] == pytest.approx(sum(each[CORRECTED] for each in details) / 2, abs=0.1)
-    assert merged[LABELS_KEY]["labels"] == 48
-    errors = [each[LABELS_KEY]["standard_error"] for each in details]
-    assert merged[LABELS_KEY]["standard_error"] == pytest.approx((errors[0] ** 2 + errors[1] ** 2) ** 0.5 / 2, abs=2e-3)
-    for damaged in ({}, {CORRECTED: 3.0}, {CORRECTED: 3.0, LABELS_KEY: {"labels": "many"}}):
-        remaining = {key: value for key, value in details[1].items() if key not in (CORRECTED, LABELS_KEY)}
-        parts[1]["results"][0]["detail"] = remaining | damaged
-        assert CORRECTED not in merge(parts)["results"][0]["detail"]

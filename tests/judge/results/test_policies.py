@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.plugins import merge
 from helpers.results import JUDGE, a_finished_run, a_result, a_submission, a_verdict
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.code import code_checksum
@@ -15,7 +16,6 @@ from judge.records.policies import PolicyResult, under_policy
 from judge.records.steps import Outcome
 from judge.records.tasks import Task
 from judge.report.build import make_report
-from judge.results.merge import merge
 from judge.results.policies import policy_text
 from judge.results.rejudged import take_over
 from judge.results.rows import AttemptRow, RowSource

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 from helpers.runner.commands import RunningCommand, command, descendants, run_command
 from helpers.runner.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
 from judge.results.verify import verify_run
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    skip_without_command("merge")
     with a_bench(tmp_path_factory.mktemp("shards")) as value:
         yield value
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_verdict, write_attempt
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app
@@ -191,6 +192,7 @@ def test_merging_fetches_the_shards_first(
     with Uploads(FsspecStore(url), shard).finished():
         pass
     monkeypatch.setenv("WABE_STORE", url)
+    skip_without_command("merge")
     arguments = ["merge", "r1", "--output-dir", str(tmp_path / "there")]
     completed = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
     assert f"{tmp_path / 'there' / 'runs' / 'r1'}: 2 tasks of 1 shard, 2 scored" in completed

@@ -19,7 +19,6 @@ from starlette.applications import Starlette
 from judge.browser.orphans import end_with_parent
 from judge.config import RunConfig
 from judge.records.events import SHARD_STARTED, Event, RequestWarning, RunDone, RunStarted, Sink, from_wire
-from judge.results.shards import merge_shards
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, launched, log_tail
@@ -37,7 +36,7 @@ from judge.scenario.models import Scenario, Shard
 from judge.server.live import LiveHub, live_routes
 from judge.store.layout import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
-from shared.engines import Engine
+from shared.engines import ENGINES, Engine
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 from shared.text import counted
@@ -116,6 +115,9 @@ def fields_of(line: str) -> dict[str, Any] | None:
 async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run all shards of the scenario and merge them. Returns the exit code; raises `Interrupted` as a run does."""
     shards, plan = _plan(options, settings)
+    # Before hours of playing.
+    merge_shards = ENGINES.load("shards").merge_shards
+    assert merge_shards is not None
     store = plan.store
     assert store is not None
     config = _config(plan)

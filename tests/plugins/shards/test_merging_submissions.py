@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.commands.app import app
+from judge.plugins.shards.merging_submissions import merge
 from judge.records.tasks import Task
-from judge.results.merge import merge
 from judge.results.submission import Submission, TaskSummary
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.commands import OutputDir
-from judge.results.merge import merge as merge_submissions
+from judge.commands import Command, OutputDir
+from judge.plugins.shards.merging_runs import merge_shards
+from judge.plugins.shards.merging_submissions import merge as merge_submissions
 from judge.results.metering import PARTICIPANT_USAGE
-from judge.results.shards import merge_shards
 from judge.results.submission import incomplete_note, read_submissions
 from judge.runner.uploads import fetch_shards
 from judge.store.layout import RUN_ID, RunStore, find_run, output_folder
@@ -70,3 +70,6 @@ def _tell_unmetered(parts: Sequence[Mapping[str, Any]], merged: Mapping[str, Any
     if metered and PARTICIPANT_USAGE not in merged["results"][0]["detail"]:
         which = f"only {metered} of {counted(len(details), 'file')} says what the participant's model used"
         typer.echo(f"note: {which}, so the merged file does not", err=True)
+
+
+COMMAND = Command(merge, ("wabe merge shard-*.json --output results.json",))

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.plugins.shards.merging_submissions import merged_provenance
 from judge.records.ids import problem_of
 from judge.results.additions import with_additions
 from judge.results.identity import identity_in, resumed
 from judge.results.label_history import merge_labels
-from judge.results.merge import merged_provenance
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
@@ -30,6 +30,7 @@ from judge.results.submission import Submission, TaskSummary, build_submission, 
 from judge.store.layout import RunStore, TaskStore
 from judge.store.run_files import join_files
 from judge.trajectory.files import read_attempt, read_result
+from shared.engines import Engine
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import copy_file, read_errors, read_json
 from shared.llm.limits import Spending
@@ -259,3 +260,6 @@ def _whole_record(
         "judge_usage": Spending(usage, total_cost(each.cost_usd for each in spent), price_date=price_date).recorded(),
         **totals_of(summaries),
     }
+
+
+ENGINE = Engine(merge_shards=merge_shards)

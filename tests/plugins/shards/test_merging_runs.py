@@ -14,10 +14,10 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_ve
 from judge.commands.app import app
 from judge.config import RunConfig
 from judge.judges.code import code_checksum
+from judge.plugins.shards.merging_runs import merge_shards
 from judge.report.build import make_report
 from judge.results.rejudged import take_over
 from judge.results.run_record import end_run, sha256_of, task_digests
-from judge.results.shards import merge_shards
 from judge.results.verify import verify_run
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore, newest_run, resolve_run

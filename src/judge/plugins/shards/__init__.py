@@ -1,0 +1,1 @@
+"""`wabe merge`: the shards of an assessment become one run, or one submission."""

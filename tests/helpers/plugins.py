@@ -1,0 +1,27 @@
+"""What tests of other parts use of plug-ins: without the plug-in, such a test is skipped."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from judge.store.layout import RunStore
+from shared.seams import declared
+
+
+def merge(submissions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """See the plug-in `shards`."""
+    module = pytest.importorskip("judge.plugins.shards.merging_submissions")
+    return dict(module.merge(submissions))
+
+
+def merge_shards(run: RunStore) -> dict[str, Any]:
+    """See the plug-in `shards`."""
+    return dict(pytest.importorskip("judge.plugins.shards.merging_runs").merge_shards(run))
+
+
+def skip_without_command(*words: object) -> None:
+    """Skip the test if the plug-in with this command was taken away."""
+    names = {str(words[0]), ".".join(map(str, words[:2]))}
+    if missing := [each.name for each in declared("wabe.commands") if each.name in names and not each.has_code]:
+        pytest.skip(f"without the plug-in of {missing[0]}")
