@@ -18,6 +18,7 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.first_page import OPEN_TO_LOSS, loss_of
+from judge.episode.part import Stage
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
@@ -288,30 +289,26 @@ class Attempts:
             )
 
         config = setup.config
-        episode = Episode(
+        stage = Stage(
             task,
             config,
-            setup.browser,
-            self.connect,
             store,
-            number=number,
-            observed=observed,
-            stepped=stepped,
-            in_real_time=self.in_real_time,
-            can_replay=setup.sites.can_reset(task),
-            redaction=Redaction(
+            Redaction(
                 (*config.secrets, *task.secrets),
                 keep=task.named_fields,
                 files=[each.sha256 for each in task.files if each.sha256],
                 salt=setup.salt,
             ),
-            network=self._network(turn),
+            self._network(turn),
+            number=number,
+            in_real_time=self.in_real_time,
+            can_replay=setup.sites.can_reset(task),
         )
         if config.meter and setup.ledger is not None:
             key = key_of(store.name, store.epoch)
-            start = AttemptStart(attempt=episode.context_id, task=key, began=time.time(), since=setup.since)
+            start = AttemptStart(attempt=stage.context_id, task=key, began=time.time(), since=setup.since)
             start.write(setup.ledger)
-        return await episode.run()
+        return await Episode(stage, setup.browser, self.connect, observed=observed, stepped=stepped).run()
 
     def _network(self, turn: SiteUse) -> AttemptNetwork:
         setup = self.setup

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from judge.episode.blame import shortened
 from judge.records.files import Download
@@ -59,7 +59,9 @@ class StepDraft:
         self.outcome: Outcome | None = None
         self.asked: Asked | None = None
         self.claimed_trace: ClaimedTrace | None = None
-        self.flags: tuple[str, ...] = observed.flags
+        # Line and elements of the action that is being executed: it may take effect although it fails.
+        self.attempted: dict[str, Any] = {}
+        self.flags = [*observed.flags]
         self.refused: tuple[str, ...] = observed.refused
         self.downloads: tuple[str, ...] = observed.downloads
         self.downloaded: tuple[Download, ...] = observed.downloaded

@@ -1,20 +1,14 @@
-"""Calls of the tools that a page registers: how they are offered, and how they are recorded. Pure."""
+"""Calls of the tools that a page registers: how they are offered, and how they are recorded."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from judge.browser.session import ToolResult
 from judge.browser.tools import CheckedAction, calling_tool
+from judge.episode.part import Act, Look, Part
 from judge.records.tools import SITE_TOOL
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, ToolSpec
-
-
-def offered_call(page: Page, *, is_named: bool) -> tuple[ToolSpec, ...]:
-    """`site_tool`, if the page has tools. With `is_named` it takes their names only, as when a reply is checked: in a
-    message, they stand apart from the judge's own words.
-    """
-    names = [tool.name for tool in page.site_tools]
-    return (calling_tool(names if is_named else None),) if names else ()
 
 
 class RecordedReply(NamedTuple):
@@ -42,6 +36,23 @@ def recorded_result(tool: str, result: ToolResult, redaction: Redaction) -> Tool
     return result.model_copy(update={"text": redaction.without_secrets(result.text)}) if tool == SITE_TOOL else result
 
 
-def may_have_acted(tool: str, result: ToolResult) -> bool:
-    """Whether a failed action may have taken effect: a site's tool may do something before it fails."""
-    return tool == SITE_TOOL and not result.ok
+class SiteTools(Part):
+    """Offers, executes and records calls of the tools that a page registers."""
+
+    def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
+        """`site_tool`, if the page has tools. Their names stand apart from the judge's own words in a message."""
+        names = [tool.name for tool in page.site_tools]
+        return (calling_tool(names if is_named else None),) if names else ()
+
+    def observed(self, look: Look) -> None:
+        """What the page's tools are called."""
+        look.facts["site_tools"] = tuple(tool.name for tool in look.page.site_tools)
+
+    def acted(self, act: Act) -> None:
+        """A site's tool may do something before it fails."""
+        act.result = recorded_result(act.action.tool, act.result, self.stage.redaction)
+        act.may_have_acted |= act.action.tool == SITE_TOOL and not act.result.ok
+
+    def ends(self) -> Mapping[str, Any]:
+        """Whether they were offered."""
+        return {"site_tools": self.stage.config.site_tools}

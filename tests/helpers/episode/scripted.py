@@ -13,6 +13,7 @@ from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
+from judge.episode.part import Stage
 from judge.network.attempt import network_of
 from judge.network.policy import NetworkPolicy
 from judge.records.steps import ProbeValue
@@ -175,17 +176,8 @@ def play_episode(
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
-    episode = Episode(
-        task_played,
-        settings,
-        opened,
-        lambda: nullcontext(participant),
-        store,
-        observed=lambda _: None,
-        stepped=lambda _: None,
-        redaction=Redaction(salt=b"test"),
-        network=network_of(task_played, settings),
-    )
+    stage = Stage(task_played, settings, store, Redaction(salt=b"test"), network_of(task_played, settings))
+    episode = Episode(stage, opened, lambda: nullcontext(participant), observed=lambda _: None, stepped=lambda _: None)
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())
     if messages is not None:
