@@ -32,7 +32,7 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
-from judge.episode.part import Stage
+from judge.episode.part import AttemptStage
 from judge.network.attempt import network_of
 from judge.records.tasks import Task
 from judge.store.layout import TaskStore
@@ -247,7 +247,7 @@ async def play(
 
     store = TaskStore(folder)
     store.begin()
-    stage = Stage(task, config, store, Redaction(salt=b"benchmark"), network_of(task, config))
+    stage = AttemptStage(task, config, store, Redaction(salt=b"benchmark"), network_of(task, config))
     episode = Episode(stage, pool.browser, connected, observed=lambda _: None, stepped=lambda _: None)
     return await episode.run()
 

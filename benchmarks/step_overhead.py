@@ -35,7 +35,7 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.browser.session import Browser, ToolResult, Traffic
 from judge.config import RunConfig
 from judge.episode.episode import Episode
-from judge.episode.part import Stage
+from judge.episode.part import AttemptStage
 from judge.network.attempt import network_of
 from judge.records.tasks import Task
 from judge.store.layout import TaskStore
@@ -163,7 +163,7 @@ async def judged(
     store = TaskStore(folder)
     store.begin()
     config = config.model_copy(update={"max_steps": 30})
-    stage = Stage(task, config, store, Redaction(salt=b"benchmark"), network)
+    stage = AttemptStage(task, config, store, Redaction(salt=b"benchmark"), network)
     episode = Episode(stage, watched, lambda: nullcontext(line), observed=lambda _: None, stepped=lambda _: None)
     end = await episode.run()
     assert end.stop_reason == "finished", end.error

@@ -41,6 +41,7 @@ from judge.browser.pool import browser_pool
 from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
 from judge.store.layout import RunStore
@@ -148,16 +149,8 @@ async def player(
             store.create()
             task = {"website": website, "task": "Walk through the shop.", "checks": [check]}
             tasks = tuple(Task.model_validate({**task, "task_id": f"t{n}"}) for n in range(count))
-            assessment = Assessment(
-                tasks,
-                config,
-                browser=pool.browser,
-                connect=connect,
-                judge=judge,
-                store=store,
-                emit=lambda _: None,
-                closed=(participant_url,),
-            )
+            setup = AttemptSetup(config, pool.browser, judge, closed=(participant_url,))
+            assessment = Assessment(tasks, setup, connect, store, emit=lambda _: None)
             outcomes = Counter(result.outcome for result in await assessment.run())
             assert outcomes == {"success": count}, outcomes
 

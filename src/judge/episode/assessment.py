@@ -6,23 +6,15 @@ is only judged. So the same function starts and resumes a run.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from judge.browser.session import Browser
-from judge.config import RunConfig
 from judge.episode.attempts import Attempts, AttemptSetup
 from judge.episode.episode import Connect
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
-from judge.judges.base import Judge
 from judge.judges.rescoring import differences, is_by_this_code, recomputed, verdict_on_file
-from judge.network.archives import Archives
-from judge.network.attempt import InterceptorFactory
 from judge.records.events import RunDone, RunStarted, Sink
 from judge.records.tasks import Task
-from judge.results.metering import LEDGER
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
@@ -36,37 +28,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Assessment:
-    """The tasks and settings of one run, with the components that play and judge them.
-
-    `browser` lends browsers (`judge.browser.pool.BrowserPool.browser`). `closed` are the addresses of the assessment's
-    own servers, which are blocked. `archives` answer for frozen sites; `recorder` records the attempts' requests.
-    """
+    """The tasks of one run, with what plays, judges and records them."""
 
     tasks: tuple[Task, ...]
-    config: RunConfig
-    browser: Callable[..., AbstractAsyncContextManager[Browser]]
+    setup: AttemptSetup
     connect: Connect
-    judge: Judge
     store: RunStore
     emit: Sink
-    closed: tuple[str, ...] = ()
-    archives: Archives | None = None
-    recorder: InterceptorFactory | None = None
 
     def __post_init__(self) -> None:
-        self._setup = AttemptSetup(
-            self.config,
-            self.browser,
-            self.judge,
-            closed=self.closed,
-            archives=self.archives,
-            recorder=self.recorder,
-            ledger=self.store.folder / LEDGER,
-        )
         # Why no further task is begun.
         self._unwritable = ""
         for task in self.tasks:
-            self._setup.require(task)
+            self.setup.require(task)
 
     async def run(self) -> tuple[TaskSummary, ...]:
         """Play and judge every task that is not settled yet. Returns one `TaskSummary` per task and epoch, in order.
@@ -74,7 +48,7 @@ class Assessment:
         An epoch begins once all tasks of the previous one have begun, so that a stopped run has complete epochs.
         Cancellation stops all attempts and closes their browsers.
         """
-        epochs = self.config.epochs
+        epochs = self.setup.config.epochs
         plays = [(task, self.store.task(task.task_id, epoch)) for epoch in range(1, epochs + 1) for task in self.tasks]
         done: dict[str, TaskSummary] = {}
         for task, store in plays:
@@ -92,7 +66,7 @@ class Assessment:
             task, store = play
             done[store.key] = await self._summary(task, store)
 
-        await for_each(todo, settle, at_once=self.config.max_parallel)
+        await for_each(todo, settle, at_once=self.setup.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
         # Tasks under attack have figures of their own.
         outcomes = [result.outcome for result in results if result.task.attack is None]
@@ -105,10 +79,10 @@ class Assessment:
             return await self._settled(task, store)
 
     async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
-        attempts = Attempts(self._setup, task, store, self.connect, self.emit)
+        attempts = Attempts(self.setup, task, store, self.connect, self.emit)
         if self._unwritable:
             unplayed = attempts.done(attempts.unplayed(self._unwritable, blame="internal"))
-            return TaskSummary.of(unplayed, self.judge.judges_of(task)[0].id)
+            return TaskSummary.of(unplayed, self.setup.judge.judges_of(task)[0].id)
         try:
             result = await self._settle(attempts)
         except OSError as error:
@@ -121,14 +95,14 @@ class Assessment:
             _log.exception("task %s", store.key)
             why = f"{type(error).__name__}; see the log"
             result = attempts.done(attempts.unplayed(why, blame="internal"))
-        return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
+        return TaskSummary.of(result, self.setup.judge.judges_of(task)[0].id)
 
     def _settled_result(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""
-        judge = self.judge.judges_of(task)[0]
+        judge = self.setup.judge.judges_of(task)[0]
         try:
             stored = _stored(task, store)
-            recomputed_result = None if stored is None else recomputed(judge, stored[1], self.config.off_site)
+            recomputed_result = None if stored is None else recomputed(judge, stored[1], self.setup.config.off_site)
             is_current = stored is None or _is_current(*stored)
         # `_settle` meets any error again inside the isolation boundary, and reports it.
         except Exception:  # noqa: BLE001
@@ -137,8 +111,8 @@ class Assessment:
             return None
         result, trajectory = stored
         counted = result.verdict
-        if result.excluded is not None and result.excluded == self.config.exclude.get(task.task_id):
-            return TaskSummary.of(result, self.judge.judges_of(task)[0].id)
+        if result.excluded is not None and result.excluded == self.setup.config.exclude.get(task.task_id):
+            return TaskSummary.of(result, self.setup.judge.judges_of(task)[0].id)
         if counted is None or result.outcome not in ("success", "failure"):
             return None
         verdict = verdict_on_file(store, judge.id, trajectory)
@@ -151,7 +125,7 @@ class Assessment:
 
     async def _settle(self, attempts: Attempts) -> Attempt:
         task, store = attempts.task, attempts.store
-        if (reason := self.config.exclude.get(task.task_id)) is not None:
+        if (reason := self.setup.config.exclude.get(task.task_id)) is not None:
             store.begin()
             left_out = attempts.unplayed(reason).model_copy(update={"stop_reason": "excluded"})
             store.write_result(left_out.to_json())

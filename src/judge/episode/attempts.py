@@ -18,7 +18,7 @@ from judge.browser.session import Browser
 from judge.config import RunConfig
 from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.first_page import OPEN_TO_LOSS, loss_of
-from judge.episode.part import Stage
+from judge.episode.part import AttemptStage
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
@@ -289,7 +289,7 @@ class Attempts:
             )
 
         config = setup.config
-        stage = Stage(
+        stage = AttemptStage(
             task,
             config,
             store,

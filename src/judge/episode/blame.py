@@ -291,7 +291,7 @@ class Route:
                 is_killed=True,
             )
         documents = [*self._live(), *(self._closed if with_closed else ())]
-        # Pages before their frames.
+        # PageObserver before their frames.
         live = sorted(filter(self._counts, documents), key=lambda one: one.in_frame)
         guilty = next(filter(self._is_participants, live), None)
         if guilty is None and self._is_incomplete and self._has_written:

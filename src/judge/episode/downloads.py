@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from judge.browser.downloads import MAX_BYTES
 from judge.browser.session import TakenDownload
-from judge.episode.part import Act, Look, Part, Stage
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
 from judge.records.files import Download
 from shared.files import read_file
 
@@ -14,14 +14,14 @@ MAX_KEPT = 20
 MAX_RECORDED_AT_ONCE = 8
 
 
-class Downloads(Part):
+class Downloads(AttemptPart):
     """The downloads of one attempt. Files that come from the task's own site are kept."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)
         self._count = 0
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """Record downloads until the observation. One that has not ended by now is not waited for any longer."""
         look.facts["downloaded"] = self._record((*look.downloads, *self.stage.browser.take_downloads(with_open=True)))
 

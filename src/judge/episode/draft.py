@@ -69,17 +69,6 @@ class StepDraft:
 
     def recorded(self, timings: Timings) -> Step:
         """The step as it is recorded, complete or not."""
-        facts = {
-            "reply": self.reply,
-            "action": self.action,
-            "outcome": self.outcome,
-            "asked": self.asked,
-            "claimed_trace": self.claimed_trace,
-            "flags": tuple(dict.fromkeys(self.flags)),
-            "refused": self.refused,
-            "downloads": self.downloads,
-            "downloaded": self.downloaded,
-            "navigations": shortened(self.navigations),
-            "timings": timings,
-        }
-        return self.observed.model_copy(update=facts)
+        facts = {name: value for name, value in vars(self).items() if name in Step.model_fields}
+        facts |= {"flags": tuple(dict.fromkeys(self.flags)), "navigations": shortened(self.navigations)}
+        return self.observed.model_copy(update={**facts, "timings": timings})

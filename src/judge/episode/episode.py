@@ -15,22 +15,17 @@ from judge.browser.action_lines import acted_on
 from judge.browser.session import BrowserFactory
 from judge.browser.settle import ClockStalled
 from judge.episode.action_list import SeenPage
-from judge.episode.answers import Answers
 from judge.episode.clock import Clock, OutOfTime, StepOverdue
-from judge.episode.conversation import Conversation
+from judge.episode.dialogue import Dialogue
 from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
-from judge.episode.first_page import first_address
-from judge.episode.frozen import FrozenSites
+from judge.episode.evidence import Answers, FrozenSites, Trace
+from judge.episode.first_page import first_address, mode_of, require_page
 from judge.episode.offers import Files, User
-from judge.episode.page_time import mode_of, require_page
-from judge.episode.pages import Pages
-from judge.episode.part import Act, Look, Part, Stage
-from judge.episode.site_calls import SiteTools
-from judge.episode.trace import Trace
+from judge.episode.pages import PageObserver
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
+from judge.episode.site_calls import SiteCalls
 from judge.episode.travel import Travel
-from judge.records.attacks import Inserted
-from judge.records.sites import BLOCKED
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tools import tool_of
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt
@@ -39,8 +34,6 @@ from shared.models import Page, ToolSpec
 from shared.protocol import Participant
 from shared.replies import ENDING_TOOLS, FINISH
 from shared.snapshot import parse_snapshot, with_own_names
-
-FOUND_AGAIN = "element_found_again"
 
 Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 
@@ -71,7 +64,7 @@ class Episode:
     complete step is on disk.
     """
 
-    stage: Stage
+    stage: AttemptStage
     browsers: BrowserFactory
     connect: Connect
     _: KW_ONLY
@@ -83,18 +76,18 @@ class Episode:
         self._answer: str | None = None
         self._fault: EnvironmentFault | None = None
         self._stop: StopReason | ParticipantError | None = None
-        self._pages, self._travel = Pages(stage), Travel(stage)
-        self._conversation, self._answers, self._trace = Conversation(stage), Answers(stage), Trace(stage)
+        self._pages, self._travel = PageObserver(stage), Travel(stage)
+        self._dialogue, self._answers, self._trace = Dialogue(stage), Answers(stage), Trace(stage)
         # The order in which they are called. A part that may refuse an action comes before those that expect it.
-        self._parts: tuple[Part, ...] = (
+        self._parts: tuple[AttemptPart, ...] = (
             Files(stage),
             User(stage),
-            SiteTools(stage),
+            SiteCalls(stage),
             Downloads(stage),
             self._travel,
             FrozenSites(stage),
             self._pages,
-            self._conversation,
+            self._dialogue,
             self._answers,
             self._trace,
         )
@@ -188,7 +181,7 @@ class Episode:
                 raise self._trace.fault
 
     async def _take_steps(self, participant: Participant) -> StopReason:
-        while self._conversation.goes_on:
+        while self._dialogue.goes_on:
             if self.stage.steps and self.stage.config.step_delay:
                 await asyncio.sleep(self.stage.config.step_delay)
             if stop := await self._step(participant):
@@ -200,7 +193,7 @@ class Episode:
 
         The action is the next one of the last reply, if it had several, or the first one of another reply.
         """
-        stage, talk, index = self.stage, self._conversation, len(self.stage.steps)
+        stage, talk, index = self.stage, self._dialogue, len(self.stage.steps)
         limit = Clock(stage.config.step_timeout_s, StepOverdue(f"step {index} took too long"))
         times = StepTimes()
         with times.observing:
@@ -216,8 +209,8 @@ class Episode:
             if action is None and not talk.may_ask:
                 self._record_finally(look)
                 return "max_steps"
-            message = talk.goes_on_with(action, look, self._tools(page, is_named=False))
-            draft = StepDraft(_recorded(index, look, stage.store.write_page(index, page)))
+            message = talk.message(action, look, self._tools(page, is_named=False))
+            draft = StepDraft(look.recorded(index, stage.store.write_page(index, page)))
         try:
             require_page(stage, page, draft.navigations)
             self.observed(draft.observed)
@@ -243,7 +236,7 @@ class Episode:
         more = (tool for part in self._parts for tool in part.tools(page, is_named=is_named))
         return (*self.stage.browser.tools, *more)
 
-    def _followed(self, look: Look) -> Look:
+    def _followed(self, look: PageLook) -> PageLook:
         for part in self._parts:
             part.observed(look)
         return look
@@ -263,9 +256,9 @@ class Episode:
             if self._stop == "max_steps" and self._pages.has_ended(look):
                 self._stop = "ended_by_page"
 
-    def _record_finally(self, look: Look) -> None:
+    def _record_finally(self, look: PageLook) -> None:
         stage = self.stage
-        stage.final_look = _recorded(len(stage.steps), look, stage.store.write_final_page(look.page))
+        stage.final_look = look.recorded(len(stage.steps), stage.store.write_final_page(look.page))
 
     async def _act(self, act: Act, limit: Clock) -> StopReason | None:
         """Execute an action."""
@@ -277,20 +270,15 @@ class Episode:
             return "finished"
         for part in self._parts:
             if (outcome := part.acting(act)) is not None:
-                self._conversation.done(outcome, draft, answers=True)
+                self._dialogue.done(outcome, draft, answers=True)
                 return None
         await self._execute(act, limit)
         for part in self._parts:
             part.acted(act)
-        result, outcome = act.result, act.outcome(self.stage.redaction)
+        outcome = act.outcome(self.stage.redaction)
         draft.attempted = {}
         # The answer of these tools is their result; the effect of other actions shows in the next observation.
-        self._conversation.done(outcome, draft, answers=tool_of(checked.tool).answers)
-        if result.found_again:
-            draft.flags.append(FOUND_AGAIN)
-        if result.refused:
-            draft.refused += result.refused
-            draft.flags.append(BLOCKED)
+        self._dialogue.done(outcome, draft, answers=tool_of(checked.tool).answers)
         return None
 
     async def _execute(self, act: Act, limit: Clock) -> None:
@@ -309,9 +297,3 @@ class Episode:
                     self._travel.moved(act.draft)
         except StepOverdue:
             self._pages.overdue(act)
-
-
-def _recorded(index: int, look: Look, files: dict[str, str | None]) -> Step:
-    """The part of a step that the observation provides."""
-    inserted = Inserted(refs=look.page.inserted) if look.page.inserted else None
-    return Step(index=index, **files, **look.facts, flags=tuple(look.flags), inserted=inserted)

@@ -1,17 +1,18 @@
-"""The first page of a task's site: without it no attempt begins, and one that failed may have lost its site."""
+"""PageObserver with which an attempt cannot begin or go on, and whether one that failed has lost its site."""
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from judge.browser.session import BrowserFactory
-from judge.browser.settle import ClockStalled, SettleMode
+from judge.browser.settle import ClockStalled, SettleMode, settle_mode
 from judge.config import RunConfig
+from judge.episode.part import AttemptStage
 from judge.network.attempt import AttemptNetwork
 from judge.records.notices import notice_text
 from judge.records.sites import Site
-from judge.records.steps import StopReason
+from judge.records.steps import Navigation, StopReason
 from judge.records.tasks import Task
 from judge.trajectory.record import JUDGED_ENDS
 from shared.errors import SiteBlocked, SiteUnreachable, WabeError
@@ -45,6 +46,38 @@ def require_first_page(page: Page, website: str, settle: SettleMode | None, *, i
     # Other errors may be what a task is about: that something is missing, or not allowed.
     if page.http_status is not None and page.http_status >= SERVER_ERRORS and not is_missing:
         raise SiteUnreachable(f"{website[:200]} answers with HTTP status {page.http_status} instead of its first page")
+
+
+async def mode_of(stage: AttemptStage) -> SettleMode:
+    """How to wait for the pages of an attempt."""
+    setting = "real-time" if stage.in_real_time or stage.network.is_real_time else stage.config.settle
+    if setting == "auto" and stage.network.clock_ms is not None:
+        # Only in page time can the clock start with the recording. No names are resolved, either.
+        return "page-time"
+    return await settle_mode(setting, stage.task.website)
+
+
+def require_page(stage: AttemptStage, page: Page, navigations: Sequence[Navigation]) -> None:
+    """Raises a `SiteFault` for a first page that shows no site, and for a page whose clock stalled."""
+    if not stage.steps:
+        frozen = stage.network.frozen()
+        is_missing = frozen is not None and frozen.coverage == "off_archive"
+        require_first_page(page, stage.task.website, stage.settle, is_missing=is_missing)
+    elif _needs_real_time(stage, page, navigations):
+        raise ClockStalled
+
+
+def _needs_real_time(stage: AttemptStage, page: Page, navigations: Sequence[Navigation]) -> bool:
+    """Whether a script was stopped that may have waited for the page's clock, and playing again is fair. It is not if
+    the participant named the page's address: it could get another attempt whenever it wanted.
+    """
+    if stage.settle != "page-time" or not stage.can_replay or page.notice is None:
+        return False
+    if page.notice.code == "script_stopped":
+        return not stage.route.has_named(page.url)
+    # The page is gone. It was the one to which the browser navigated last.
+    url = navigations[-1].url if navigations else stage.steps[-1].url
+    return page.notice.code == "tab_busy" and not stage.route.has_named(url)
 
 
 def has_failed(entries: Iterable[Mapping[str, Any]], site: Site) -> bool:

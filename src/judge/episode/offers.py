@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from judge.browser.tools import asking_tool, file_tools
-from judge.episode.part import Act, Part
+from judge.episode.part import Act, AttemptPart
 from judge.records.steps import Outcome
 from judge.records.tools import ASK_USER, PERMISSION
 from judge.records.user import MAX_QUESTIONS, answered, permissions_of
 from shared.models import Page, ToolSpec
 
 
-class Files(Part):
+class Files(AttemptPart):
     """The task's files."""
 
     def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
@@ -19,7 +19,7 @@ class Files(Part):
         return file_tools(() if config.site_tools == "only" else self.stage.task.files, config.actions)
 
 
-class User(Part):
+class User(AttemptPart):
     """The task's user, who answers questions."""
 
     def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:

@@ -6,21 +6,23 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from judge.browser.fonts import UNDRAWN
 from judge.browser.session import ToolResult
 from judge.episode.clock import Clock, StepOverdue
-from judge.episode.part import Act, Look, Part, Stage
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
 from judge.evaluators.kinds.probe import Probes
+from judge.records.attacks import Inserted
 from judge.records.notices import GIVEN_UP
 from judge.records.sites import BLOCKED, SITE_BLOCKED
 from judge.store.bounds import clip_text
 from shared.errors import BrowserFault, PageHangs
 from shared.models import Notice, Page, Tab
 
+FOUND_AGAIN = "element_found_again"
 _KEPT_TABS = 8
 
 
-class Pages(Part):
+class PageObserver(AttemptPart):
     """Observes pages, with the values of the task's probes. `acted_s`: the browser's time for the last action."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)
         self.acted_s = 0.0
         self._probes = Probes(stage.task)
@@ -44,7 +46,7 @@ class Pages(Part):
             # The browser left the site meanwhile.
             clock.charge(limit.used_s - used_s)
 
-    async def observe(self, limit: Clock) -> Look:
+    async def observe(self, limit: Clock) -> PageLook:
         """The page; at the step's time limit an empty tab in its place."""
         route, timeout_s = self.stage.route, self.stage.config.step_timeout_s
         is_charged, used_s = route.is_off_site, limit.used_s
@@ -60,12 +62,12 @@ class Pages(Part):
                 self.stage.clock.charge(self.acted_s + limit.used_s - used_s)
         return look
 
-    async def _look(self, limit: Clock, why: Notice | None) -> Look:
+    async def _look(self, limit: Clock, why: Notice | None) -> PageLook:
         browser = self.stage.browser
         async with self.browser_time(limit):
             return await self._probed(await (browser.observe() if why is None else browser.replace_tab(why)))
 
-    async def observe_finally(self) -> Look:
+    async def observe_finally(self) -> PageLook:
         """The page after the last step, on a clock of its own, because the participant's time may be used up."""
         limit = Clock(self.stage.config.step_timeout_s, BrowserFault("the final observation took too long"))
         async with limit.running():
@@ -73,21 +75,21 @@ class Pages(Part):
         look.downloads = self.stage.browser.take_downloads(with_open=True)
         return look
 
-    async def _probed(self, page: Page) -> Look:
+    async def _probed(self, page: Page) -> PageLook:
         network = self.stage.network
         network.land(page.url)
-        return Look(page, await self._probes.read(self.stage.browser, page, network.site))
+        return PageLook(page, await self._probes.read(self.stage.browser, page, network.site))
 
-    def is_new(self, look: Look) -> bool:
+    def is_new(self, look: PageLook) -> bool:
         """Whether it differs from the last step's."""
         return bool(look.downloads) or look.content != self._content
 
-    def has_ended(self, look: Look) -> bool:
+    def has_ended(self, look: PageLook) -> bool:
         """Whether a probe or a held request has ended the attempt."""
         network = self.stage.network
         return self._probes.has_ended(look.page, look.probed, network.site) or network.has_ended
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """The facts that the page itself provides."""
         self._content = look.content
         page, config = look.page, self.stage.config
@@ -107,11 +109,20 @@ class Pages(Part):
             "waited_for": page.settled.waited_for,
             "probes": look.probed,
             "notice": page.notice,
+            "inserted": Inserted(refs=page.inserted) if page.inserted else None,
         }
 
     def acting(self, act: Act) -> None:
         """The page may change, so a final observation is due."""
         self._content = None
+
+    def acted(self, act: Act) -> None:
+        """What the browser reports of an action beside its result."""
+        if act.result.found_again:
+            act.draft.flags.append(FOUND_AGAIN)
+        if act.result.refused:
+            act.draft.refused += act.result.refused
+            act.draft.flags.append(BLOCKED)
 
     def overdue(self, act: Act) -> None:
         """An action took longer than a step may."""

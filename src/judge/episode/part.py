@@ -28,7 +28,7 @@ from shared.snapshot import Snapshot
 
 
 @dataclass
-class Stage:
+class AttemptStage:
     """What the parts of an attempt share. `browser` is set once it is open, and `settle` before its first page.
 
     `final_look` is the observation after the last step, if there is one.
@@ -66,7 +66,7 @@ class Stage:
 
 
 @dataclass
-class Look:
+class PageLook:
     """An observed page with its probes. `facts` are those of the step, by field, with `flags`.
 
     `downloads` were taken before those that are still open.
@@ -83,6 +83,10 @@ class Look:
         """What changes if the page changes."""
         page = self.page
         return page.url, page.title, page.snapshot, page.dialog, page.notice, self.probed
+
+    def recorded(self, index: int, files: Mapping[str, str | None]) -> Step:
+        """The part of a step that the observation provides; `files` are those of the page."""
+        return Step(index=index, **files, **self.facts, flags=tuple(self.flags))
 
 
 @dataclass
@@ -124,17 +128,17 @@ class Act:
         )
 
 
-class Part:
+class AttemptPart:
     """A part of an attempt. It overrides the hooks that it needs; none of them may wait for a page."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         self.stage = stage
 
     def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
         """Further tools on this page. `is_named`: with what a call may name, as when a reply is checked."""
         return ()
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """A page was observed: add to the facts and flags of its step. The attempt may be about to end with it."""
 
     def acting(self, act: Act) -> Outcome | None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from judge.browser.session import ToolResult
 from judge.browser.tools import CheckedAction, calling_tool
-from judge.episode.part import Act, Look, Part
+from judge.episode.part import Act, AttemptPart, PageLook
 from judge.records.tools import SITE_TOOL
 from judge.trajectory.redaction import Redaction
 from shared.models import Action, Page, ToolSpec
@@ -36,7 +36,7 @@ def recorded_result(tool: str, result: ToolResult, redaction: Redaction) -> Tool
     return result.model_copy(update={"text": redaction.without_secrets(result.text)}) if tool == SITE_TOOL else result
 
 
-class SiteTools(Part):
+class SiteCalls(AttemptPart):
     """Offers, executes and records calls of the tools that a page registers."""
 
     def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
@@ -44,7 +44,7 @@ class SiteTools(Part):
         names = [tool.name for tool in page.site_tools]
         return (calling_tool(names if is_named else None),) if names else ()
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """What the page's tools are called."""
         look.facts["site_tools"] = tuple(tool.name for tool in look.page.site_tools)
 

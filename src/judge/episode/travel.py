@@ -6,7 +6,7 @@ from typing import Any
 from judge.browser.settle import ClockStalled
 from judge.episode.blame import shortened
 from judge.episode.draft import StepDraft
-from judge.episode.part import Act, Look, Part, Stage
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
 from judge.records.sites import OFF_SITE
 from judge.records.steps import BlameFacts, Navigation
 from shared.errors import (
@@ -20,17 +20,17 @@ from shared.errors import (
 )
 
 
-class Travel(Part):
+class Travel(AttemptPart):
     """Follows the browser along the stage's route."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)
         self._last: tuple[Navigation, ...] = ()
         self._facts: BlameFacts | None = None
         # How many navigations the step had before its action.
         self._before = 0
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """Record what happened until this observation."""
         route = self.stage.route
         if not self.stage.steps:

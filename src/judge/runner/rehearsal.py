@@ -13,12 +13,14 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.episode.episode import Connect
 from judge.judges.base import Judge
 from judge.network.archives import Archives
 from judge.network.attempt import InterceptorFactory
 from judge.records.events import Sink
 from judge.records.tasks import Task
+from judge.results.metering import LEDGER
 from judge.results.submission import TaskSummary
 from judge.runner.instances import placed, require_public_addresses
 from judge.runner.launch import Child, Member, child_environ, launched
@@ -55,19 +57,16 @@ class Rehearsal:
         archives: Archives | None = None,
         recorder: InterceptorFactory | None = None,
     ) -> tuple[TaskSummary, ...]:
-        """Play each task with the participant that `connect` leads to. The other parts are those of `Assessment`."""
-        assessment = Assessment(
-            self.tasks,
+        """Play each task with the participant that `connect` leads to. The other parts are those of `AttemptSetup`."""
+        setup = AttemptSetup(
             self.config,
-            browser=self.pool.browser,
-            connect=connect,
-            judge=judge,
-            store=self.store,
-            emit=emit,
+            self.pool.browser,
+            judge,
             archives=archives,
             recorder=recorder,
+            ledger=self.store.folder / LEDGER,
         )
-        return await assessment.run()
+        return await Assessment(self.tasks, setup, connect, self.store, emit).run()
 
 
 @asynccontextmanager

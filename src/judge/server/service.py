@@ -15,6 +15,7 @@ from judge.browser.pool import browser_pool
 from judge.browser.traces import traced
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.episode.instances import waiting_notes
 from judge.episode.preflight import check_config
 from judge.judges.base import Judge
@@ -37,6 +38,7 @@ from judge.records.events import (
 from judge.records.sealing import key_in
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
+from judge.results.metering import LEDGER
 from judge.results.run_record import (
     begin_run,
     compared_parts,
@@ -416,17 +418,15 @@ class JudgeService:
             pool = await stack.enter_async_context(browser_pool(browser_settings))
             running.browsers = lambda: pool.size
             records_trace = self.settings.record_trace and not request.is_sealed
-            assessment = Assessment(
-                tasks,
+            setup = AttemptSetup(
                 config,
-                browser=traced(pool.browser, store.traces) if records_trace else pool.browser,
-                connect=connect,
-                judge=judge,
-                store=store,
-                emit=emit,
+                traced(pool.browser, store.traces) if records_trace else pool.browser,
+                judge,
                 closed=(self.own_address, url),
                 archives=archives,
+                ledger=store.folder / LEDGER,
             )
+            assessment = Assessment(tasks, setup, connect, store, emit)
             results = await self._recorded(assessment, judge, store, spending)
         submission = _submission(request, role, results, store)
         with _logging_write_errors():

@@ -11,12 +11,14 @@ from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.network.policy import NetworkPolicy
 from judge.records.events import Event
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
+from judge.results.metering import LEDGER
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore
 from shared.models import Page, ToolSpec
@@ -101,6 +103,8 @@ async def assess_in_shop(
             events.append(event)
 
     try:
-        return await Assessment(tasks, settings, browser, connect, judge, store, emit).run()
+        return await Assessment(
+            tasks, AttemptSetup(settings, browser, judge, ledger=store.folder / LEDGER), connect, store, emit
+        ).run()
     finally:
         await judge.aclose()

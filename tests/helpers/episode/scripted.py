@@ -13,7 +13,7 @@ from judge.browser.session import Hop, TakenDownload, ToolResult, Traffic
 from judge.browser.settle import SettleMode
 from judge.config import RunConfig
 from judge.episode.episode import Episode, EpisodeEnd
-from judge.episode.part import Stage
+from judge.episode.part import AttemptStage
 from judge.network.attempt import network_of
 from judge.network.policy import NetworkPolicy
 from judge.records.steps import ProbeValue
@@ -176,7 +176,7 @@ def play_episode(
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
-    stage = Stage(task_played, settings, store, Redaction(salt=b"test"), network_of(task_played, settings))
+    stage = AttemptStage(task_played, settings, store, Redaction(salt=b"test"), network_of(task_played, settings))
     episode = Episode(stage, opened, lambda: nullcontext(participant), observed=lambda _: None, stepped=lambda _: None)
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())

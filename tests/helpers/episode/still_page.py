@@ -12,6 +12,7 @@ from judge.browser.settle import SettleMode
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.judges.factory import open_judge
 from judge.network.policy import NetworkPolicy
 from judge.records.events import Event, TaskRetried
@@ -92,7 +93,7 @@ async def play(
     judge = open_judge(settings, Settings(), cache_dir=None)
     task = Task(task_id="t", website=SITE, task="Buy a lamp.")
     try:
-        assessment = Assessment((task,), settings, browser, connect, judge, store, events.append)
+        assessment = Assessment((task,), AttemptSetup(settings, browser, judge), connect, store, events.append)
         (summary,) = await assessment.run()
     finally:
         await judge.aclose()

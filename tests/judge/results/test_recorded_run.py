@@ -21,6 +21,7 @@ from helpers.paths import ROOT
 from helpers.runner.recorded_ends import RecordedEnds
 from judge.commands.app import app
 from judge.episode.assessment import Assessment
+from judge.episode.attempts import AttemptSetup
 from judge.judges.code import code_checksum
 from judge.judges.factory import open_judge
 from judge.runner.options import RunOptions
@@ -166,8 +167,8 @@ async def test_a_resumed_run_plays_none_of_its_tasks_again(folder: Path) -> None
     judge = open_judge(scenario.config, Settings(), cache_dir=None)
     before = {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in attempts_of(folder)}
     store = RunStore(folder.parent.parent, RUN_ID)
-    assessment = Assessment(scenario.tasks, scenario.config, note_play, note_play, judge, store, emit=lambda _: None)
-    result = await assessment.run()
+    setup = AttemptSetup(scenario.config, note_play, judge)
+    result = await Assessment(scenario.tasks, setup, note_play, store, emit=lambda _: None).run()
     assert opened == []
     assert [(one.task.task_id, one.outcome) for one in result] == [*OUTCOMES.items()] * 2
     assert {attempt: read(attempt / "result.json")["trajectory_sha256"] for attempt in before} == before

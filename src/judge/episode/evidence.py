@@ -1,14 +1,18 @@
-"""The network trace of an attempt: written when the browser closes, because a verdict may depend on it."""
+"""What the network of an attempt leaves for its verdict: the trace, answers to the judge itself, archives' ledgers."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from judge.browser.session import Traffic
+from judge.episode.clock import Clock, StepOverdue
 from judge.episode.first_page import has_failed
-from judge.episode.part import Part, Stage
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
+from judge.evaluators.kinds.fetch import Fetches
 from judge.records.files import NetworkTrace
+from judge.records.ledger import Frozen
+from judge.records.tools import TARGETS
 from judge.trajectory.console import write_console
 from judge.trajectory.network import write_har
 from shared.errors import BrowserFault, TrajectoryError, WabeError
@@ -19,10 +23,10 @@ _PENDING_TRIES = 5
 _PENDING_S = 0.02
 
 
-class Trace(Part):
+class Trace(AttemptPart):
     """The trace, or `fault`, why it could not be written. `is_unwritten`: it is due, and not written yet."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)
         self.fault: WabeError | None = None
         self.is_unwritten = False
@@ -104,3 +108,61 @@ class Trace(Part):
             "network_off": not self.stage.config.record_network,
             "has_failed": self._has_failed,
         }
+
+
+class Answers(AttemptPart):
+    """What the task's `fetch` checks compare."""
+
+    def __init__(self, stage: AttemptStage) -> None:
+        super().__init__(stage)
+        self._fetches = Fetches(stage.task, stage.redaction.entry)
+
+    async def ask(self) -> None:
+        """Ask for it. An answer that takes too long stays an error, which fails the checks."""
+        stage = self.stage
+        with suppress(StepOverdue):
+            async with Clock(stage.config.step_timeout_s, StepOverdue("asking the site took too long")).running():
+                await self._fetches.ask(stage.browser, stage.network.site)
+
+    def ends(self) -> Mapping[str, Any]:
+        """The answers, also to what was not asked."""
+        return {"fetched": self._fetches.answers}
+
+
+class FrozenSites(AttemptPart):
+    """Records the archives and the ledger, and tells the network what is entered."""
+
+    def __init__(self, stage: AttemptStage) -> None:
+        super().__init__(stage)
+        self._frozen: Frozen | None = None
+
+    def observed(self, look: PageLook) -> None:
+        """Whether the page was loaded anew."""
+        look.facts["is_loaded"] = self.stage.route.tab.take() and self.stage.network.frozen() is not None
+
+    def acting(self, act: Act) -> None:
+        """See `judge.network.attempt.AttemptNetwork.entered`."""
+        self.stage.network.entered(tuple(_texts_in(act.action.params)))
+
+    async def closes(self) -> None:
+        """Keep what the attempt depended on until now."""
+        if (frozen := self.stage.network.frozen()) is not None:
+            text = self.stage.redaction.text
+            ledger = tuple(entry.model_copy(update={"url": text(entry.url)}) for entry in frozen.ledger)
+            self._frozen = frozen.model_copy(update={"clock_ms": self.stage.clock_ms, "ledger": ledger})
+
+    def ends(self) -> Mapping[str, Any]:
+        """The archives and the ledger."""
+        return {"frozen": self._frozen}
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Every text and number in an action's parameters."""
+    if isinstance(value, dict):
+        # References name elements of the snapshot.
+        yield from _texts_in([item for name, item in value.items() if name not in TARGETS])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts_in(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,25 +1,64 @@
 """What a participant is sent, and what it replies: one action, or several that are executed one after the other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from judge.browser.action_lines import MAX_DOWNLOADS
 from judge.browser.points import Viewport
 from judge.browser.replies import understand
 from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.draft import StepDraft
-from judge.episode.feedback import Feedback
-from judge.episode.part import Act, Look, Part, Stage
+from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
 from judge.episode.site_calls import recorded_reply
 from judge.records.notices import notice_text
 from judge.records.steps import Outcome, StopReason
 from shared.claims import ClaimedUsage
 from shared.models import Action, ObservationMessage, Page, ToolSpec
-from shared.protocol import Participant, ReportsItsWork, render_observation
+from shared.protocol import RESULT, Participant, ReportsItsWork, render_observation
 from shared.snapshot import as_shown, cut_snapshot
-from shared.text import without_surrogates
+from shared.text import excerpt, without_surrogates
 
 MAX_UNREADABLE = 3
+# The heading with which the browser's server begins an answer.
+_RESULT_HEADING = "### Result\n"
+
+
+@dataclass
+class Feedback:
+    """On one reply: what failed or was not executed, the actions' own results, and the files that pages offered."""
+
+    problem: str | None = None
+    results: tuple[str, ...] = ()
+    downloads: tuple[str, ...] = ()
+
+    def fails(self, problem: str) -> None:
+        """The reply, or one of its actions, failed, or was not executed. `problem` is one or more sentences."""
+        self.problem = problem if self.problem is None else f"{self.problem} {problem}"
+
+    def answers(self, text: str, *, number: int | None = None) -> None:
+        """An action whose effect is not on the page returned this. `number`: of an action in a list."""
+        result = text.removeprefix(_RESULT_HEADING)
+        self.results += (result if number is None else f"action {number}: {result}",)
+
+    def text(self, downloads: Sequence[str] = ()) -> str | None:
+        """The line of the message; `downloads` began while the page was observed."""
+        results = "; ".join(self.results)
+        text = RESULT + results if results else None
+        if self.problem is not None:
+            text = f"{self.problem} Results of the others: {results}" if results else self.problem
+        return _with_downloads(text, (*self.downloads, *downloads))
+
+
+def _with_downloads(feedback: str | None, names: Sequence[str]) -> str | None:
+    """The feedback with the files that the page began to download since the last observation."""
+    if not names:
+        return feedback
+    more = f" and {len(names) - MAX_DOWNLOADS} more" if len(names) > MAX_DOWNLOADS else ""
+    names_text = ", ".join(excerpt(name, 100) for name in names[:MAX_DOWNLOADS]) + more
+    note = f"the page started the download of {names_text}; files cannot be opened here"
+    return RESULT + note if feedback is None else f"{feedback} Also, {note}."
 
 
 class _PageLimits(TypedDict):
@@ -27,10 +66,10 @@ class _PageLimits(TypedDict):
     viewport: Viewport
 
 
-class Conversation(Part):
+class Dialogue(AttemptPart):
     """The messages to the participant and its replies."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)
         self._feedback = Feedback()
         # How many replies there were, and what is left of the last one.
@@ -64,7 +103,7 @@ class Conversation(Part):
         self._feedback.fails(self._list.explained(next_action))
         return None
 
-    def observed(self, look: Look) -> None:
+    def observed(self, look: PageLook) -> None:
         """How many lines of the page are sent, unless it is only the last reply's next action that is executed."""
         look.facts["sent_lines"] = self._to_send(look.page)[1]
 
@@ -76,7 +115,7 @@ class Conversation(Part):
         # The last line says what is missing.
         return cut_text, None if cut_text == full_text else cut_text.count("\n")
 
-    def goes_on_with(self, action: Action | None, look: Look, tools: Sequence[ToolSpec]) -> ObservationMessage | None:
+    def message(self, action: Action | None, look: PageLook, tools: Sequence[ToolSpec]) -> ObservationMessage | None:
         """The message about a page, unless `action` is next; facts of the step say which one it was."""
         message, reply = None, self._replies
         if action is not None and self._list is not None:
