@@ -40,10 +40,19 @@ def secret() -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture
-def settle(request: pytest.FixtureRequest) -> SettleMode:
-    """How a browser waits, for rules that hold either way: half of the cases in each, unless `--settle` says."""
+@pytest.fixture(scope="session")
+def settle_of(request: pytest.FixtureRequest) -> Callable[[str], SettleMode]:
+    """How a browser waits, for rules that hold either way: half of the names in each, unless `--settle` says."""
     chosen: str = request.config.getoption("--settle")
-    if chosen == "auto":
-        return "real-time" if zlib.crc32(request.node.name.encode()) % 2 else "page-time"
-    return "real-time" if chosen == "real-time" else "page-time"
+
+    def choose(name: str) -> SettleMode:
+        if chosen == "auto":
+            return "real-time" if zlib.crc32(name.encode()) % 2 else "page-time"
+        return "real-time" if chosen == "real-time" else "page-time"
+
+    return choose
+
+
+@pytest.fixture
+def settle(request: pytest.FixtureRequest, settle_of: Callable[[str], SettleMode]) -> SettleMode:
+    return settle_of(request.node.name)

@@ -1,6 +1,7 @@
 """Checks of a task that a participant tries to satisfy without doing the task."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,11 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
+from helpers.browser.traffic import of_step
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
-from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
-from judge.browser.playwright import PlaywrightBrowser
-from judge.evaluators.checks import evaluate
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, checked, evaluate_check
 from judge.records.lines import one_line
-from judge.trajectory.network import write_har
-from judge.trajectory.redaction import Redaction
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
 FORM = '- textbox "Search" [ref=e1]: Order placed\n- button "Place order" [ref=e2]'
@@ -25,265 +23,125 @@ ORDERED = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"
 FORM_SENT: dict[str, Any] = {"post": "item=desk", "mime_type": "application/x-www-form-urlencoded"}
 
 
-CHEATS: list[tuple[str, dict[str, Any], list[RecordedStep], str | None]] = [
-    (
-        "its own server",
-        {"kind": "page", "url": "/done"},
-        [RecordedStep(), RecordedStep(path="http://evil.test/done")],
-        None,
+DATE = {"kind": "answer", "type": "date", "expected": "2024-01-02"}
+PRICED = {"kind": "action", "line": "<Price spinbutton> -> TYPE: 400"}
+TYPED = f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}"
+EVIL = "http://evil.test"
+
+
+def sends(*requests: dict[str, Any], path: str = "/") -> list[RecordedStep]:
+    """An attempt in which requests like the order are sent, each with something changed."""
+    sent = tuple(RecordedRequest(**{"path": "/order", **FORM_SENT, **each}) for each in requests)
+    return [RecordedStep(), RecordedStep(path=path, requests=sent)]
+
+
+ELSEWHERE = {
+    "its own server": f"{EVIL}/done",
+    "its own server on another port": "http://shop.test:81/done",
+    "its own server below a name": "http://shop.test.evil.test/done",
+    "its own server as a user": "http://shop.test@evil.test/done",
+    "a page of data": "data:text/html,<h1>Order placed</h1>/done",
+}
+# What the page of another server may show, or lead a participant to do.
+SHOWN_ELSEWHERE = {
+    "the address": {"kind": "page", "url": "/done"},
+    "a text": PLACED,
+    "an element": {"kind": "element", "element": 'heading "Order placed"'},
+    "one of two": {"any_of": [{"kind": "page", "url": "/done"}, PLACED]},
+    "a click": {"kind": "action", "line": CLICKED},
+    "the absence of an error": {"kind": "text", "contains": "Error", "not": True, "at": "any"},
+}
+# Lines of a page that say what is expected, but not as the page's own text.
+NOT_ITS_TEXT = {
+    "the value of a field": FORM,
+    "an option not chosen": '- combobox "x":\n  - option "Order placed"',
+    "a placeholder": '- textbox "x" [ref=e1]:\n  - /placeholder: Order placed',
+    "paragraphs in a rich text field": '- textbox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n'
+    '  - heading "Order placed"',
+    "paragraphs in an editable combobox": '- combobox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n'
+    '  - option "Other" [selected]',
+    "an address of a link": '- link "x" [ref=e1]:\n  - /url: /?q=Order placed',
+    "a row named by a field": '- row "Order placed":\n  - cell:\n    - textbox "n": Order placed',
+}
+ACTIONS = {
+    "a value trimmed of what looks like the coordinates of a drag": (
+        PRICED, "<Price spinbutton> -> TYPE: 400 (1, 2) to (3, 4)",
     ),
-    (
-        "the path of the page as a parameter",
-        {"kind": "page", "url": "*/done"},
-        [RecordedStep(), RecordedStep(path="/?next=/done")],
-        None,
+    "a value trimmed into another one": (PRICED, "<Price spinbutton> -> TYPE: 400 (1, 2)"),
+    "typed text shaped like an action line": ({"kind": "action", "line": CLICKED}, TYPED),
+    "typed text that a loose pattern would match": (
+        {"kind": "action", "pattern": "Place order button.*CLICK"}, TYPED,
     ),
-    (
-        "its own server on another port",
-        PLACED,
-        [RecordedStep(), RecordedStep(path="http://shop.test:81/", snapshot=DONE)],
-        None,
+}  # fmt: skip
+ANSWERS: dict[str, tuple[dict[str, Any], str | None]] = {
+    "a claim": ({"kind": "page", "url": "/done"}, "http://shop.test/done is open"),
+    "every value at once": ({"kind": "answer", "type": "number", "expected": 7}, "1 2 3 4 5 6 7 8 9"),
+    "every date at once": (DATE, "2024-01-02 2024-01-03"),
+    "an answer so deep that comparing it fails": (
+        {"kind": "answer", "type": "list", "expected": ["oak"]}, "[" * 1_200 + "]" * 1_200,
     ),
-    (
-        "its own server below a name",
-        PLACED,
-        [RecordedStep(), RecordedStep(path="http://shop.test.evil.test/", snapshot=DONE)],
-        None,
+    "a number that no validator can divide": (
+        {"kind": "answer", "type": "json", "schema": {"type": "number", "multipleOf": 0.01}}, "1e999",
     ),
-    (
-        "its own server as a user",
-        PLACED,
-        [RecordedStep(), RecordedStep(path="http://shop.test@evil.test/", snapshot=DONE)],
-        None,
+    "no answer to an inverted check": ({"kind": "answer", "contains": "x", "not": True}, None),
+}  # fmt: skip
+ORDERS = {
+    "the checked address, opened directly": sends(
+        {"method": "GET", "path": "/order?item=desk", "post": None, "sender": "browser"}
     ),
-    (
-        "a page of data",
-        PLACED,
-        [RecordedStep(), RecordedStep(path="data:text/html,<h1>Order placed", snapshot=DONE)],
-        None,
+    "a request of the same shape to its own server": sends({"path": f"{EVIL}/order"}),
+    "its own server's form, sent to the shop": sends({"sender": EVIL}, path=f"{EVIL}/"),
+    "a script of its own server that asks the shop": sends({"sender": EVIL}),
+    "a form whose sender nobody knows": sends({"sender": None}),
+    "a form that only its headers take for the site's": sends(
+        {"sender": None, "headers": {"Sec-Fetch-Site": "same-origin"}}
     ),
-    (
-        "an element on its own server",
-        {"kind": "element", "element": 'heading "Order placed"'},
-        [RecordedStep(), RecordedStep(path="http://evil.test/", snapshot=DONE)],
-        None,
+    "a form in a page of data": sends({"sender": "null"}),
+    "a request that the shop refused": sends({"status": 403}),
+    "two values for one field": sends({"post": "item=desk&item=rug"}),
+    "the right request before the wrong one": sends({}, {"post": "item=rug"}),
+    "a body too large to be recorded": sends({"post": None, "is_cut": True}),
+    "a claim of a request": [RecordedStep(line="<Search textbox> -> TYPE: POST /order item=desk")],
+}
+CHEATS: dict[str, tuple[dict[str, Any], list[RecordedStep], str | None]] = {
+    **{
+        f"{shown} on {place}": (check, [RecordedStep(), RecordedStep(path=url, snapshot=DONE, line=CLICKED)], None)
+        for (place, url), (shown, check) in product(ELSEWHERE.items(), SHOWN_ELSEWHERE.items())
+    },
+    "the path of the page as a parameter": (
+        {"kind": "page", "url": "*/done"}, [RecordedStep(), RecordedStep(path="/?next=/done")], None,
     ),
-    (
-        "an element named in a field",
-        {"kind": "element", "element": '"Order placed"'},
-        [RecordedStep(snapshot=FORM)],
-        None,
+    **{name: (PLACED, [RecordedStep(snapshot=page)], None) for name, page in NOT_ITS_TEXT.items()},
+    "an element named in a field": (
+        {"kind": "element", "element": '"Order placed"'}, [RecordedStep(snapshot=FORM)], None,
     ),
-    (
-        "one of two checks on its own server",
-        {"any_of": [{"kind": "page", "url": "/done"}, PLACED]},
-        [RecordedStep(), RecordedStep(path="http://evil.test/done", snapshot=DONE)],
-        None,
-    ),
-    (
-        "a click on its own server",
-        {"kind": "action", "line": CLICKED},
-        [RecordedStep(path="/"), RecordedStep(path="http://evil.test/", line=CLICKED), RecordedStep()],
-        None,
-    ),
-    ("the value of a field", PLACED, [RecordedStep(snapshot=FORM)], None),
-    ("an option not chosen", PLACED, [RecordedStep(snapshot='- combobox "x":\n  - option "Order placed"')], None),
-    ("a placeholder", PLACED, [RecordedStep(snapshot='- textbox "x" [ref=e1]:\n  - /placeholder: Order placed')], None),
-    (
-        "paragraphs in a rich text field",
-        PLACED,
-        [
-            RecordedStep(
-                snapshot='- textbox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - heading "Order placed"'
-            )
-        ],
-        None,
-    ),
-    (
-        "paragraphs in an editable combobox",
-        PLACED,
-        [
-            RecordedStep(
-                snapshot='- combobox "x" [ref=e1]:\n  - paragraph [ref=e2]: Order placed\n  - option "Other" [selected]'
-            )
-        ],
-        None,
-    ),
-    ("an address of a link", PLACED, [RecordedStep(snapshot='- link "x" [ref=e1]:\n  - /url: /?q=Order placed')], None),
-    (
-        "a row named by a field",
-        PLACED,
-        [RecordedStep(snapshot='- row "Order placed":\n  - cell:\n    - textbox "n": Order placed')],
-        None,
-    ),
-    (
-        "a value trimmed of what looks like the coordinates of a drag",
-        {"kind": "action", "line": "<Price spinbutton> -> TYPE: 400"},
-        [RecordedStep(line="<Price spinbutton> -> TYPE: 400 (1, 2) to (3, 4)")],
-        None,
-    ),
-    (
-        "typed text shaped like an action line",
-        {"kind": "action", "line": CLICKED},
-        [RecordedStep(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
-        None,
-    ),
-    (
-        "typed text that a loose pattern would match",
-        {"kind": "action", "pattern": "Place order button.*CLICK"},
-        [RecordedStep(line=f"<Search textbox> -> TYPE: {one_line(CLICKED, 200)}")],
-        None,
-    ),
-    (
-        "a value trimmed into another one",
-        {"kind": "action", "line": "<Price spinbutton> -> TYPE: 400"},
-        [RecordedStep(line="<Price spinbutton> -> TYPE: 400 (1, 2)")],
-        None,
-    ),
-    ("an action that failed", {"kind": "action", "line": CLICKED}, [RecordedStep(line=CLICKED, is_ok=False)], None),
-    ("a claim", {"kind": "page", "url": "/done"}, [RecordedStep()], "http://shop.test/done is open"),
-    ("every value at once", {"kind": "answer", "type": "number", "expected": 7}, [RecordedStep()], "1 2 3 4 5 6 7 8 9"),
-    (
-        "every date at once",
-        {"kind": "answer", "type": "date", "expected": "2024-01-02"},
-        [RecordedStep()],
-        "2024-01-02 2024-01-03",
-    ),
-    (
-        "an answer so deep that comparing it fails",
-        {"kind": "answer", "type": "list", "expected": ["oak"]},
-        [RecordedStep()],
-        "[" * 1_200 + "]" * 1_200,
-    ),
-    (
-        "a number that no validator can divide",
-        {"kind": "answer", "type": "json", "schema": {"type": "number", "multipleOf": 0.01}},
-        [RecordedStep()],
-        "1e999",
-    ),
-    ("no answer to an inverted check", {"kind": "answer", "contains": "x", "not": True}, [RecordedStep()], None),
-    (
-        "an end behind a dialog",
+    "an end behind a dialog": (
         {"kind": "element", "element": "alert", "not": True},
         [RecordedStep(snapshot="- alert [ref=e1]: Error"), RecordedStep(dialog="alert: x")],
         None,
     ),
-    (
-        "an end on its own server",
-        {"kind": "text", "contains": "Error", "not": True, "at": "any"},
-        [RecordedStep(), RecordedStep(path="http://evil.test/")],
-        None,
-    ),
-    (
-        "the checked address, opened directly",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(method="GET", path="/order?item=desk", sender="browser"),))],
-        None,
-    ),
-    (
-        "a request of the same shape to its own server",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="http://evil.test/order", **FORM_SENT),))],
-        None,
-    ),
-    (
-        "its own server's form, sent to the shop",
-        ORDERED,
-        [
-            RecordedStep(),
-            RecordedStep(
-                path="http://evil.test/",
-                requests=(RecordedRequest(path="/order", sender="http://evil.test", **FORM_SENT),),
-            ),
-        ],
-        None,
-    ),
-    (
-        "a script of its own server that asks the shop",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="/order", sender="http://evil.test", **FORM_SENT),))],
-        None,
-    ),
-    (
-        "a form whose sender nobody knows",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="/order", sender=None, **FORM_SENT),))],
-        None,
-    ),
-    (
-        "a form that only its headers take for the site's",
-        ORDERED,
-        [
-            RecordedStep(
-                requests=(
-                    RecordedRequest(path="/order", sender=None, headers={"Sec-Fetch-Site": "same-origin"}, **FORM_SENT),
-                )
-            )
-        ],
-        None,
-    ),
-    (
-        "a form in a page of data",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="/order", sender="null", **FORM_SENT),))],
-        None,
-    ),
-    (
-        "a request that the shop refused",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="/order", status=403, **FORM_SENT),))],
-        None,
-    ),
-    (
-        "two values for one field",
-        ORDERED,
-        [
-            RecordedStep(
-                requests=(RecordedRequest(path="/order", **FORM_SENT | {"post": "item=desk&item=rug"}),),
-            )
-        ],
-        None,
-    ),
-    (
-        "the right request before the wrong one",
-        ORDERED,
-        [
-            RecordedStep(
-                requests=(
-                    RecordedRequest(path="/order", **FORM_SENT),
-                    RecordedRequest(path="/order", **FORM_SENT | {"post": "item=rug"}),
-                )
-            )
-        ],
-        None,
-    ),
-    (
-        "a body too large to be recorded",
-        ORDERED,
-        [RecordedStep(requests=(RecordedRequest(path="/order", is_cut=True),))],
-        None,
-    ),
-    (
-        "a claim of a request",
-        ORDERED,
-        [RecordedStep(line="<Search textbox> -> TYPE: POST /order item=desk")],
-        "POST /order item=desk",
-    ),
-]
+    **{name: (check, [RecordedStep(line=line)], None) for name, (check, line) in ACTIONS.items()},
+    "an action that failed": ({"kind": "action", "line": CLICKED}, [RecordedStep(line=CLICKED, is_ok=False)], None),
+    **{name: (check, [RecordedStep()], answer) for name, (check, answer) in ANSWERS.items()},
+    **{name: (ORDERED, steps, "POST /order item=desk") for name, steps in ORDERS.items()},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("trick", "check", "steps", "answer"), CHEATS, ids=[cheat[0] for cheat in CHEATS])
+@pytest.mark.parametrize("trick", CHEATS)
 def test_a_recorded_trick_does_not_pass(
-    tmp_path: Path,
-    record_property: Callable[[str, object], None],
-    trick: str,
-    check: dict[str, Any],
-    steps: list[RecordedStep],
-    answer: str | None,
+    tmp_path: Path, record_property: Callable[[str, object], None], trick: str
 ) -> None:
+    check, steps, answer = CHEATS[trick]
     assertion = evaluate_check(tmp_path, check, steps, answer)
     record_property("outcome", f"passed: {assertion.passed}; found {assertion.found}")
     assert assertion.passed is False
+
+
+def test_what_the_tricks_imitate_passes(tmp_path: Path) -> None:
+    assert evaluate_check(tmp_path / "order", ORDERED, sends({})).passed is True
+    done = [RecordedStep(), RecordedStep(path="/done", snapshot=DONE, line=CLICKED)]
+    for shown, check in SHOWN_ELSEWHERE.items():
+        assert evaluate_check(tmp_path / shown, check, done).passed is True, shown
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(.*?,){11}P", "(x+x+)+y"])
@@ -378,20 +236,12 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
         async with a_browser() as browser:
             await browser.open(site.url)
             for number, (trick, (url, passes)) in enumerate(visited.items(), 1):
-                requests = await _sent_from(browser, number, url)
-                trajectory = recorded_attempt(tmp_path / str(number), [ORDERED], [RecordedStep()], website=site.url)
-                write_har(trajectory.folder, requests, Redaction(salt=b"test").entry, versions={})
-                (assertion,) = evaluate(trajectory)
+                browser.begin_step(number)
+                await browser.act("browser_navigate", {"url": url})
+                traffic = browser.traffic()
+                assert traffic is not None
+                assertion = checked(tmp_path / str(number), site.url, ORDERED, of_step(traffic, number))
                 record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
                 assert assertion.passed is passes, trick
         # The shop got every form: what was sent from elsewhere has happened, and is still no evidence.
         assert site.paths.count("/order") == 3
-
-
-async def _sent_from(browser: PlaywrightBrowser, number: int, url: str) -> list[dict[str, Any]]:
-    """What the browser requests from an address on."""
-    browser.begin_step(number)
-    await browser.act("browser_navigate", {"url": url})
-    traffic = browser.traffic()
-    assert traffic is not None
-    return [{**entry, "_step": 1} for entry in traffic.entries if entry["_step"] == number]

@@ -8,11 +8,9 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
-from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.evaluators.checks import evaluate
+from helpers.browser.traffic import of_step
+from helpers.trajectory.recordings import checked
 from judge.records.tasks import Task
-from judge.trajectory.network import write_har
-from judge.trajectory.redaction import Redaction
 
 ORDERED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
 ORDER_CHECK: dict[str, Any] = {"kind": "request", "method": "GET", "url": "/order"}
@@ -130,14 +128,6 @@ PAGES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
 }
 
 
-def passes(folder: Path, website: str, check: dict[str, Any], entries: list[dict[str, Any]]) -> bool | None:
-    """What the check makes of the requests, written as in a run and read back."""
-    trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
-    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
-    write_har(folder, entries, redaction.entry, versions={})
-    return evaluate(trajectory)[0].passed
-
-
 @pytest.mark.e2e
 async def test_what_something_inside_an_editor_sends_does_not_count(
     tmp_path: Path, record_property: Callable[[str, object], None]
@@ -162,11 +152,11 @@ async def test_what_something_inside_an_editor_sends_does_not_count(
             traffic = browser.traffic()
         assert traffic is not None
         for number, (name, (_, _, check, is_evidence)) in enumerate(PAGES.items()):
-            entries = [entry for entry in traffic.entries if entry["_step"] == 2 * number + 2]
-            assert [entry for entry in entries if entry["request"]["url"].endswith("/order")], name
-            results[name] = passes(tmp_path / str(number), site.url, check, entries)
+            sent = of_step(traffic, 2 * number + 2)
+            assert [entry for entry in sent.entries if entry["request"]["url"].endswith("/order")], name
+            results[name] = checked(tmp_path / str(number), site.url, check, sent).passed
             # What must not be sent must not be sent from there either.
-            forbidden = passes(tmp_path / f"{number} inverted", site.url, {**check, "not": True}, entries)
+            forbidden = checked(tmp_path / f"{number} inverted", site.url, {**check, "not": True}, sent).passed
             if (results[name], forbidden) != (is_evidence, False):
                 wrong.append((name, results[name], forbidden))
     record_property("outcome", str(results)[:500])

@@ -1,6 +1,5 @@
 """Requests that a participant sends, hides or breaks, and honest ones that are recorded in unusual ways."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from itertools import cycle, product
@@ -10,16 +9,13 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Page, Site, hostile_site
-from helpers.browser.kept import browser_pool
-from helpers.browser.sessions import browser_settings, found_browser, with_flags
+from helpers.browser.sessions import found_browser, with_flags
+from helpers.browser.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.cases import each
-from helpers.trajectory.recordings import RecordedStep, recorded_attempt
+from helpers.trajectory.recordings import checked
 from judge.browser import requests
 from judge.browser.chromium import FoundBrowser
-from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
-from judge.evaluators.checks import evaluate
-from judge.records.assertions import Assertion
 from judge.records.tasks import Task
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -27,6 +23,7 @@ from judge.trajectory.redaction import Redaction
 pytestmark = pytest.mark.e2e
 
 Record = Callable[[str, object], None]
+Settles = Callable[[str], SettleMode]
 ORDERED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
 SAVED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/save", "post_data": {"text": "right"}}
 FORM = """<form method="post" action="{site}order" target="{target}"><input name="item" value="desk"></form>
@@ -54,45 +51,6 @@ def resolving(tmp_path_factory: pytest.TempPathFactory) -> FoundBrowser:
     return found_browser().model_copy(update={"path": path})
 
 
-async def sent_by(
-    settle: SettleMode, website: str, *urls: str, site: Site, until: str, program: FoundBrowser | None = None
-) -> Traffic:
-    """What is recorded when the participant opens these pages, one after the other, and the site was asked `until`."""
-    async with (
-        browser_pool(browser_settings(program), is_guarded=False) as pool,
-        pool.browser(None) as browser,
-    ):
-        await browser.log_in(Task(task_id="t", website=website, task="x"))
-        await browser.open(website, settle)
-        await browser.observe()
-        for number, url in enumerate(urls, 1):
-            browser.begin_step(number)
-            if not (await browser.act("browser_navigate", {"url": url})).ok:
-                # On a busy machine it may time out. The page's clock then stands until the next look, as in an attempt.
-                await browser.observe()
-        async with asyncio.timeout(20):
-            while True:
-                traffic = browser.traffic()
-                assert traffic is not None
-                stage_requests = [entry for entry in traffic.entries if until in entry["request"]["url"]]
-                is_answered = all(
-                    entry["response"]["status"] or "_error" in entry["response"] for entry in stage_requests
-                )
-                # Where the log is full, even this request may be left out of it.
-                if site.was_requested(until) and is_answered and not traffic.is_pending:
-                    return traffic
-                await asyncio.sleep(0.05)
-
-
-def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic) -> Assertion:
-    """What the check makes of the requests, written as in a run and read back."""
-    trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
-    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
-    write_har(folder, traffic.entries, redaction.entry, left_out=traffic.left_out, versions={})
-    (assertion,) = evaluate(trajectory)
-    return assertion
-
-
 FLOODS = {
     "many requests": "for (let n = 0; n < 200; n++) fetch('{site}flood' + n, {{mode: 'no-cors'}})",
     "one request, often": "for (let n = 0; n < 200; n++) fetch('{site}flood', {{mode: 'no-cors'}})",
@@ -116,9 +74,8 @@ async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         own, foreign = addresses(site, evil, is_plain=is_plain)
         evil.pages["/"] = FORM.format(site=own, target="_self", before=FLOODS[flood].format(site=own))
-        traffic = await sent_by(
-            settle, own, foreign, site=site, until="/order", program=resolving if is_plain else None
-        )
+        program = resolving if is_plain else None
+        traffic = await recorded_traffic(settle, own, {own: "", foreign: "/order"}, site=site, program=program)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
@@ -131,7 +88,8 @@ async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         evil.pages["/"] = f"<title>Flood</title><body><script>{FLOODS[flood].format(site=site.url)}</script>"
         site.pages["/form"] = FORM.format(site=site.url, target="_self", before="")
-        traffic = await sent_by(settle, site.url, evil.url, f"{site.url}form", site=site, until="/order")
+        pages = {site.url: "", evil.url: "", f"{site.url}form": "/order"}
+        traffic = await recorded_traffic(settle, site.url, pages, site=site)
     assertion = checked(tmp_path / "run", site.url, ORDERED, traffic)
     record_property("outcome", f"passed: {assertion.found}"[:200])
     assert assertion.passed is True
@@ -156,29 +114,26 @@ WITHOUT_ORIGIN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("way", "is_plain"),
-    each(product(WITHOUT_ORIGIN, (False, True)), suite=list(zip(WITHOUT_ORIGIN, cycle((False, True)), strict=False))),
-)
-async def test_a_form_without_an_origin_does_not_count(
-    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, is_plain: bool, resolving: FoundBrowser
-) -> None:
+@pytest.fixture(scope="module", params=[False, True], ids=["this machine", "plain"])
+async def without_origin(request: pytest.FixtureRequest, settle_of: Settles, resolving: FoundBrowser) -> Recorded:
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
-        own, foreign = addresses(site, evil, is_plain=is_plain)
+        own, foreign = addresses(site, evil, is_plain=request.param)
         form = FORM.format(site=own, target="_self", before="").replace("\n", " ")
-        page = WITHOUT_ORIGIN[way]
-        evil.pages["/"] = (
-            page.replace("{form}", form)
-            if "{form}" in page
-            else page.format(site=own, target="_self", before="")
-            if "{site}" in page
-            else page
-        )
+        for number, page in enumerate(WITHOUT_ORIGIN.values()):
+            text = page.replace("{form}", form)
+            evil.pages[f"/{number}"] = text.format(site=own, target="_self", before="") if "{site}" in text else text
         evil.pages["/redirect"] = lambda handler: handler.send(b"", 307, Location=f"{own}order")
-        traffic = await sent_by(
-            settle, own, foreign, site=site, until="/order", program=resolving if is_plain else None
-        )
-    assertion = checked(tmp_path / "run", own, ORDERED, traffic)
+        pages = {way: (f"{foreign}{number}", "/order") for number, way in enumerate(WITHOUT_ORIGIN)}
+        program = resolving if request.param else None
+        return await recorded_family(settle_of(f"without_origin-{request.param}"), site, pages, own, program)
+
+
+@pytest.mark.parametrize("way", WITHOUT_ORIGIN)
+def test_a_form_without_an_origin_does_not_count(
+    tmp_path: Path, without_origin: Recorded, record_property: Record, way: str
+) -> None:
+    assert any(entry["request"]["url"].endswith("/order") for entry in without_origin.traffic[way].entries)
+    assertion = without_origin.checked(tmp_path, way, ORDERED)
     record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
 
@@ -197,35 +152,26 @@ BROKEN = {
         body: '[1e999, ' + '9'.repeat(5000) + ']'})""",
     "half a character": """fetch('/x?a=%ED%A0%80', {method: 'POST', headers: {'content-type': 'application/json'},
         body: '"\\\\ud800"'})""",
-    "large bodies": "for (let n = 0; n < 100; n++) fetch('/x' + n, {method: 'POST', body: 'x'.repeat(250000)})",
     "a long address": "fetch('/x?' + 'a&'.repeat(20000))",
+    # More than the log has room for: it comes last.
+    "large bodies": "for (let n = 0; n < 64; n++) fetch('/x' + n, {method: 'POST', body: 'x'.repeat(250000)})",
 }
 
 
-@pytest.mark.parametrize(
-    "way",
-    each(
-        BROKEN,
-        suite=(
-            "a method of 101 characters",
-            "20,001 fields",
-            "20,001 parts",
-            "deep JSON",
-            "half a character",
-            "large bodies",
-            "a long address",
-        ),
-    ),
-)
-async def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
-    tmp_path: Path, settle: SettleMode, record_property: Record, way: str
-) -> None:
-    answered = ORDERED | {"response": {"total": 3}}
+@pytest.fixture(scope="module")
+async def broken(settle_of: Settles) -> Recorded:
     with hostile_site({"/order": b"y" * 300_000}) as site:
-        site.pages["/form"] = FORM.format(site=site.url, target="_self", before=BROKEN[way])
-        traffic = await sent_by(settle, site.url, f"{site.url}form", site=site, until="/order")
-    website = site.url
-    ordered, response = (checked(tmp_path / "run", website, check, traffic) for check in (ORDERED, answered))
+        for number, before in enumerate(BROKEN.values()):
+            site.pages[f"/form{number}"] = FORM.format(site=site.url, target="_self", before=before)
+        pages = {way: (f"{site.url}form{number}", "/order") for number, way in enumerate(BROKEN)}
+        return await recorded_family(settle_of("broken"), site, pages, site.url)
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
+    tmp_path: Path, broken: Recorded, record_property: Record, way: str
+) -> None:
+    ordered, response = (broken.checked(tmp_path, way, ORDERED | more) for more in ({}, {"response": {"total": 3}}))
     record_property("outcome", f"order: {ordered.passed}; too large an answer: {response.passed}")
     assert (ordered.passed, response.passed) == (True, False)
 
@@ -242,60 +188,54 @@ SAVES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("way", "body"),
-    each(
-        product(SAVES, ("right", "wrong")),
-        suite=[*((way, "right") for way in SAVES), ("a Blob", "wrong"), ("a form with a file", "wrong")],
-    ),
-)
-async def test_what_a_site_saves_is_compared_however_it_sends_it(
-    tmp_path: Path, settle: SettleMode, record_property: Record, way: str, body: str
+SESSION = "f7d0a8b1c2e3f4a5b6c7d8e9f0a1b2c3"
+
+
+@pytest.fixture(scope="module")
+async def honest(settle_of: Settles) -> Recorded:
+    """Each way to save with each text, and a page that sends cookies."""
+    page: Page = f"""<title>Map</title><script>document.cookie = '_engine=engine_long_name_car';
+        document.cookie = '_session={SESSION}'; fetch('/route')</script>"""
+    with hostile_site({"/map": page, "/route": "{}", "/save": "{}"}) as site:
+        pages = {"map": (f"{site.url}map", "/route")}
+        for number, (way, body) in enumerate(product(SAVES, ("right", "wrong"))):
+            site.pages[f"/editor{number}"] = f"""<title>Save</title><script>
+                const text = '{json.dumps({"text": body})}';
+                const blob = new Blob([text], {{type: 'application/json'}}); {SAVES[way]}</script>"""
+            pages[f"{way}, {body}"] = (f"{site.url}editor{number}", "/save")
+        return await recorded_family(settle_of("honest"), site, pages, site.url)
+
+
+@pytest.mark.parametrize("body", ["right", "wrong"])
+@pytest.mark.parametrize("way", SAVES)
+def test_what_a_site_saves_is_compared_however_it_sends_it(
+    tmp_path: Path, honest: Recorded, record_property: Record, way: str, body: str
 ) -> None:
-    saves = f"""<title>Save</title><script>const text = '{json.dumps({"text": body})}';
-        const blob = new Blob([text], {{type: 'application/json'}}); {SAVES[way]}</script>"""
-    with hostile_site({"/save": "{}", "/editor": saves}) as site:
-        traffic = await sent_by(settle, site.url, f"{site.url}editor", site=site, until="/save")
-    assertion = checked(tmp_path / "run", site.url, SAVED, traffic)
+    assertion = honest.checked(tmp_path, f"{way}, {body}", SAVED)
     record_property("outcome", f"{'passed' if assertion.passed else 'failed'}: {assertion.found}"[:200])
     assert assertion.passed is (body == "right")
 
 
-SESSION = "f7d0a8b1c2e3f4a5b6c7d8e9f0a1b2c3"
-
-
 @pytest.mark.parametrize(
     ("keep", "secrets", "expected"),
-    each(
-        [
-            (("Cookie",), (), ("engine_long_name_car", SESSION)),
-            (("cookie",), (), ("engine_long_name_car", SESSION)),
-            (("_engine",), (), ("engine_long_name_car",)),
-            (("_ENGINE",), (), ("engine_long_name_car",)),
-            (("_session",), (), (SESSION,)),
-            (("Cookie",), (SESSION,), ("engine_long_name_car",)),
-            ((), (), ()),
-        ],
-        suite=[
-            (("cookie",), (), ("engine_long_name_car", SESSION)),
-            (("_ENGINE",), (), ("engine_long_name_car",)),
-            (("Cookie",), (SESSION,), ("engine_long_name_car",)),
-            ((), (), ()),
-        ],
-    ),
+    [
+        (("Cookie",), (), ("engine_long_name_car", SESSION)),
+        (("cookie",), (), ("engine_long_name_car", SESSION)),
+        (("_engine",), (), ("engine_long_name_car",)),
+        (("_ENGINE",), (), ("engine_long_name_car",)),
+        (("_session",), (), (SESSION,)),
+        (("Cookie",), (SESSION,), ("engine_long_name_car",)),
+        ((), (), ()),
+    ],
     ids=str,
 )
-async def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
-    tmp_path: Path, settle: SettleMode, record_property: Record, keep: tuple[str, ...], secrets: tuple[str, ...],
+def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
+    tmp_path: Path, honest: Recorded, record_property: Record, keep: tuple[str, ...], secrets: tuple[str, ...],
     expected: tuple[str, ...],
 ) -> None:  # fmt: skip
-    page: Page = f"""<title>Map</title><script>document.cookie = '_engine=engine_long_name_car';
-        document.cookie = '_session={SESSION}'; fetch('/route')</script>"""
-    with hostile_site({"/map": page, "/route": "{}"}) as site:
-        traffic = await sent_by(settle, site.url, f"{site.url}map", site=site, until="/route")
-    task = Task(task_id="t", website=site.url, task="x", keep_fields=keep)
+    task = Task(task_id="t", website=honest.website, task="x", keep_fields=keep)
     redaction = Redaction(secrets, salt=b"x", keep=task.named_fields)
-    write_har(tmp_path, traffic.entries, redaction.entry, versions={})
+    write_har(tmp_path, honest.traffic["map"].entries, redaction.entry, versions={})
     har = (tmp_path / "network.har").read_text()
     result = tuple(value for value in ("engine_long_name_car", SESSION) if value in har)
     record_property("outcome", f"kept: {result}")

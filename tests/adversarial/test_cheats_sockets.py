@@ -1,6 +1,5 @@
 """Messages on web sockets that a participant has said by a page of its own, and honest ones from odd documents."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,23 +7,17 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Site, hostile_site
-from helpers.browser.kept import browser_pool
-from helpers.browser.sessions import browser_settings
-from helpers.cases import each
+from helpers.browser.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.network.web_sockets import echoing, saying
-from helpers.trajectory.recordings import RecordedStep, recorded_attempt
+from helpers.trajectory.recordings import checked
 from judge.browser import requests
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode
-from judge.evaluators.checks import evaluate
-from judge.records.assertions import Assertion
-from judge.records.tasks import Task
-from judge.trajectory.network import write_har
-from judge.trajectory.redaction import Redaction
 
 pytestmark = pytest.mark.e2e
 
 Record = Callable[[str, object], None]
+Settles = Callable[[str], SettleMode]
 SOCKET_CHECK: dict[str, Any] = {
     "kind": "request",
     "socket": True,
@@ -43,45 +36,10 @@ def order(site: Site) -> str:
     return ORDER.format(ws=site.url.replace("http", "ws"), site=site.url)
 
 
-async def record_traffic(settle: SettleMode, website: str, *urls: str, site: Site) -> Traffic:
-    """What is recorded when the participant opens these pages, and the site was notified of the end."""
-    async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:
-        await browser.log_in(Task(task_id="t", website=website, task="x"))
-        await browser.open(website, settle)
-        await browser.observe()
-        for number, url in enumerate(urls, 1):
-            browser.begin_step(number)
-            if not (await browser.act("browser_navigate", {"url": url})).ok:
-                # On a busy machine it may time out. The page's clock then stands until the next look, as in an attempt.
-                await browser.observe()
-        async with asyncio.timeout(20):
-            while not site.was_requested("/done"):
-                await asyncio.sleep(0.05)
-        traffic = browser.traffic()
-        assert traffic is not None
-        return traffic
-
-
-def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic) -> Assertion:
-    """What the check makes of the messages, written as in a run and read back."""
-    trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
-    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
-    write_har(
-        folder,
-        traffic.entries,
-        redaction.entry,
-        left_out=traffic.left_out,
-        messages_left_out=traffic.messages_left_out,
-        versions={},
-    )
-    (assertion,) = evaluate(trajectory)
-    return assertion
-
-
-def outcomes(folder: Path, site: Site, traffic: Traffic) -> tuple[bool | None, ...]:
+def outcomes(folder: Path, website: str, traffic: Traffic) -> tuple[bool | None, ...]:
     """Of what was sent, received, and must not be sent."""
     checks = (SOCKET_CHECK, RECEIVED, {**SOCKET_CHECK, "not": True})
-    return tuple(checked(folder / str(number), site.url, check, traffic).passed for number, check in enumerate(checks))
+    return tuple(checked(folder / str(number), website, check, traffic).passed for number, check in enumerate(checks))
 
 
 OWN = {
@@ -97,17 +55,22 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("document", each(OWN, suite=("the page", "an empty frame", "a worker", "a tab")))
-async def test_what_a_document_of_the_site_says_counts(
-    tmp_path: Path, settle: SettleMode, document: str, record_property: Record
-) -> None:
+@pytest.fixture(scope="module")
+async def own(settle_of: Settles) -> Recorded:
     with hostile_site({"/ws": echoing}) as site:
         script = order(site)
         site.pages["/order.js"] = lambda handler: handler.send(script.encode(), Content_Type="text/javascript")
         site.pages["/inner"] = f"<body><script>{script}</script>"
-        site.pages["/order"] = OWN[document].format(order=script)
-        traffic = await record_traffic(settle, site.url, f"{site.url}order", site=site)
-    result = outcomes(tmp_path, site, traffic)
+        site.pages |= {f"/{number}": page.format(order=script) for number, page in enumerate(OWN.values())}
+        pages = {document: (f"{site.url}{number}", "/done") for number, document in enumerate(OWN)}
+        return await recorded_family(settle_of("own"), site, pages, site.url)
+
+
+@pytest.mark.parametrize("document", OWN)
+def test_what_a_document_of_the_site_says_counts(
+    tmp_path: Path, own: Recorded, document: str, record_property: Record
+) -> None:
+    result = outcomes(tmp_path, own.website, own.traffic[document])
     record_property("outcome", result)
     assert result == (True, True, False)
 
@@ -124,20 +87,24 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize(
-    "document",
-    each(FOREIGN, suite=("a page", "a srcdoc frame", "a sandboxed frame", "a worker", "a data frame", "a tab")),
-)
-async def test_what_a_foreign_document_says_to_the_site_does_not_count(
-    tmp_path: Path, settle: SettleMode, document: str, record_property: Record
-) -> None:
+@pytest.fixture(scope="module")
+async def foreign(settle_of: Settles) -> Recorded:
     with hostile_site({"/ws": echoing}) as site, hostile_site() as evil:
         script = order(site)
         evil.pages["/order.js"] = lambda handler: handler.send(script.encode(), Content_Type="text/javascript")
         evil.pages["/inner"] = f"<body><script>{script}</script>"
-        evil.pages["/"] = FOREIGN[document].format(order=script, site=site.url, evil=evil.url)
-        traffic = await record_traffic(settle, site.url, evil.url, site=site)
-    result = outcomes(tmp_path, site, traffic)
+        for number, page in enumerate(FOREIGN.values()):
+            evil.pages[f"/{number}"] = page.format(order=script, site=site.url, evil=evil.url)
+        pages = {document: (f"{evil.url}{number}", "/done") for number, document in enumerate(FOREIGN)}
+        return await recorded_family(settle_of("foreign"), site, pages, site.url)
+
+
+@pytest.mark.parametrize("document", FOREIGN)
+def test_what_a_foreign_document_says_to_the_site_does_not_count(
+    tmp_path: Path, foreign: Recorded, document: str, record_property: Record
+) -> None:
+    assert any(entry.get("_webSocketMessages") for entry in foreign.traffic[document].entries)
+    result = outcomes(tmp_path, foreign.website, foreign.traffic[document])
     record_property("outcome", result)
     # What must not be said must not be said by others either.
     assert result == (False, False, False)
@@ -146,8 +113,8 @@ async def test_what_a_foreign_document_says_to_the_site_does_not_count(
 async def test_a_socket_of_the_site_to_another_one_does_not_count(tmp_path: Path) -> None:
     with hostile_site() as site, hostile_site({"/ws": echoing}) as evil:
         site.pages["/order"] = f"<body><script>{order(evil)}</script>"
-        traffic = await record_traffic("page-time", site.url, f"{site.url}order", site=evil)
-    assert outcomes(tmp_path, site, traffic) == (False, False, True)
+        traffic = await recorded_traffic("page-time", site.url, {f"{site.url}order": "/done"}, site=evil)
+    assert outcomes(tmp_path, site.url, traffic) == (False, False, True)
 
 
 SMALL = {"messageBytes": 3_000, "lateMessageBytes": 1_500}
@@ -166,7 +133,7 @@ async def test_a_foreign_flood_does_not_push_out_what_the_site_says(
               if (++count === 500) location = '{site.url}order';
             }}</script>"""
         site.pages["/order"] = f"<body><script>{order(site)}</script>"
-        traffic = await record_traffic("page-time", site.url, evil.url, site=site)
+        traffic = await recorded_traffic("page-time", site.url, {evil.url: "/done"}, site=site)
     assert traffic.messages_left_out.own == 0
     assert traffic.messages_left_out.other > 300
     assert checked(tmp_path / "sent", site.url, SOCKET_CHECK, traffic).passed is True
@@ -187,7 +154,7 @@ async def test_the_first_and_the_last_messages_of_the_site_are_kept(
             new WebSocket('{site.url.replace("http", "ws")}ws').onmessage = event => {{
               if (event.data === 'last') fetch('/done');
             }}</script>"""
-        traffic = await record_traffic("page-time", site.url, f"{site.url}order", site=site)
+        traffic = await recorded_traffic("page-time", site.url, {f"{site.url}order": "/done"}, site=site)
     (socket,) = (entry for entry in traffic.entries if entry["_resourceType"] == "websocket")
     texts = [message.get("data") for message in socket["_webSocketMessages"]]
     assert (texts[0], texts[-2:]) == ("tick 0", [None, "last"])

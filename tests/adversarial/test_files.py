@@ -32,11 +32,15 @@ def files_left(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted((folder / "downloads").glob("*"))]
 
 
+# How a page is waited for changes when a file is taken, and not what is made of it: one of each direction in real time.
+IN_REAL_TIME = ("replaced", "attachment")
 MODES = ("page-time", "real-time")
+SUITE = [(SOME, "page-time"), (IN_REAL_TIME, "real-time")]
 
 
 @pytest.mark.parametrize(
-    ("names", "settle"), each(product((SOME, tuple(CASES)), MODES), suite=list(product((SOME,), MODES)))
+    ("names", "settle"),
+    each([(SOME, "page-time"), (IN_REAL_TIME, "real-time"), *product((tuple(CASES),), MODES)], suite=SUITE),
 )
 async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, names: tuple[str, ...], settle: str) -> None:
     judge.files = FILES

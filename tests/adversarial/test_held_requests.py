@@ -12,15 +12,13 @@ from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
-from helpers.trajectory.recordings import RecordedStep, recorded_attempt
-from judge.evaluators.checks import evaluate
+from helpers.trajectory.recordings import checked
 from judge.network.holding import Holding
 from judge.network.policy import NetworkPolicy
 from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.trajectory.network import Entry, read_har, write_har
+from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Attempt
-from judge.trajectory.redaction import Redaction
 
 pytestmark = pytest.mark.e2e
 
@@ -166,9 +164,7 @@ async def test_what_a_participant_s_own_page_sends_is_held_and_passes_no_check(t
     entries = [entry for entry in map(Entry.model_validate, traffic.entries) if entry.is_held]
     assert [entry.request.url for entry in entries] == [f"{shop.url}order"] * len(FORGED)
     assert shop.url.rstrip("/") not in {entry.sender for entry in entries}
-    trajectory = recorded_attempt(tmp_path, [ordered], [RecordedStep(), RecordedStep()], website=shop.url)
-    write_har(tmp_path, traffic.entries, Redaction(salt=b"x").entry, left_out=traffic.left_out, versions={})
-    assert evaluate(trajectory)[0].passed is False
+    assert checked(tmp_path, shop.url, ordered, traffic).passed is False
 
 
 async def test_a_held_request_can_end_the_attempt(judge: LiveJudge) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.cases import each
 from helpers.ports import free_ports
 from helpers.runner.commands import FinishedCommand, RunningCommand, command, listening
 from helpers.scenario.copies import ports_of
@@ -80,7 +81,7 @@ def test_ctrl_c_stops_everything_and_says_how_to_resume(scenario: Path) -> None:
     assert_nothing_left(completed, scenario)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", each([signal.SIGINT, signal.SIGTERM], suite=[signal.SIGTERM]))
 def test_ctrl_c_and_sigterm_stop_everything_before_it_is_up(scenario: Path, number: signal.Signals) -> None:
     with start(scenario) as running:
         running.wait_for_file(scenario.parent / "out", "runs/*/logs/shop.log")

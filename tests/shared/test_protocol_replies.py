@@ -294,7 +294,6 @@ TOOLS = (
 FORMS = ("{}", "<json>{}</json>", "```json\n{}\n```", "Done.\n{}")
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -324,13 +323,13 @@ FORMS = ("{}", "<json>{}</json>", "```json\n{}\n```", "Done.\n{}")
         ('{"tool": "browser_scroll", "direction": "up"}', 'has "direction" beside "params" instead of inside it'),
     ],
 )
-def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, message: str) -> None:
-    reply = with_tools(form.format(body))
-    assert reply.action is None
-    assert message in reply.complaint
+def test_a_parameter_outside_of_params_is_refused_by_name(body: str, message: str) -> None:
+    for form in FORMS:
+        reply = with_tools(form.format(body))
+        assert reply.action is None, form
+        assert message in reply.complaint, form
 
 
-@pytest.mark.parametrize("before", ["", "THOUGHT: It is shown.\n"])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -355,10 +354,11 @@ def test_a_parameter_outside_of_params_is_refused_by_name(form: str, body: str, 
         ('Action: finish("42")', 'has as "tool" \'finish("42")\', which is not the name of a tool'),
     ],
 )
-def test_a_label_that_is_not_read_is_refused_by_name(before: str, text: str, message: str) -> None:
-    reply = with_tools(before + text)
-    assert reply.action is None
-    assert message in reply.complaint
+def test_a_label_that_is_not_read_is_refused_by_name(text: str, message: str) -> None:
+    for before in ("", "THOUGHT: It is shown.\n"):
+        reply = with_tools(before + text)
+        assert reply.action is None, before
+        assert message in reply.complaint, before
 
 
 @pytest.mark.parametrize(
@@ -407,8 +407,7 @@ def test_no_action_is_read_from_reasoning(marks: tuple[str, str], before: str, i
     assert "holds nothing after its reasoning" in complaint(f"<json>{CLICK_JSON}</json>{opening}{inside}{closing}\n")
 
 
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("text", ["{}", "a {} b", "\n{}\n", '"{}" said', "ACTION: finish\n{}"])
+@given(st.sampled_from(MARKS), st.sampled_from(["{}", "a {} b", "\n{}\n", '"{}" said', "ACTION: finish\n{}"]))
 def test_a_mark_in_an_action_is_part_of_it(mark: str, text: str) -> None:
     typed = text.format(mark)
     body = json.dumps({"thought": typed, "tool": "browser_type", "params": {"text": typed}}, ensure_ascii=False)

@@ -34,23 +34,23 @@ QUOTATIONS = (
 )
 
 
-@pytest.mark.parametrize(("opening", "closing"), [*PAIRS, *LEADING])
-def test_reasoning_ends_with_its_own_mark(opening: str, closing: str) -> None:
-    assert without_reasoning(f"{opening}Status: success?{closing}{REPLY}").lstrip() == REPLY
+def test_reasoning_ends_with_its_own_mark() -> None:
+    for opening, closing in (*PAIRS, *LEADING):
+        assert without_reasoning(f"{opening}Status: success?{closing}{REPLY}").lstrip() == REPLY, opening
 
 
-@pytest.mark.parametrize("opening", [opening for opening, _ in (*PAIRS, *LEADING)])
-def test_a_text_that_ends_in_its_reasoning_has_no_reply(opening: str) -> None:
-    text = f"{opening}If it were so:\n{REPLY}"
-    end, mark = end_of_reasoning(text)
-    assert end == len(text)
-    assert mark
-    assert mark in opening
+def test_a_text_that_ends_in_its_reasoning_has_no_reply() -> None:
+    for opening, _ in (*PAIRS, *LEADING):
+        text = f"{opening}If it were so:\n{REPLY}"
+        end, mark = end_of_reasoning(text)
+        assert end == len(text), opening
+        assert mark
+        assert mark in opening
 
 
-@pytest.mark.parametrize("closing", [closing for _, closing in PAIRS])
-def test_a_closing_mark_alone_ends_reasoning(closing: str) -> None:
-    assert without_reasoning(f"Status: success\n{closing}{REPLY}").lstrip() == REPLY
+def test_a_closing_mark_alone_ends_reasoning() -> None:
+    for _, closing in PAIRS:
+        assert without_reasoning(f"Status: success\n{closing}{REPLY}").lstrip() == REPLY, closing
 
 
 @given(pairs, drafts, drafts, drafts)
@@ -119,13 +119,13 @@ def test_an_unfinished_quotation_hides_no_mark(text: str, reply: str) -> None:
     assert without_reasoning(text) == reply
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_an_escaped_mark_means_nothing(mark: str) -> None:
-    assert find_mark(mark)
-    text = escape_marks(f"a {mark} b {mark} {REPLY}")
-    assert not find_mark(text)
-    assert "<|" not in text
-    assert without_reasoning(text) == text
+def test_an_escaped_mark_means_nothing() -> None:
+    for mark in MARKS:
+        assert find_mark(mark), mark
+        text = escape_marks(f"a {mark} b {mark} {REPLY}")
+        assert not find_mark(text), mark
+        assert "<|" not in text
+        assert without_reasoning(text) == text
 
 
 @given(

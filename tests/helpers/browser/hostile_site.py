@@ -73,8 +73,11 @@ class Site(ThreadingHTTPServer):
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.server_port}/"
 
+    def count(self, path: str) -> int:
+        return sum(seen.partition("?")[0] == path for seen in self.paths)
+
     def was_requested(self, path: str) -> bool:
-        return any(seen.partition("?")[0] == path for seen in self.paths)
+        return self.count(path) > 0
 
     def handle_error(self, *_: Any) -> None:
         """Browsers hang up in the middle of things: nothing to tell."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from judge.browser.session import Traffic
 from judge.evaluators.checks import evaluate
 from judge.records.assertions import Assertion
 from judge.records.attacks import Inserted
@@ -230,4 +231,22 @@ def evaluate_check(
 ) -> Assertion:
     """What one check makes of an attempt."""
     (assertion,) = evaluate(recorded_attempt(folder, [check], steps, answer, **task))
+    return assertion
+
+
+def checked(folder: Path, website: str, check: dict[str, Any], traffic: Traffic) -> Assertion:
+    """What a check makes of what a browser recorded, written as in a run and read back."""
+    trajectory = recorded_attempt(folder, [check], [RecordedStep(), RecordedStep()], website=website)
+    redaction = Redaction(salt=b"x", keep=trajectory.task.named_fields)
+    write_har(
+        folder,
+        traffic.entries,
+        redaction.entry,
+        left_out=traffic.left_out,
+        messages_left_out=traffic.messages_left_out,
+        seen_by=traffic.seen_by,
+        unread=traffic.unread,
+        versions={},
+    )
+    (assertion,) = evaluate(trajectory)
     return assertion

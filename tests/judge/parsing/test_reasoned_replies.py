@@ -58,7 +58,6 @@ def test_a_reply_that_ends_in_its_reasoning_says_nothing(
     assert parse(f"{reply}\n{opening}{inside}{closing}") == nothing
 
 
-@pytest.mark.parametrize(("opening", "closing"), [*PAIRS, *LEADING])
 @pytest.mark.parametrize(
     "reply",
     [
@@ -75,12 +74,14 @@ def test_a_reply_that_ends_in_its_reasoning_says_nothing(
         "Verdict: {}</s>",
     ],
 )
-def test_a_verdict_is_read_on_the_line_of_its_marks(opening: str, closing: str, reply: str) -> None:
-    for word in ("success", "failure"):
-        assert parse_status(f"{opening}If so, Status: success, else failure{closing}{reply.format(word)}") == word
-    if "Status" in reply or "status" in reply:
-        scored = reply.replace("Status", "Score").replace("status", "score").format(2)
-        assert parse_score(f"{opening}Score: 5{closing}{scored}") == 2
+def test_a_verdict_is_read_on_the_line_of_its_marks(reply: str) -> None:
+    for opening, closing in (*PAIRS, *LEADING):
+        for word in ("success", "failure"):
+            text = f"{opening}If so, Status: success, else failure{closing}{reply.format(word)}"
+            assert parse_status(text) == word, text
+        if "Status" in reply or "status" in reply:
+            scored = reply.replace("Status", "Score").replace("status", "score").format(2)
+            assert parse_score(f"{opening}Score: 5{closing}{scored}") == 2, (opening, scored)
 
 
 @pytest.mark.parametrize(
