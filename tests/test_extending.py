@@ -12,8 +12,8 @@ import pytest
 import tomli
 
 from helpers.paths import ROOT
+from helpers.plugins import verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.results.verify import verify_run
 from shared.seams import PluginInfo
 
 # They start processes of our commands.

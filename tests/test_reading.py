@@ -36,7 +36,7 @@ OWN: Mapping[str, str] = {
     "judge/server/live.py": "files whose kind was checked, sent as they are",
     "judge/server/runs_page.py": "files whose kind was checked, sent as they are",
     "judge/commands/summary.py": "the code of installed packages",
-    "judge/results/shards.py": "folders copied by `copy_file`",
+    "judge/plugins/shards/merging_runs.py": "folders copied by `copy_file`",
     "judge/browser/downloads.py": "a file of its own browser",
     "judge/browser/site_tools.py": "a script of this package",
     "judge/browser/uploads.py": "files that it creates, in a folder of its own",

@@ -32,7 +32,7 @@ import psutil
 
 from helpers.ports import free_port
 from judge.environment.errors import EpisodeFault
-from judge.results.verify import verify_run
+from judge.plugins.verification.verifying import verify_run
 from judge.store.episodes import number_of, read_counts
 from judge.store.layout import runs_in
 from shared.files import size_of

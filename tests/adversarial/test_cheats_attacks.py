@@ -4,9 +4,9 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
+from helpers.plugins import verify_run
 from judge.network import wire
 from judge.network.wire import Limits
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = pytest.mark.e2e

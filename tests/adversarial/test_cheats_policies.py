@@ -4,7 +4,7 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
-from judge.results.verify import verify_run
+from helpers.plugins import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = pytest.mark.e2e

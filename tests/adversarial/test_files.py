@@ -18,7 +18,7 @@ from helpers.episode.file_plays import (
     file_tasks,
 )
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
-from judge.results.verify import verify_run
+from helpers.plugins import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har
 

@@ -8,6 +8,7 @@ import pytest
 from helpers.episode.live_judge import ALWAYS_YES
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.llm.scripted import ScriptedModel, parts_for
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, write_attempt
 from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest
 from judge.config import RunConfig
@@ -18,7 +19,6 @@ from judge.records.steps import MAX_STEPS, Step
 from judge.records.verdicts import Verdict
 from judge.report.data import read_task
 from judge.results.submission import TaskSummary, build_submission
-from judge.results.verify import verify_run
 from judge.store.bounds import MAX_STEP_BYTES, bounded
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_steps

@@ -15,9 +15,9 @@ from helpers.browser.ways_judged import Outcome, four_servers, outcomes
 from helpers.browser.ways_of_sending import ORIGINS, SENDERS
 from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, some_tasks, tool_call
+from helpers.plugins import verify_run
 from judge.network import guard
 from judge.network import policy as network_policy
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har
 

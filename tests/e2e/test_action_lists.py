@@ -7,8 +7,8 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import ParticipantTurn, always_no, finish, live_judge, participant, ref
 from helpers.llm.servers import ModelServer
+from helpers.plugins import verify_run
 from judge.report.build import make_report
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from shared.models import Action
 from shared.protocol import render_reply

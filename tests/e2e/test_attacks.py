@@ -21,9 +21,8 @@ from helpers.episode.live_judge import (
 from helpers.episode.offline_judge import play_scenario
 from helpers.llm.servers import ModelServer
 from helpers.paths import ROOT
-from helpers.plugins import merge
+from helpers.plugins import merge, verify_run
 from helpers.scenario.copies import scenario_on_free_ports
-from judge.results.verify import verify_run
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
 from participants.base import ParticipantOptions

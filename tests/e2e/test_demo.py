@@ -14,6 +14,7 @@ import tomli
 from typer.testing import CliRunner
 
 from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 from helpers.runner.commands import BIN, FinishedCommand, listening, run_command
 from judge.commands.app import app
 from judge.results.leaderboard import rows
@@ -114,6 +115,7 @@ def test_the_counts_add_up_and_the_checks_are_the_judge(demo: Demo) -> None:
 
 
 def test_the_run_verifies(demo: Demo) -> None:
+    skip_without_command("verify")
     verified = CliRunner().invoke(app, ["verify", "--output-dir", str(demo.output)])
     assert verified.exit_code == 0, verified.output
     assert "17 tasks, checksums, counts and rates match" in verified.output

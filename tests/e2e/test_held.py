@@ -8,8 +8,8 @@ import tomli
 from helpers.browser.sessions import left_behind
 from helpers.episode.offline_judge import play_scenario
 from helpers.paths import ROOT
+from helpers.plugins import verify_run
 from helpers.scenario.copies import scenario_on_free_ports
-from judge.results.verify import verify_run
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har

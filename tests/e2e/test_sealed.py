@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.plugins import verify_run
 from helpers.ports import free_ports
 from helpers.runner.commands import run_command
 from judge.records.sealing import SealKey
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]

@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.llm.scripted import ScriptedModel, parts_for, trajectory, webjudge_script
-from helpers.plugins import skip_without_command
+from helpers.plugins import sign_run, skip_without_command
 from helpers.results import a_finished_run, a_result, a_submission
 from helpers.runner.scenario_runs import interrupted_run, write_scenario
 from judge.commands.app import app, command_app
 from judge.judges.webjudge import WebJudge
-from judge.results.signing import sign_run
 from judge.runner.boundary import run_command
 from judge.store.layout import RunStore
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.episode.one_page_shop import assess_in_shop
+from helpers.plugins import verify_run
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.commands.app import app
 from judge.config import RunConfig
@@ -18,7 +19,6 @@ from judge.judges.code import code_checksum
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS
 from judge.results.progress import with_verdict
-from judge.results.verify import Findings, verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.record import CURRENT_RULES, Attempt
 from shared.models import Action
@@ -65,7 +65,7 @@ def score(run: RunStore, *options: str) -> str:
     return done.output
 
 
-def text_of(findings: Findings) -> str:
+def text_of(findings: Any) -> str:
     return "; ".join((*findings.mismatches, *(f"note: {note}" for note in findings.notes)))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from helpers.plugins import skip_without_command
 from helpers.ports import free_ports
 from helpers.runner.recorded_ends import RecordedEnds
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
@@ -314,6 +315,7 @@ def test_a_run_named_by_its_folder_is_resumed_where_it_is(tmp_path: Path, record
 
 
 def command_line(*arguments: str) -> int | str | None:
+    skip_without_command(*arguments)
     with pytest.raises(SystemExit) as left:
         run_command(app, list(arguments), name="wabe")
     return left.value.code

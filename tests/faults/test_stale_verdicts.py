@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
+from helpers.plugins import verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.judges.base import Judge
 from judge.judges.code import code_checksum
@@ -16,7 +17,6 @@ from judge.judges.rescoring import judge_stored
 from judge.records.events import Event, TaskRetried
 from judge.records.verdicts import Verdict
 from judge.results.submission import TaskSummary
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.record import Trajectory
 from shared.models import Action

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from helpers.plugins import skip_without_command
 from helpers.scenario.texts import GOOD
 from judge.commands.app import app, command_app
 from judge.config import RunConfig
@@ -205,6 +206,7 @@ def test_every_command_that_reads_runs_looks_where_the_environment_says(
     record_property: Record,
     command: str,
 ) -> None:
+    skip_without_command(command)
     place = tmp_path / "elsewhere"
     monkeypatch.setenv("WABE_OUTPUT_DIR", str(place))
     for name, value in WITH_KEYS.items():

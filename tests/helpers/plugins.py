@@ -1,6 +1,7 @@
 """What tests of other parts use of plug-ins: without the plug-in, such a test is skipped."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,21 @@ def merge(submissions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def merge_shards(run: RunStore) -> dict[str, Any]:
     """See the plug-in `shards`."""
     return dict(pytest.importorskip("judge.plugins.shards.merging_runs").merge_shards(run))
+
+
+def verify_run(store: RunStore) -> Any:
+    """See the plug-in `verification`."""
+    return pytest.importorskip("judge.plugins.verification.verifying").verify_run(store)
+
+
+def sign_run(store: RunStore, key: Path) -> None:
+    """See the plug-in `verification`."""
+    pytest.importorskip("judge.plugins.verification.signing").sign_run(store, key)
+
+
+def verify_signature(store: RunStore, key: Path) -> Any:
+    """See the plug-in `verification`."""
+    return pytest.importorskip("judge.plugins.verification.signing").verify_signature(store, key)
 
 
 def skip_without_command(*words: object) -> None:

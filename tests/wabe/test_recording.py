@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import verify_run
 from helpers.results import JPEG
 from judge.commands.app import app as wabe
 from judge.judges.rescoring import find_trajectories
 from judge.results.leaderboard import rows
-from judge.results.verify import verify_run
 from judge.store import load_trajectory
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, TrajectoryError

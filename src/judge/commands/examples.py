@@ -65,8 +65,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe look http://127.0.0.1:8080/ --storage-state state.json --click 'link \"Orders\"'",
         ),
         "apps": ("wabe apps install", "wabe apps install datasette radicale", "wabe apps install all"),
-        "verify": ("wabe verify", "wabe verify 20260101-120000-1a2b3c4d --key public.pem"),
-        "sign": ("wabe sign latest --key key.pem",),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
     }
 )

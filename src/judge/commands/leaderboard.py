@@ -16,7 +16,7 @@ from judge.records.sealing import key_in
 from judge.report.board import Present, make_board
 from judge.results.leaderboard import query_names, task_set_of
 from judge.results.leaderboard import rows as leaderboard_rows
-from judge.results.signing import signer_of
+from judge.results.signatures import signer_of
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings

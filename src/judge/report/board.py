@@ -24,7 +24,7 @@ from judge.results.corrections import CORRECTED, follows_from_labels
 from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.leaderboard import Placed, placed_rows
 from judge.results.progress import mean_score
-from judge.results.signing import signer_of
+from judge.results.signatures import signer_of
 from judge.results.tables import not_a_formula
 from shared.fields import as_mapping, as_mappings
 from shared.text import one_line, show_hidden

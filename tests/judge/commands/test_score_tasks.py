@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, verdict_of_checks
 from judge.commands.app import app
 from judge.commands.score_costs import Costs
@@ -18,7 +19,6 @@ from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.records.tasks import Task
 from judge.results.progress import with_verdict
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 SCENARIO = """

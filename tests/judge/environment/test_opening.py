@@ -5,10 +5,9 @@ from pathlib import Path
 import psutil
 import pytest
 import tomli
-from typer.testing import CliRunner
 
+from helpers.plugins import verify_run
 from helpers.scenario.copies import scenario_on_free_ports
-from judge.commands.app import app
 from judge.environment.errors import EpisodeFault
 from judge.environment.host import HostSettings
 from judge.environment.opening import open_host
@@ -80,7 +79,7 @@ async def test_episodes_on_the_demo_shop_in_two_sessions(tmp_path: Path) -> None
         "deal_of_the_day": {"failure": 1, "success": 2, "aborted": 1},
         "oak_desks": {"failure": 1, "aborted": 1},
     }
-    assert CliRunner().invoke(app, ["verify", str(run.folder)]).exit_code == 0
+    assert verify_run(run).mismatches == ()
 
 
 async def test_a_scenario_without_a_task_that_can_be_scored_is_refused(tmp_path: Path) -> None:

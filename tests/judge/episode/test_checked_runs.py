@@ -8,7 +8,7 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, always_yes, finish, live_judge, participant, some_tasks
 from helpers.llm.servers import ModelServer
-from judge.results.verify import verify_run
+from helpers.plugins import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = pytest.mark.usefixtures("text_browser")

@@ -21,9 +21,9 @@ from helpers.episode.live_judge import (
 )
 from helpers.episode.one_page_shop import OnePageShop, assess_in_shop
 from helpers.llm.servers import ModelServer
+from helpers.plugins import verify_run
 from judge.browser.session import ToolResult
 from judge.results.submission import TaskSummary
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result
 from judge.report.build import make_report
-from judge.results.verify import verify_run
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from helpers.episodes import CONFIG, TASKS, begin, finish, offline_judge
 from helpers.paths import ROOT
+from helpers.plugins import verify_run
 from judge.commands.app import app
 from judge.records.tasks import Task
 from judge.results.episode_runs import recorded_episodes
 from judge.results.run_index import RunIndex
-from judge.results.verify import verify_run
 from judge.store.episodes import EpisodeStore, Retention
 from judge.store.layout import RunStore, runs_in
 from shared.errors import ConfigError

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from helpers.plugins import merge
+from helpers.plugins import merge, verify_run
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.config import RunConfig
 from judge.results.leaderboard import rows
 from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
 from judge.results.submission import TaskSummary, incomplete_note
 from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
-from judge.results.verify import verify_run
 from judge.runner.junit import write_junit
 from judge.scenario.models import Launch
 from judge.store.layout import RunStore

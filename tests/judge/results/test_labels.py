@@ -11,15 +11,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from typer.testing import CliRunner
 
 from helpers.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
+from helpers.plugins import sign_run, verify_run, verify_signature
 from helpers.results import a_result, a_verdict, write_attempt
 from judge.commands.app import app
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
 from judge.results.labelling import begin, end, import_labels
-from judge.results.signing import sign_run, verify_signature
 from judge.results.tables import TableAttempt, table_of
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result
 from judge.results.additions import with_additions
 from judge.results.metering import (
@@ -23,7 +24,6 @@ from judge.results.metering import (
     Tokens,
     read_ledger,
 )
-from judge.results.verify import verify_run
 
 START = 1_700_000_000.25
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.plugins import merge
+from helpers.plugins import merge, verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_submission, a_verdict
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.code import code_checksum
@@ -20,7 +20,6 @@ from judge.results.policies import policy_text
 from judge.results.rejudged import take_over
 from judge.results.rows import AttemptRow, RowSource
 from judge.results.tables import csv_of, markdown
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt

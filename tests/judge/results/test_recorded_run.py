@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import wabe
 from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 from helpers.runner.recorded_ends import RecordedEnds
 from judge.commands.app import app
 from judge.episode.assessment import Assessment
@@ -44,6 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def invoke(*arguments: str | Path, code: int = 0) -> str:
+    skip_without_command(*arguments)
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     assert done.exit_code == code, done.output
     return done.stdout

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helpers.plugins import verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.judges.code import code_checksum
 from judge.records.tasks import Task
@@ -13,7 +14,6 @@ from judge.records.verdicts import NO_PROMPTS
 from judge.results.progress import with_verdict
 from judge.results.rejudged import take_over
 from judge.results.run_record import settings_checksum
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
 from judge.evaluators.kinds.probe import LEAST, ProbeCheck
 from judge.records.checks import SuccessRule
@@ -14,7 +15,6 @@ from judge.records.tasks import Task
 from judge.results.leaderboard import rows
 from judge.results.progress import with_verdict
 from judge.results.tables import TableAttempt, table_of
-from judge.results.verify import verify_run
 from judge.trajectory.record import Attempt
 
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
+from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.report.build import make_report
 from judge.results.trivial_agents import trivial_rates_of
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 

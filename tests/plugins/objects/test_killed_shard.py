@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from helpers.paths import ROOT
-from helpers.plugins import skip_without_command
+from helpers.plugins import skip_without_command, verify_run
 from helpers.runner.commands import RunningCommand, command, descendants, run_command
 from helpers.runner.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -6,10 +6,9 @@ from os import kill
 
 import pytest
 
-from helpers.plugins import skip_without_command
+from helpers.plugins import skip_without_command, verify_run
 from helpers.runner.commands import command, ray_worker_of
 from helpers.runner.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
-from judge.results.verify import verify_run
 from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.commands.app import app
 from judge.config import RunConfig
@@ -18,7 +19,6 @@ from judge.plugins.shards.merging_runs import merge_shards
 from judge.report.build import make_report
 from judge.results.rejudged import take_over
 from judge.results.run_record import end_run, sha256_of, task_digests
-from judge.results.verify import verify_run
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore, newest_run, resolve_run
 from judge.trajectory.record import Attempt

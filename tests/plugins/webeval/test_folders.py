@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import skip_without_command, verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_attempt, write_verdict_on
 from judge.commands.app import app as wabe
 from judge.judges.rescoring import find_trajectories
 from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.results.folders import FolderStore, resolve_store
-from judge.results.verify import verify_run
 from judge.store.layout import TaskStore
 from plugins.webeval.folders import TASK, write_score, write_webeval
 from shared.errors import ConfigError
@@ -122,6 +122,7 @@ def test_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path)
     arguments = [str(tmp_path / "field"), "--tasks", str(tasks), *output]
     # Offline there are no checks for it, so it stays unscored: exit code 1.
     assert CliRunner().invoke(wabe, ["score", *arguments, "--model", "offline"]).exit_code == 1
+    skip_without_command("verify")
     assert CliRunner().invoke(wabe, ["verify", str(tmp_path / "field"), *output]).exit_code == 0
     assert CliRunner().invoke(wabe, ["report", str(tmp_path / "field"), *output]).exit_code == 0
     completed = CliRunner().invoke(wabe, ["export", str(tmp_path / "field"), "--format", "webeval", *output])

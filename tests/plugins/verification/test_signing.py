@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from helpers.results import a_finished_run, a_result
 from judge.commands.app import app
-from judge.results.signing import sign_run, signer_of, verify_signature
+from judge.plugins.verification.signing import sign_run, verify_signature
+from judge.results.signatures import signer_of
 from judge.store.layout import RunStore
 from judge.store.run_files import ENVELOPE
 from shared.errors import ConfigError

@@ -19,6 +19,7 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.checked import METHOD, OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
+from judge.plugins.verification.episodes import EpisodeFindings
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, has_labels
@@ -42,7 +43,6 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission
-from judge.results.verify_episodes import EpisodeFindings
 from judge.store.layout import DOWNLOADS, RunStore, TaskStore
 from judge.trajectory.files import (
     evidence_problems,

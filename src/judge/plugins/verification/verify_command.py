@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import RUN_HELP, OutputDir, TasksFile
+from judge.commands import RUN_HELP, Command, OutputDir, TasksFile
+from judge.plugins.verification.signing import verify_signature
+from judge.plugins.verification.verifying import verify_run
 from judge.results.folders import resolve_store
-from judge.results.signing import verify_signature
-from judge.results.verify import verify_run
 from judge.runner.boundary import EXIT_LOST
 from judge.store.layout import output_folder
 from shared.text import counted
@@ -54,3 +54,6 @@ def verify(
         )
         return
     typer.echo(f"Run {store.run_id}: {counted(findings.tasks, 'task')}, checksums, counts and rates match.")
+
+
+COMMAND = Command(verify, ("wabe verify", "wabe verify 20260101-120000-1a2b3c4d --key public.pem"))

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
-from judge.results.signing import sign_run
+from judge.commands import Command, OutputDir
+from judge.plugins.verification.signing import sign_run
 from judge.store.layout import output_folder, resolve_run, run_at
 from shared.text import counted
 
@@ -24,3 +24,6 @@ def sign(
     store = (run_at(folder, output) if folder.is_dir() else None) or resolve_run(run, output)
     path, fingerprint, files = sign_run(store, key)
     typer.echo(f"{path}: {counted(files, 'file')}, signed with {fingerprint}")
+
+
+COMMAND = Command(sign, ("wabe sign latest --key key.pem",))

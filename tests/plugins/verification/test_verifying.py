@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.judges.code import code_checksum
-from judge.results.verify import verify_run
+from judge.plugins.verification.verifying import verify_run
 from judge.store.layout import RunStore
 from judge.trajectory.record import evidence_sha256
 from shared.errors import ConfigError
@@ -232,7 +232,7 @@ def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str)
 
 @pytest.mark.slow
 def test_a_large_run_is_verified_in_several_processes(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.results.verify._MANY_TASKS", 2)
+    monkeypatch.setattr("judge.plugins.verification.verifying._MANY_TASKS", 2)
     alone = verify_run(store)
     assert alone.mismatches == ()
     assert "not recomputed: 1 verdict by a judge model" in alone.notes

@@ -1,87 +1,37 @@
-"""Signed runs: an in-toto statement about the files of a run, in a DSSE envelope signed with an Ed25519 key.
+"""Signs the files of a run, and compares them with what was signed (`judge.results.signatures`)."""
 
-Formats: https://github.com/in-toto/attestation (Statement v1) and https://github.com/secure-systems-lab/dsse.
-A signature says that whoever has the key had these files; it does not say that they are true.
-"""
-
-import base64
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from pydantic import Field, ValidationError
 
 from judge.results.corrections import publish
 from judge.results.label_history import growth
 from judge.results.run_record import package_versions
+from judge.results.signatures import (
+    PREDICATE_TYPE,
+    STATEMENT_TYPE,
+    NotSigned,
+    encoded,
+    envelope_of,
+    fingerprint,
+    openssh,
+    read_statement,
+)
 from judge.store.layout import RunStore
 from judge.store.run_files import ENVELOPE, FileKind, declared_at, kind_of
 from shared.errors import ConfigError
-from shared.fields import Sha256
-from shared.files import read_errors, read_file, reason_of, sha256_file, write_errors
+from shared.files import read_errors, read_file, sha256_file, write_errors
 from shared.models import Record
 from shared.text import counted
 
-_PAYLOAD_TYPE = "application/vnd.in-toto+json"
-_STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-_PREDICATE_TYPE = "https://github.com/hjerpe/wabe/signed-run/v1"
 _KEY_REMEDY = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
-
-
-class Digest(Record):
-    """A digest as in-toto writes it."""
-
-    sha256: Sha256
-
-
-class Subject(Record):
-    """A file, by its path in the run's folder."""
-
-    name: str
-    digest: Digest
-
-
-class SignedRun(Record):
-    """What is said of the run beside its files. `public_key` is the one that signed, in OpenSSH's form."""
-
-    run_id: str
-    task_set_checksum: str | None
-    request_sha256: str | None
-    packages: Mapping[str, str]
-    signed_at: str
-    public_key: str
-
-
-class Statement(Record):
-    """An in-toto statement about a run."""
-
-    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
-    subject: tuple[Subject, ...]
-    predicate_type: Literal["https://github.com/hjerpe/wabe/signed-run/v1"] = Field(alias="predicateType")
-    predicate: SignedRun
-
-
-class Signature(Record):
-    """One signature of an envelope."""
-
-    keyid: str
-    sig: str
-
-
-class Envelope(Record):
-    """A DSSE envelope with one signature."""
-
-    payload: str
-    payload_type: Literal["application/vnd.in-toto+json"] = Field(alias="payloadType")
-    signatures: tuple[Signature] = Field(min_length=1, max_length=1)
 
 
 class SignatureFindings(Record):
@@ -94,10 +44,6 @@ class SignatureFindings(Record):
     mismatches: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
-
-
-class _NotSigned(Exception):
-    """Why the envelope does not count, in one line."""
 
 
 def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
@@ -121,22 +67,22 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
             subjects.append({"name": name, "digest": {"sha256": sha256_file(path)}})
     public = key.public_key()
     statement = {
-        "_type": _STATEMENT_TYPE,
+        "_type": STATEMENT_TYPE,
         "subject": subjects,
-        "predicateType": _PREDICATE_TYPE,
+        "predicateType": PREDICATE_TYPE,
         "predicate": {
             "run_id": str(run.get("run_id") or store.run_id),
             "task_set_checksum": run.get("task_set_checksum"),
             "request_sha256": run.get("request_sha256"),
             "packages": package_versions(),
             "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "public_key": _openssh(public),
+            "public_key": openssh(public),
         },
     }
     payload = json.dumps(statement, sort_keys=True).encode()
     path = store.folder / ENVELOPE.name
     with write_errors(path, "choose a run whose folder can be written"):
-        path.write_bytes(_envelope(payload, key.sign(_encoded(payload)), fingerprint(public)))
+        path.write_bytes(envelope_of(payload, key.sign(encoded(payload)), fingerprint(public)))
     return path, fingerprint(public), len(subjects)
 
 
@@ -144,12 +90,12 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     """Compare a run's files with its signed statement. Raises `ConfigError` for an unusable key."""
     public = _public_key(key_file)
     try:
-        statement = _statement(store.folder / ENVELOPE.name, public)
+        statement = read_statement(store.folder / ENVELOPE.name, public)
         run = store.read_run() or {}
         signed, here = statement.predicate.run_id, str(run.get("run_id") or store.run_id)
         if signed != here:
-            raise _NotSigned(f"{ENVELOPE.name}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
-    except _NotSigned as error:
+            raise NotSigned(f"{ENVELOPE.name}: the statement is about run {signed[:200]!a}, not {here[:200]!a}")
+    except NotSigned as error:
         return SignatureFindings(mismatches=(str(error),))
     digests = {each.name: each.digest.sha256 for each in statement.subject}
     # Also what an earlier version signed and this one would not.
@@ -169,70 +115,6 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
         added=tuple(sorted(added)),
         uncovered=tuple(_uncovered(store.folder)),
     )
-
-
-def signer_of(submission: Path) -> str | None:
-    """The fingerprint of the key that signed the run of a `results.json`, if its statement has this very file.
-
-    The key is the one that the statement itself names: it tells rows apart, and trusts nobody.
-    """
-    try:
-        payload = json.loads(base64.b64decode(json.loads(read_file(submission.parent / ENVELOPE.name))["payload"]))
-        public = serialization.load_ssh_public_key(str(payload["predicate"]["public_key"]).encode())
-        if not isinstance(public, Ed25519PublicKey):
-            return None
-        statement = _statement(submission.parent / ENVELOPE.name, public)
-        digests = {each.name: each.digest.sha256 for each in statement.subject}
-        return fingerprint(public) if digests.get(submission.name) == sha256_file(submission) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsupportedAlgorithm, _NotSigned):
-        return None
-
-
-def fingerprint(key: Ed25519PublicKey) -> str:
-    """The fingerprint of a key as `ssh-keygen -l` shows it."""
-    blob = base64.b64decode(_openssh(key).split()[1])
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
-
-
-def _statement(path: Path, public: Ed25519PublicKey) -> Statement:
-    """The statement that this key signed. Raises `_NotSigned`."""
-    try:
-        data = read_file(path)
-    except FileNotFoundError:
-        raise _NotSigned(f"{path.name}: missing, the run is not signed") from None
-    except (OSError, ValueError) as error:
-        raise _NotSigned(f"{path.name}: {reason_of(error)}") from None
-    try:
-        envelope = Envelope.model_validate_json(data)
-        payload = base64.b64decode(envelope.payload, validate=True)
-        (signature,) = envelope.signatures
-        raw = base64.b64decode(signature.sig, validate=True)
-    except (ValueError, ValidationError):
-        raise _NotSigned(f"{path.name}: damaged, not a signed statement") from None
-    if signature.keyid != fingerprint(public):
-        raise _NotSigned(f"{path.name}: signed with the key {signature.keyid[:80]!a}, not {fingerprint(public)}")
-    # Also what the signature does not cover, such as spaces between the keys, must be as it was written.
-    if data != _envelope(payload, raw, signature.keyid):
-        raise _NotSigned(f"{path.name}: changed since it was signed")
-    try:
-        public.verify(raw, _encoded(payload))
-        return Statement.model_validate_json(payload)
-    except InvalidSignature:
-        raise _NotSigned(f"{path.name}: the signature does not match the statement") from None
-    except ValidationError:
-        raise _NotSigned(f"{path.name}: not a statement about a run") from None
-
-
-def _encoded(payload: bytes) -> bytes:
-    """DSSE's pre-authentication encoding: what is signed."""
-    kind = _PAYLOAD_TYPE.encode()
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
-
-
-def _envelope(payload: bytes, signature: bytes, keyid: str) -> bytes:
-    encoded = {"payload": base64.b64encode(payload).decode(), "payloadType": _PAYLOAD_TYPE}
-    signed: dict[str, Any] = {"signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}]}
-    return json.dumps(encoded | signed, indent=1).encode() + b"\n"
 
 
 def _files(folder: Path, kind: FileKind = "recorded") -> Iterator[tuple[str, Path]]:
@@ -257,10 +139,6 @@ def _is_file_with(path: Path, sha256: str) -> bool:
     with suppress(OSError, ValueError):
         return not path.is_symlink() and sha256_file(path) == sha256
     return False
-
-
-def _openssh(key: Ed25519PublicKey) -> str:
-    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
 
 
 def _private_key(path: Path) -> Ed25519PrivateKey:
