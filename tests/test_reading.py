@@ -34,7 +34,7 @@ OWN: Mapping[str, str] = {
     "judge/browser/socket_messages.py": "a file of its own browser",
     "judge/store/locks.py": "a lock, opened to be written and without following links",
     "judge/server/live.py": "files whose kind was checked, sent as they are",
-    "judge/server/runs_page.py": "files whose kind was checked, sent as they are",
+    "judge/plugins/all_runs/page.py": "files whose kind was checked, sent as they are",
     "judge/commands/summary.py": "the code of installed packages",
     "judge/plugins/shards/merging_runs.py": "folders copied by `copy_file`",
     "judge/browser/downloads.py": "a file of its own browser",

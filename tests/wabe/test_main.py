@@ -51,7 +51,7 @@ def test_ctrl_c_during_imports_shows_no_traceback(monkeypatch: pytest.MonkeyPatc
 
 
 # The help of all commands imports everything.
-@pytest.mark.parametrize(("command", "arguments"), [("wabe", ["runs", "--help"]), ("agentbeats-run", ["--help"])])
+@pytest.mark.parametrize(("command", "arguments"), [("wabe", ["report", "--help"]), ("agentbeats-run", ["--help"])])
 def test_other_packages_change_nothing(tmp_path: Path, command: str, arguments: list[str]) -> None:
     a_package(tmp_path, "unrelated")
     done = run(command, *arguments, pythonpath=tmp_path)

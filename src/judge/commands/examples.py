@@ -32,11 +32,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
         ),
-        "view": (
-            "wabe view",
-            "wabe view --submissions leaderboard --open",
-            "wabe view 20260101-120000-1a2b3c4d --port 0 --open",
-        ),
         "label": (
             "wabe label latest --labels 40 --as anna --open",
             "wabe label 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --labels 80",
@@ -46,13 +41,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe export latest",
             "wabe export latest --format online-mind2web-v2 --output submission",
             "wabe export latest --format csv --output attempts.csv",
-        ),
-        "runs": (
-            "wabe runs",
-            "wabe runs --agent shopper --since 2026-11-01",
-            "wabe runs --search 'demo -night' --json",
-            "wabe runs rm 20260101-120000-1a2b3c4d",
-            "wabe runs prune --keep 20 --yes",
         ),
         "tasks": (
             "wabe tasks validate my.toml --try",

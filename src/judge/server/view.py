@@ -1,16 +1,12 @@
-"""Serves stored runs: one at the live page's addresses, after the judge that played it has ended, or all of them."""
+"""Serves a stored run at the live page's addresses, after the judge that played it has ended."""
 
-import asyncio
 import socket
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from starlette.applications import Starlette
 
-from judge.results.run_index import RunIndex
 from judge.server.live import LiveHub, live_routes
 from judge.server.live_records import LiveRecords
-from judge.server.runs_page import runs_routes
 from judge.store.layout import RunStore
 from shared.a2a.serving import address_of, serve_app
 from shared.errors import ConfigError
@@ -32,28 +28,6 @@ async def serve_run(
     host, port = sock.getsockname()[:2]
     on_ready(address_of(host, port))
     await serve_app(app, sock, before_shutdown=hub.close, takes_signals=takes_signals)
-
-
-async def serve_runs(
-    output_dir: Path,
-    sock: socket.socket,
-    on_ready: Callable[[str, int], None],
-    *,
-    folders: Sequence[Path] = (),
-    admitted_host: str = "",
-    takes_signals: bool = True,
-) -> None:
-    """Serve the page of all runs, to this machine only, until cancelled or signalled.
-
-    `on_ready` gets its address and the number of runs and submissions, once they are read. `folders` have submissions,
-    `admitted_host` is the host that the user chose.
-    """
-    # Before the first page is asked for: without an index, every run is read.
-    index = RunIndex(output_dir, folders)
-    count = len(await asyncio.to_thread(index.runs))
-    host, port = sock.getsockname()[:2]
-    on_ready(address_of(host, port), count)
-    await serve_app(Starlette(routes=runs_routes(index, host=admitted_host)), sock, takes_signals=takes_signals)
 
 
 def report_address(address: str, store: RunStore) -> str:

@@ -12,8 +12,6 @@ from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.records.sealing import KEY_VARIABLE, SealKey
 from judge.records.tasks import Task
-from judge.results.run_index import RunIndex
-from judge.server.runs_page import runs_routes
 from judge.store.layout import RunStore
 
 WORD = "vexitron"
@@ -100,7 +98,9 @@ def test_what_is_public_is_shown_without_the_key_and_has_no_word_of_the_tasks(fo
 
 
 async def test_the_pages_of_all_runs_show_nothing_of_it(folder: Path) -> None:
-    transport = httpx.ASGITransport(Starlette(routes=runs_routes(RunIndex(folder))), client=("127.0.0.1", 50_000))
+    index = pytest.importorskip("judge.plugins.all_runs.index").RunIndex(folder)
+    routes = pytest.importorskip("judge.plugins.all_runs.page").runs_routes(index)
+    transport = httpx.ASGITransport(Starlette(routes=routes), client=("127.0.0.1", 50_000))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost:9009") as client:
         answers = {page: await client.get(page) for page in PAGES}
         assert {page: WORD in answer.text for page, answer in answers.items()} == dict.fromkeys(PAGES, False)

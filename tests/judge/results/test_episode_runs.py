@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 from helpers.episodes import CONFIG, TASKS, begin, finish, offline_judge
 from helpers.paths import ROOT
-from helpers.plugins import verify_run
+from helpers.plugins import skip_without_command, verify_run
 from judge.commands.app import app
 from judge.records.tasks import Task
 from judge.results.episode_runs import recorded_episodes
-from judge.results.run_index import RunIndex
 from judge.store.episodes import EpisodeStore, Retention
 from judge.store.layout import RunStore, runs_in
 from shared.errors import ConfigError
@@ -26,6 +25,7 @@ LAMPS, RUGS = TASKS
 
 
 def invoke(*arguments: str | Path, code: int = 0) -> str:
+    skip_without_command(*arguments)
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     assert done.exit_code == code, (done.output, done.exception)
     return done.stdout
@@ -63,7 +63,7 @@ def test_a_run_of_episodes_is_listed_with_those_that_were_deleted(run: RunStore)
 
 
 def test_the_list_shows_episodes_that_ended_since_it_was_last_read(tmp_path: Path) -> None:
-    index = RunIndex(tmp_path)
+    index = pytest.importorskip("judge.plugins.all_runs.index").RunIndex(tmp_path)
     for episodes in served(tmp_path):
         play(episodes, "42")
         assert [(each.state, each.episodes) for each in index.runs()] == [("running", 1)]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judge.results.listing import ListedRun, pooled
+from judge.plugins.all_runs.listing import ListedRun, pooled
 from judge.results.statistics import AttemptCounts, interval_95, success_rate
 
 UNNAMED = "no version"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from judge.results.listing import ListedRun
+from judge.plugins.all_runs.listing import ListedRun
+from judge.plugins.all_runs.trends import UNNAMED, versions_of
 from judge.results.statistics import AttemptCounts, interval_95
-from judge.results.trends import UNNAMED, versions_of
 
 
 def a_run(version: str | None, day: int, tallies: dict[str, tuple[int, int, int]], **fields: Any) -> ListedRun:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from judge.results.run_notes import MAX_NOTE_CHARS, MAX_TAG_CHARS, MAX_TAGS, NotesFolder, RunNotes
+from judge.plugins.all_runs.notes import MAX_NOTE_CHARS, MAX_TAG_CHARS, MAX_TAGS, NotesFolder, RunNotes
 from shared.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from judge.results.listing import ListedRun
+from judge.plugins.all_runs.listing import ListedRun
 from shared.fields import Invalid, printable
 from shared.models import Record
 from shared.validation import validated

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.results.listing import ListedRun, current, listed_run, listed_submissions
-from judge.results.run_notes import NotesFolder, RunNotes
+from judge.plugins.all_runs.listing import ListedRun, current, listed_run, listed_submissions
+from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.store.layout import RUN_ID, RunStore
 from judge.store.run_files import EPISODE_COUNTS, RUN, SUBMISSION
 from shared.files import read_json, write_json

@@ -9,10 +9,9 @@ import pytest
 
 from helpers.results import a_finished_run, a_result, a_verdict
 from helpers.runs import write_synthetic_run
-from judge.results import run_index
-from judge.results.listing import ListedRun, listed_run, pooled
-from judge.results.run_index import RunIndex
-from judge.results.run_notes import NotesFolder, RunNotes
+from judge.plugins.all_runs.index import RunIndex
+from judge.plugins.all_runs.listing import ListedRun, listed_run, pooled
+from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.results.statistics import AttemptCounts
 from judge.store.layout import RunStore
 
@@ -36,7 +35,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         results.append(store.run_id)
         return listed_run(store)
 
-    monkeypatch.setattr(run_index, "listed_run", run)
+    monkeypatch.setattr("judge.plugins.all_runs.index.listed_run", run)
     return results
 
 

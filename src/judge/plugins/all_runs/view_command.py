@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
-from judge.server.view import report_address, serve_run, serve_runs
+from judge.commands import Command, OutputDir
+from judge.plugins.all_runs.page import serve_runs
+from judge.server.view import report_address, serve_run
 from judge.store.layout import output_folder, resolve_run
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import listen
@@ -55,3 +56,13 @@ def view(
             webbrowser.open(report_address(address, store))
 
     asyncio.run(serve_run(store, listen(host, port), on_ready))
+
+
+COMMAND = Command(
+    view,
+    (
+        "wabe view",
+        "wabe view --submissions leaderboard --open",
+        "wabe view 20260101-120000-1a2b3c4d --port 0 --open",
+    ),
+)

@@ -1,8 +1,8 @@
 """The picture of a trend."""
 
+from judge.plugins.all_runs.trend_chart import trend_chart
+from judge.plugins.all_runs.trends import Trend, VersionRate
 from judge.report.charts import Shape
-from judge.report.trends import trend_chart
-from judge.results.trends import Trend, VersionRate
 
 
 def a_version(name: str, rate: float, low: float, high: float, task_set: str = "one") -> VersionRate:

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, OutputDir, plain_app
-from judge.commands.filters import with_filters
-from judge.results.listing import ListedRun, worked_on
-from judge.results.removal import removable, remove
-from judge.results.run_filters import read_filters
-from judge.results.run_index import RunIndex
-from judge.results.run_notes import NotesFolder
+from judge.commands import AsJson, Command, OutputDir, plain_app
+from judge.plugins.all_runs.filters import read_filters
+from judge.plugins.all_runs.index import RunIndex
+from judge.plugins.all_runs.listing import ListedRun, worked_on
+from judge.plugins.all_runs.notes import NotesFolder
+from judge.plugins.all_runs.options import with_filters
+from judge.plugins.all_runs.removal import removable, remove
 from judge.store.layout import RunStore, output_folder, runs_in
 from shared.errors import ConfigError
 from shared.files import size_of
@@ -150,3 +150,15 @@ def _as_json(run: ListedRun) -> dict[str, Any]:
         **{name: getattr(run, name) for name in more},
         "last_started_at": run.worked_on,
     }
+
+
+COMMAND = Command(
+    runs,
+    (
+        "wabe runs",
+        "wabe runs --agent shopper --since 2026-11-01",
+        "wabe runs --search 'demo -night' --json",
+        "wabe runs rm 20260101-120000-1a2b3c4d",
+        "wabe runs prune --keep 20 --yes",
+    ),
+)

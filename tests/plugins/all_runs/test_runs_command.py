@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from helpers.results import a_finished_run, a_result, a_verdict
 from helpers.runs import write_synthetic_run
 from judge.commands.app import command_app
+from judge.plugins.all_runs.filters import run_filters
+from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.report.build import make_report
-from judge.results.run_filters import run_filters
-from judge.results.run_notes import NotesFolder, RunNotes
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 

@@ -16,12 +16,10 @@ from starlette.applications import Starlette
 
 from helpers.results import a_finished_run, a_result, a_verdict
 from helpers.runs import a_png, say_everywhere, write_synthetic_run
-from judge.results.run_index import RunIndex
-from judge.results.run_notes import NotesFolder
-from judge.server import runs_page
+from judge.plugins.all_runs.index import RunIndex
+from judge.plugins.all_runs.notes import NotesFolder
+from judge.plugins.all_runs.page import runs_routes, serve_runs
 from judge.server.live_records import LiveRecords, live_address
-from judge.server.runs_page import runs_routes
-from judge.server.view import serve_runs
 from judge.store.layout import RunStore
 from shared.a2a.local_pages import TOKEN_HEADER
 from shared.a2a.serving import listen
@@ -31,7 +29,7 @@ HOSTILE = "</td><script>alert(1)</script><a href='http://evil.test/'>http://evil
 
 @pytest.fixture(autouse=True)
 def _always_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_page, "_AGE_S", -1.0)
+    monkeypatch.setattr("judge.plugins.all_runs.page._AGE_S", -1.0)
 
 
 @asynccontextmanager
@@ -73,7 +71,7 @@ async def test_the_page_lists_all_runs_and_narrows_them_by_its_address(tmp_path:
 
 
 async def test_long_lists_have_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_page, "_ROWS", 2)
+    monkeypatch.setattr("judge.plugins.all_runs.page._ROWS", 2)
     for number in range(5):
         a_run(tmp_path, f"n-{number}", started_at=1_790_000_000.0 + number, resumed_at=None)
     async with opened(tmp_path) as client:

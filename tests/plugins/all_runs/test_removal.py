@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from helpers.results import a_finished_run, a_result
-from judge.results.removal import removable, remove
+from judge.plugins.all_runs.removal import removable, remove
 from judge.store.layout import RunStore, newest_run, runs_in
 from shared.errors import ConfigError
 

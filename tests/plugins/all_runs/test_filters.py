@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.listing import ListedRun
-from judge.results.run_filters import (
+from judge.plugins.all_runs.filters import (
     MAX_CHARS,
     MAX_VALUES,
     RunFilters,
@@ -18,6 +17,7 @@ from judge.results.run_filters import (
     run_filters,
     words_of,
 )
+from judge.plugins.all_runs.listing import ListedRun
 from shared.errors import ConfigError
 
 # 2026-11-23, 12:00 UTC.

@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from helpers.browser.pages import open_page, serious_violations
 from helpers.live_page import serving
 from helpers.runs import a_png, write_synthetic_run
-from judge.results.run_index import RunIndex
-from judge.results.run_notes import NotesFolder, RunNotes
+from judge.plugins.all_runs.index import RunIndex
+from judge.plugins.all_runs.notes import NotesFolder, RunNotes
+from judge.plugins.all_runs.page import runs_routes
 from judge.server.live_records import LiveRecords
-from judge.server.runs_page import runs_routes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio]
 

@@ -5,29 +5,33 @@ server and of the judges of this machine become links.
 """
 
 import asyncio
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from judge.plugins.all_runs.filters import MAX_CHARS, RunFilters, choices, filters_in, run_filters
+from judge.plugins.all_runs.index import RunIndex
+from judge.plugins.all_runs.listing import ListedRun
+from judge.plugins.all_runs.notes import MAX_NOTE_CHARS, MAX_TAG_CHARS, MAX_TAGS, NotesFolder, RunNotes
+from judge.plugins.all_runs.trend_chart import trend_chart
+from judge.plugins.all_runs.trends import versions_of
 from judge.report.build import MAX_RUNS
 from judge.report.pages import Renderer
-from judge.report.trends import trend_chart
-from judge.results.listing import ListedRun
-from judge.results.run_filters import MAX_CHARS, RunFilters, choices, filters_in, run_filters
-from judge.results.run_index import RunIndex
-from judge.results.run_notes import MAX_NOTE_CHARS, MAX_TAG_CHARS, MAX_TAGS, NotesFolder, RunNotes
-from judge.results.trends import versions_of
 from judge.server.live_records import live_address
 from judge.server.reports import Reports
 from judge.store.layout import RUN_ID, RunStore
 from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.a2a.serving import address_of, serve_app
 from shared.errors import ConfigError
 from shared.models import Record
 
@@ -84,6 +88,28 @@ def runs_routes(index: RunIndex, *, host: str = "") -> list[Route]:
         )
     ]
     return [*page_routes, changes.route("/notes", TypeAdapter(NotesChange), pages.keep_notes)]
+
+
+async def serve_runs(
+    output_dir: Path,
+    sock: socket.socket,
+    on_ready: Callable[[str, int], None],
+    *,
+    folders: Sequence[Path] = (),
+    admitted_host: str = "",
+    takes_signals: bool = True,
+) -> None:
+    """Serve the page of all runs, to this machine only, until cancelled or signalled.
+
+    `on_ready` gets its address and the number of runs and submissions, once they are read. `folders` have submissions,
+    `admitted_host` is the host that the user chose.
+    """
+    # Before the first page is asked for: without an index, every run is read.
+    index = RunIndex(output_dir, folders)
+    count = len(await asyncio.to_thread(index.runs))
+    host, port = sock.getsockname()[:2]
+    on_ready(address_of(host, port), count)
+    await serve_app(Starlette(routes=runs_routes(index, host=admitted_host)), sock, takes_signals=takes_signals)
 
 
 class _RunsPage:

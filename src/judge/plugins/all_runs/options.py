@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from judge.commands.options import with_parameters
-from judge.results.run_filters import run_filters
+from judge.plugins.all_runs.filters import run_filters
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PLACEHOLDERS = {"text": "WORDS", "names": "NAME", "day": "DAY"}

@@ -2,8 +2,8 @@
 
 import itertools
 
+from judge.plugins.all_runs.trends import Trend, VersionRate
 from judge.report.charts import WIDTH, Chart, Shape
-from judge.results.trends import Trend, VersionRate
 from shared.text import clip, counted
 
 _LEFT, _TOP, _WIDE, _TALL = 48, 16, WIDTH - 72, 130

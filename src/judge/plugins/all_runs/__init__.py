@@ -1,0 +1,1 @@
+"""`wabe runs` and `wabe view`: all runs of this machine, with filters, trends, tags and notes."""
