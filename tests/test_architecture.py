@@ -40,7 +40,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "gymnasium": "wabe/",
     "duckdb": ("judge/results/", "judge/plugins/steps/"),
     "PIL": "shared/images.py",
-    "re2": "judge/records/patterns.py",
+    "re2": "shared/patterns.py",
     "fsspec": "judge/plugins/objects/",
     "opentelemetry": "judge/server/",
     "prometheus_client": "judge/server/",

@@ -13,7 +13,7 @@ from helpers.browser.traffic import of_step
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, checked, evaluate_check
-from judge.records.lines import one_line
+from shared.action_lines import one_line
 
 DONE = '- heading "Order placed" [level=1] [ref=e1]'
 FORM = '- textbox "Search" [ref=e1]: Order placed\n- button "Place order" [ref=e2]'

@@ -9,8 +9,8 @@ import pytest
 from helpers.plugins import verify_run
 from helpers.ports import free_ports
 from helpers.runner.commands import run_command
-from judge.records.sealing import SealKey
 from judge.store.layout import RunStore
+from judge.store.sealing import SealKey
 
 pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 # Every word that only the tasks, their pages and their scripts contain.

@@ -17,8 +17,8 @@ from judge.browser import points
 from judge.browser.contents import Contents, differing
 from judge.browser.tools import CheckedAction
 from judge.browser.unnamed import description
-from judge.records.lines import MAX_NAME_CHARS, one_line
 from judge.records.tools import TARGETS, tool_of
+from shared.action_lines import MAX_NAME_CHARS, one_line
 from shared.points import element_at
 from shared.snapshot import Node, Snapshot
 

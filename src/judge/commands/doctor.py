@@ -28,11 +28,11 @@ from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
 from judge.network.upstream_proxy import require_upstream
-from judge.records.sealing import key_in
 from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
 from judge.store.layout import free_space, output_folder
+from judge.store.sealing import key_in
 from shared.errors import ConfigError, EnvironmentFault, ParticipantUnreachable, WabeError
 from shared.seams import without_code
 from shared.settings import Settings

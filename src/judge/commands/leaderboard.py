@@ -12,12 +12,12 @@ from rich.text import Text
 
 from judge.commands import AsJson, wide_console
 from judge.commands.run import scenario_file
-from judge.records.sealing import key_in
 from judge.report.board import Present, make_board
 from judge.results.leaderboard import query_names, task_set_of
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signatures import signer_of
 from judge.scenario.toml import load_scenario
+from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted, one_line

@@ -42,9 +42,9 @@ def run(
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
-        from judge.records.sealing import key_in
         from judge.runner.matrix import asked_for, find_matrix, run_matrix
         from judge.store.layout import free_space, output_folder
+        from judge.store.sealing import key_in
         from shared.engines import player_of
         from shared.files import require_writable, write_errors
         from shared.settings import Settings

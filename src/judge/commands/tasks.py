@@ -18,7 +18,6 @@ from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
 from judge.records.checks import NO_CHECKS
-from judge.records.sealing import key_in
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
@@ -34,6 +33,7 @@ from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
+from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
 from shared.settings import Settings

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from judge.records.sealing import key_in
 from judge.runner.boundary import EXIT_LOST
 from judge.runner.check_tasks import check_tasks
 from judge.scenario.days import day_of
@@ -21,6 +20,7 @@ from judge.scenario.freshness import (
 )
 from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario
+from judge.store.sealing import key_in
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import one_line

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from judge.records.sealing import KEY_VARIABLE, SealKey
 from judge.scenario.sealed import seal as sealed_text
 from judge.scenario.toml import SEALED, load_scenario, read_scenario_bytes
+from judge.store.sealing import KEY_VARIABLE, SealKey
 from shared.errors import ConfigError
 from shared.files import decode, read_errors, read_text, write_atomic, write_errors
 from shared.text import counted

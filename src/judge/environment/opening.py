@@ -18,7 +18,6 @@ from judge.judges.factory import OFFLINE, open_judge
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
-from judge.records.sealing import is_sealed
 from judge.records.tasks import Task
 from judge.results.episode_runs import recorded_episodes
 from judge.runner.options import RunOptions
@@ -29,6 +28,7 @@ from judge.runner.start import Start
 from judge.scenario.toml import idle_sites, read_scenario_bytes
 from judge.store.episodes import Retention
 from judge.store.layout import TaskStore
+from judge.store.sealing import is_sealed
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted

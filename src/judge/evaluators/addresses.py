@@ -18,8 +18,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from judge.evaluators.readings import Readings, decoded, pairs, readings
 from judge.records.holds import AllowedWrite, Hold
-from judge.records.patterns import glob
 from judge.records.sites import Site, origin_of
+from shared.patterns import glob
 from shared.seen import address_as_seen
 
 _WITHOUT_QUERY = re.compile(r"\?[^#]*")

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 from judge.evaluators.evidence import Look
 from judge.evaluators.readings import decoded, readings
-from judge.records.lines import MAX_NAME_CHARS, one_line, url
 from judge.records.sites import origin_of
 from judge.records.tools import MAX_ARGUMENTS_CHARS, SITE_TOOL, texts_of, verb_of
+from shared.action_lines import MAX_NAME_CHARS, one_line, url
 from shared.seen import values_as_seen
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
 from shared.text import split_line

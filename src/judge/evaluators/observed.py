@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
-from judge.records.normalise import ValueType, is_same, string, values_in
+from judge.evaluators.normalise import ValueType, is_same, string, values_in
 from judge.records.tools import SITE_TOOL, TARGETS, TOOLS, texts_of, tool_of
 from shared.files import read_text, reason_of
 from shared.text import plain

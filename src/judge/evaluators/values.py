@@ -8,7 +8,7 @@ from typing import Any
 from judge.evaluators.lookalikes import unseen_difference
 from judge.records.findings import ValueFound
 from judge.records.json_paths import EVERY, Path, parse_path, values_at
-from judge.records.patterns import glob
+from shared.patterns import glob
 from shared.text import plain
 
 

@@ -18,9 +18,9 @@ from judge.network.interception import (
     WireRequest,
 )
 from judge.records.holds import READING, AllowedWrite, Hold
-from judge.records.patterns import Pattern
 from judge.records.sites import Site
 from judge.records.tasks import Task
+from shared.patterns import Pattern
 
 # For a document, and for anything else.
 _PAGE = '<!doctype html><meta charset="utf-8"><title>Received</title><p>Your request was received.'

@@ -27,9 +27,9 @@ from pydantic import (
 
 from judge.records.elements import parse_element
 from judge.records.json_paths import names_in, parse_path
-from judge.records.patterns import Pattern, folded_pattern
 from shared.fields import AnyText, Invalid, Table, at_most, did_you_mean, printable
 from shared.models import omit_default
+from shared.patterns import Pattern, folded_pattern
 from shared.seams import Seam
 from shared.seen import TextForm, as_seen, folded, values_as_seen
 

@@ -11,8 +11,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
-from judge.records.patterns import Pattern, folded_pattern
 from shared.fields import Invalid, closest, did_you_mean
+from shared.patterns import Pattern, folded_pattern
 from shared.seen import as_seen, folded, name_as_seen
 from shared.snapshot import YAML_QUOTED, scalar
 

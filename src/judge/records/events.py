@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, ValidationError
 
-from judge.records.sealing import WITHHELD
 from judge.records.steps import Step
 from judge.records.tasks import TaskId, key_of
 from judge.records.verdicts import TaskOutcome
@@ -29,6 +28,8 @@ BUSY_KEY = "wabe_busy"
 Continues = Literal["itself", "on request"]
 # The metadata key for a status update's events.
 EVENT_KEY = "wabe_event"
+# Stands where a text of a sealed task is withheld.
+WITHHELD = "sealed"
 # The name of the line with which a shard begins, beside its events.
 SHARD_STARTED = "shard_started"
 # More than any update of this judge has (`shared.a2a.tasks`).

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
-from judge.records import lines
 from judge.records.keys import key_name
 from judge.records.user import MAX_QUESTIONS
+from shared import action_lines as lines
 from shared.fields import without_none
 from shared.replies import CLOSE, FINISH
 

@@ -10,10 +10,10 @@ from typing import Annotated
 from pydantic import Field
 
 from judge.records.checks import PatternText
-from judge.records.patterns import Pattern
 from judge.records.policies import Policy
 from shared.fields import AnyText, Name, Table, at_most, did_you_mean
 from shared.models import Record, RecordedLimit, omit_default
+from shared.patterns import Pattern
 
 MAX_QUESTIONS = 3
 # The answer if no pattern matches and the task has no default.

@@ -22,7 +22,6 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from judge.browser.orphans import end_with_parent
-from judge.records.sealing import SealKey
 from judge.results.run_record import is_finished
 from judge.runner.agents import agents_of, label_of, line_ups
 from judge.runner.boundary import EXIT_LOST, Interrupted
@@ -33,6 +32,7 @@ from judge.runner.terminal import print_json
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RUN_ID, RunStore, new_run_id
 from judge.store.locks import locked
+from judge.store.sealing import SealKey
 from shared.errors import ConfigError
 from shared.files import read_json, require_writable, write_errors, write_json
 from shared.models import Record

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from judge.records.sealing import key_in
 from judge.runner.agents import BundledAgent, agents_of, is_container, with_agents
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
@@ -13,6 +12,7 @@ from judge.runner.ports import on_free_ports
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, require_sites
+from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.settings import Settings
 

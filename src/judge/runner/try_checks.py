@@ -12,7 +12,6 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.factory import OFFLINE, open_judge
 from judge.network.archives import open_archives
 from judge.network.attempt import require_networks
-from judge.records.sealing import key_in
 from judge.records.tasks import expressions_read
 from judge.runner.launch import site_members
 from judge.runner.rehearsal import rehearsing
@@ -20,6 +19,7 @@ from judge.scenario.frozen import on_archives, recorded_at
 from judge.scenario.logins import with_addresses, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
+from judge.store.sealing import key_in
 from judge.trajectory.files import load_trajectory
 from shared.models import Action
 from shared.protocol import render_reply

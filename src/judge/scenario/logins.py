@@ -12,11 +12,11 @@ from urllib.parse import urljoin
 
 from judge.config import CONFIG, RunConfig
 from judge.records.access import FormLogin, StorageState, merged, read_storage_state
-from judge.records.sealing import SealKey
 from judge.records.sites import RunSites, Site, is_off_site, origin_of, site_of
 from judge.records.tasks import Task
 from judge.scenario.models import Scenario, SiteEntry, resolved
 from judge.scenario.toml import line_in_file, open_scenario
+from judge.store.sealing import SealKey
 from shared.declarations import names_of
 from shared.errors import ConfigError
 from shared.fields import Invalid, printable

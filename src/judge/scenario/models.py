@@ -31,11 +31,11 @@ from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE
 from judge.records.key_points import DeclaredPoint
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
-from judge.records.sealing import SealedSet
 from judge.records.sites import origin_of
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
 from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
+from judge.store.sealing import SealedSet
 from shared.dates import Day
 from shared.declarations import settings_in
 from shared.errors import ConfigError

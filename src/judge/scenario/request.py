@@ -9,7 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from judge.config import CONFIG, RunConfig
 from judge.records.access import StorageState
-from judge.records.sealing import WITHHELD
+from judge.records.events import WITHHELD
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
 from judge.scenario.attacks import planned

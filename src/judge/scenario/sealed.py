@@ -1,4 +1,4 @@
-"""Seals the tasks of a scenario, and opens sealed ones: see `judge.records.sealing` for the file and its encryption."""
+"""Seals the tasks of a scenario, and opens sealed ones: see `judge.store.sealing` for the file and its encryption."""
 
 import base64
 import hashlib
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.records.access import read_storage_state
-from judge.records.sealing import PublicPart, PublicTask, SealedContent, SealedFile, SealedSet, SealKey, sealed_text
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.scenario.files import contents_of
 from judge.scenario.models import Scenario, SiteEntry
+from judge.store.sealing import PublicPart, PublicTask, SealedContent, SealedFile, SealedSet, SealKey, sealed_text
 from shared.errors import ConfigError
 from shared.fields import Invalid
 from shared.files import read_errors, read_json, read_text, reason_of

@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from judge.records.sealing import SealKey, is_sealed, opened, read_sealed
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
@@ -19,6 +18,7 @@ from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.scenario.sealed import with_content
+from judge.store.sealing import SealKey, is_sealed, opened, read_sealed
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, printable
 from shared.files import decode, parse_toml, read_errors, read_file

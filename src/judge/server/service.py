@@ -35,7 +35,6 @@ from judge.records.events import (
     sealed_form,
     to_wire,
 )
-from judge.records.sealing import key_in
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.metering import LEDGER
@@ -61,6 +60,7 @@ from judge.server.resuming import keep, left_behind, note_on_stop, run_of_token
 from judge.server.running import AssessmentEnd, RunningAssessment
 from judge.server.tracing import Tracing
 from judge.store.layout import RunStore, new_run_id
+from judge.store.sealing import key_in
 from shared.a2a.client import ParticipantClient
 from shared.a2a.tasks import AgentMessage, Note, TaskSink
 from shared.errors import ConfigError, ModelBudgetSpent, WabeError

@@ -290,7 +290,7 @@ class RunStore:
         if not self.asks_for_key or not self.is_sealed:
             return
         # Imported here because the import is slow.
-        from judge.records.sealing import KEY_VARIABLE, key_in
+        from judge.store.sealing import KEY_VARIABLE, key_in
 
         if key_in(Settings.from_environ().seal_key) is None:
             raise ConfigError(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from helpers.browser.server_tools import SERVER_TOOLS
 from judge.browser.action_lines import action_line, with_downloads
 from judge.browser.tools import CheckedAction, check_action, offered_tools
-from judge.records.lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, one_line
+from shared.action_lines import MAX_NAME_CHARS, MAX_VALUE_CHARS, one_line
 from shared.models import Action
 from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import split_line, without_downloads

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
-from judge.records.sealing import KEY_VARIABLE, SealKey
 from judge.records.tasks import Task
 from judge.store.layout import RunStore
+from judge.store.sealing import KEY_VARIABLE, SealKey
 
 WORD = "vexitron"
 REFUSAL = "is of a sealed task set, and this would show its tasks"

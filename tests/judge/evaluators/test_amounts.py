@@ -8,7 +8,7 @@ import pytest
 
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.evaluators.policies import evaluate_policies
-from judge.records.lines import value
+from shared.action_lines import value
 
 PAGE = """- main [ref=e1]:
   - button "Place order" [ref=e2]:

@@ -13,7 +13,6 @@ from judge.browser.replies import CheckedReply, understand
 from judge.browser.tools import offered_tools
 from judge.config import ActionMode
 from judge.records import tools
-from judge.records.lines import value
 from judge.records.tools import (
     TOOLS,
     VERBS,
@@ -27,6 +26,7 @@ from judge.records.tools import (
     writes,
 )
 from judge.trajectory.formats.online_mind2web import action_v2
+from shared.action_lines import value
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply
 from shared.replies import ENDING_TOOLS

@@ -16,9 +16,9 @@ from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS
 from judge.plugins.harbor.folders import compose_value, write_tasks
 from judge.records.checks import NO_CHECKS
-from judge.records.sealing import SealKey
 from judge.scenario.sealed import seal
 from judge.scenario.toml import load_scenario
+from judge.store.sealing import SealKey
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -16,10 +16,10 @@ from judge.evaluators.nearest import is_similar
 from judge.evaluators.provenance import IgnoredContent
 from judge.evaluators.values import is_value
 from judge.records.checks import Editable, LookCheck, OneOrMore, PatternText, Text, Times, as_tuple
-from judge.records.patterns import Pattern
 from judge.records.tools import verb_of
 from shared.fields import Invalid
 from shared.models import omit_default
+from shared.patterns import Pattern
 from shared.seen import TextForm, as_seen, without_icons
 from shared.strict_json import parse_json
 from shared.text import counted, plain, split_line

@@ -31,11 +31,11 @@ from judge.records.checks import (
     plain_checks,
 )
 from judge.records.files import Download
-from judge.records.patterns import Pattern, folded_pattern, glob
 from judge.records.sites import origin_of
 from judge.trajectory.network import BROWSER
 from shared.fields import Invalid, Table, at_most
 from shared.models import omit_default
+from shared.patterns import Pattern, folded_pattern, glob
 from shared.strict_json import parse_json
 from shared.text import clip, counted, excerpt, plain
 

@@ -23,12 +23,12 @@ from judge.records.checks import (
     names_compared,
     plain_checks,
 )
-from judge.records.patterns import glob
 from judge.records.sites import Site
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched, FetchResponse, Redacted, stored
 from judge.trajectory.forms import is_json
 from shared.fields import Invalid
+from shared.patterns import glob
 from shared.seen import values_as_seen
 from shared.strict_json import parse_json
 from shared.text import clip, excerpt, plain

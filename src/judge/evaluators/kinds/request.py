@@ -43,13 +43,13 @@ from judge.records.checks import (
 from judge.records.files import FileName
 from judge.records.findings import Fact, ValueFound
 from judge.records.holds import READING, Method
-from judge.records.patterns import glob
 from judge.records.sites import Site
 from judge.trajectory.forms import is_json
 from judge.trajectory.network import BROWSER, RESOURCES, Body, Entry, LeftOut, Log, SentFile
 from judge.trajectory.redaction import REDACTED
 from shared.fields import Invalid, Table, at_most
 from shared.models import omit_default
+from shared.patterns import glob
 from shared.seen import address_as_seen
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain

@@ -15,11 +15,11 @@ from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.values import json_differences
 from judge.evaluators.writes import Allowed, MessagePattern
 from judge.records.checks import AddressPattern, LookCheck, Times, names_compared, plain_checks
-from judge.records.patterns import Pattern
 from judge.records.sites import Site
 from judge.trajectory.forms import inner_json
 from judge.trajectory.network import Entry, Log, Message, as_http
 from shared.models import omit_default
+from shared.patterns import Pattern
 from shared.strict_json import parse_json
 from shared.text import clip, counted, plain
 

@@ -10,13 +10,13 @@ from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import Look, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
+from judge.evaluators.normalise import parse_number
 from judge.evaluators.unmatchable import unmatchable
 from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
 from judge.records.elements import parse_element
 from judge.records.findings import Fact, NumbersFound
-from judge.records.normalise import parse_number
-from judge.records.patterns import Pattern
 from shared.fields import Invalid
+from shared.patterns import Pattern
 from shared.snapshot import Node, Snapshot
 from shared.text import counted, excerpt, plain
 

@@ -17,13 +17,13 @@ import jinja2
 
 from judge.judges.factory import OFFLINE
 from judge.records.checks import NO_CHECKS
-from judge.records.sealing import is_sealed
 from judge.records.tasks import Task
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import with_logins
 from judge.scenario.models import VARIABLE, Scenario
 from judge.scenario.sources import toml_value
 from judge.scenario.toml import load_scenario, read_scenario_bytes, select
+from judge.store.sealing import is_sealed
 from judge.trajectory.formats import Format, TasksWriter
 from shared.errors import ConfigError
 from shared.fields import without_none

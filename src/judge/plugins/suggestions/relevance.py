@@ -10,7 +10,7 @@ from datetime import date
 from enum import IntEnum
 from functools import cached_property
 
-from judge.records.normalise import dates_in
+from judge.evaluators.normalise import dates_in
 from shared.text import plain, split_line
 
 # Words without significance, even if they are in a task and on a page.

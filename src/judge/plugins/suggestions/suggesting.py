@@ -19,6 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.kinds.request import RequestCheck, own_requests
+from judge.evaluators.normalise import NormaliseError, only_value
 from judge.evaluators.writes import may_write
 from judge.plugins.suggestions.allowances import allowance
 from judge.plugins.suggestions.content import MAX_TEXT_CHARS, Pages, text_of
@@ -37,7 +38,6 @@ from judge.plugins.suggestions.relevance import Relevance, is_filler
 from judge.records.assertions import Assertion
 from judge.records.checks import Check
 from judge.records.findings import ValueFound
-from judge.records.normalise import NormaliseError, only_value
 from judge.records.sites import NONE_SHARED, RunSites
 from judge.scenario.sources import toml_value
 from judge.trajectory.network import NETWORK_FILE, Entry, as_http

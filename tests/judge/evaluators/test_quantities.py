@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from judge.records.normalise import NormaliseError, only_value, parse_number, values_in
+from judge.evaluators.normalise import NormaliseError, only_value, parse_number, values_in
 
 
 class Locale(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records.normalise import NormaliseError, ValueType, is_same, normalise, only_value, parse_number, string
+from judge.evaluators.normalise import NormaliseError, ValueType, is_same, normalise, only_value, parse_number, string
 
 DAYS = st.dates(min_value=date(1000, 1, 1), max_value=date(9999, 12, 31))
 MONTHS = "January February March April May June July August September October November December".split()

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.records.patterns import MAX_MATCHES, MAX_PATTERN_CHARS, Pattern, glob
 from shared.fields import Invalid
+from shared.patterns import MAX_MATCHES, MAX_PATTERN_CHARS, Pattern, glob
 
 
 @pytest.mark.parametrize(

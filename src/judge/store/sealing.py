@@ -25,8 +25,6 @@ from shared.strict_json import parse_json
 from shared.validation import validated
 
 KEY_VARIABLE = "WABE_SEAL_KEY"
-# Stands where a text is withheld.
-WITHHELD = "sealed"
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _HEX = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, Literal
 
-from judge.records.amounts import amounts_in
+from judge.evaluators.quantities import amounts_in
 from shared.strict_json import STRICT, require_shallow
 from shared.text import plain
 
