@@ -1,6 +1,6 @@
 """Looks for wrong answers that frozen sites give without a flag, on many simulated small sites.
 
-    python benchmarks/frozen oracle [--sites 20000] [--seed 0] [--kinds plain changing loading]
+    python benchmarks/frozen oracle [--sites 20000] [--seed 0] [--kinds plain changing loading resting]
 
 plain: the sites and servers of `tests/plugins/frozen/test_matching_oracle.py`. Each is recorded in one to three walks
 and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A plain
@@ -11,6 +11,9 @@ talk over a socket. They are recorded in one or two plays.
 
 loading: those of `tests/plugins/frozen/loading_sites.py`. Their pages write something as they load, in any order with
 their other requests. Recorded walks that are not certain in another order count as wrong.
+
+resting: those of `tests/plugins/frozen/resting_pages.py`. Their pages keep what they get. What a success rests on by
+the ledger is compared with the live site: looks, requests, and that nothing else was sent.
 
 Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if
 there is any.
@@ -31,7 +34,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.matching.matcher import MATCHER, Matcher
-from plugins.frozen import changing_sites, loading_sites
+from plugins.frozen import changing_sites, loading_sites, resting_pages
 from plugins.frozen.made import request
 from plugins.frozen.test_matching_oracle import SURE, VARIABLES, Page, Server, Site, Write, recorded
 
@@ -176,10 +179,22 @@ def changing(seeds: Iterable[int], grades: Counter[str]) -> int:
     return bad
 
 
+def resting(seeds: Iterable[int], grades: Counter[str]) -> int:
+    """As `plain`, for pages that keep what they get; `grades` counts what looks rest on."""
+    bad = 0
+    for seed in seeds:
+        case = resting_pages.make_case(seed)
+        if mistake := resting_pages.wrong(case, grades):
+            bad += 1
+            print(f"wrong, seed {seed}: {mistake}\n  {case}")
+    return bad
+
+
 KINDS: Mapping[str, Callable[[Iterable[int], Counter[str]], int]] = {
     "plain": plain,
     "changing": changing,
     "loading": loading,
+    "resting": resting,
 }
 
 

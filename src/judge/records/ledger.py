@@ -29,8 +29,10 @@ class LedgerEntry(Record):
     """One request to a frozen site. `step` is that during which it began, 0 before the first action.
 
     `kind` is the type of request, such as `document`, `script` or `fetch`; `record` the id of the recorded answer;
-    `differs` names the differences from the recorded request; `miss` is the class of a miss. `is_read`: without a
-    certain answer it concerns the page that asked, and nothing that is answered later.
+    `differs` names the differences from the recorded request; `miss` is the class of a miss. `is_read`: it changes
+    nothing that is answered later, so that without a certain answer it concerns only the page that asked; not known
+    before the first answer that is missing or uncertain. `is_quiet`: nor does the page
+    send anything by itself, once it has the answer, that could change the site.
     """
 
     step: int = Field(ge=0)
@@ -42,6 +44,7 @@ class LedgerEntry(Record):
     differs: tuple[_Field, ...] = omit_default((), max_length=_MAX_FIELDS)
     miss: MissClass | None = omit_default(None)
     is_read: bool = omit_default(False)
+    is_quiet: bool = omit_default(False)
 
     @property
     def coverage(self) -> Coverage:

@@ -1,7 +1,8 @@
 """What each look of an attempt on frozen sites rests on: certain answers, also uncertain or also missing ones. Pure.
 
 An answer that is missing or uncertain affects the page that asked for it, until another document with certain answers
-takes the page's place. A write, a message, or whatever else changes later answers affects everything after it.
+takes the page's place. A write, a message, or whatever else changes later answers affects everything after it, if its
+own answer is missing or uncertain, or if an affected page sent it: that could have sent another one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Self
 from judge.records.ledger import Coverage, Frozen, LedgerEntry, worst
 from judge.records.steps import Step
 from judge.records.tools import TOOLS, acts_on_page
+from shared.replies import ENDING_TOOLS
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Reliance:
     """What an attempt rests on: each look, by its index, and the requests of each step, by its number.
 
     The requests of a step rest on the look before it as well. `absent`: what rests on nothing else having been sent or
-    downloaded. A page could have sent more where it missed something other than a document, or was acted on.
+    downloaded. A page could have sent more where it missed something other than a document, unless pages are
+    known to send nothing then, and where it was acted on, or was the last one.
     """
 
     looks: Mapping[int, Coverage]
@@ -29,6 +32,8 @@ class Reliance:
     def of(cls, frozen: Frozen, observations: Sequence[Step]) -> Self:
         """The reliance of an attempt with this ledger and these observations, in their order."""
         page: Coverage = "full"
+        # Of the page, without what pages are known to send nothing after.
+        loud: Coverage = "full"
         lasting: Coverage = "full"
         is_kept = False
         last_recorded = frozen.ledger[-1].step if frozen.left_out and frozen.ledger else None
@@ -44,13 +49,24 @@ class Reliance:
             if last_recorded is not None and step.index >= last_recorded:
                 # What the left out ones were for is not known.
                 lasting = worst([lasting, frozen.worst_left_out])
-            lasting = worst([lasting, *(each.coverage for each in entries if not each.is_read)])
             is_kept = is_kept or any(map(_keeps, entries))
-            if (since := _new_page(step, entries, is_kept=is_kept)) is not None:
-                page, entries = "full", entries[since:]
-            page = worst([page, *(each.coverage for each in entries if each.is_read)])
+            since = _new_page(step, entries, is_kept=is_kept)
+            for place, each in enumerate(entries):
+                # The page before sent the request for the document, too.
+                lasting = lasting if each.is_read else worst([lasting, each.coverage, page])
+                if place == since:
+                    page = loud = "full"
+                if each.is_read:
+                    page = worst([page, each.coverage])
+                    loud = loud if each.is_quiet else worst([loud, each.coverage])
+            if since == len(entries):
+                page = loud = "full"
             looks[step.index] = worst([page, lasting])
-            absent = worst([absent, looks[step.index] if _acts(step) else "full"])
+            if step.action is None or step.action.tool not in TOOLS.keys() - ENDING_TOOLS:
+                # The participant stayed there: it ended the attempt, or did nothing.
+                absent = worst([absent, loud, lasting])
+            elif acts_on_page(step.action.tool):
+                absent = worst([absent, looks[step.index]])
         return cls(looks, requests, absent)
 
     def of_look(self, index: int) -> Coverage:
@@ -68,7 +84,7 @@ class Reliance:
 
 
 def _new_page(step: Step, entries: Sequence[LedgerEntry], *, is_kept: bool) -> int | None:
-    """The place of the first request of the page that a step loaded, if its document and all others are certain.
+    """The place of the document that a step loaded, if it and all others are certain; else `None`.
 
     One that was not requested is in the browser's cache, which has certain answers only, unless others may be kept.
     """
@@ -86,9 +102,4 @@ def _keeps(entry: LedgerEntry) -> bool:
 
 def _may_go_on(entry: LedgerEntry) -> bool:
     """Whether what asked for it could have gone on with something that changes the site."""
-    return not entry.is_read or entry.kind != "document"
-
-
-def _acts(step: Step) -> bool:
-    """Whether the participant may have acted on the page; also with what is no action, and by ending there."""
-    return step.action is None or step.action.tool not in TOOLS or acts_on_page(step.action.tool)
+    return not entry.is_read or not (entry.kind == "document" or entry.is_quiet)

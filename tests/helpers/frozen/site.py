@@ -26,8 +26,10 @@ def ports_of(places: Addresses) -> tuple[int, ...]:
 
 
 @contextmanager
-def running(places: Addresses, authority: Authority, cases: Iterable[Case] = (*CASES, *BEYOND)) -> Iterator[Site]:
-    """Serve the cases while the body runs."""
+def running(
+    places: Addresses, authority: Authority | None, cases: Iterable[Case] = (*CASES, *BEYOND)
+) -> Iterator[Site]:
+    """Serve the cases while the body runs; without an authority, not over TLS."""
     chosen = tuple(cases)
     handlers = {path: handler for case in chosen for path, handler in case.handlers.items()}
     sockets = {path: handler for case in chosen for path, handler in case.sockets.items()}

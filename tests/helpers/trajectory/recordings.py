@@ -215,7 +215,9 @@ def recorded_attempt(
 
 def on_archive(trajectory: Trajectory, entries: Sequence[LedgerEntry], loaded: Sequence[int] = ()) -> Trajectory:
     """The attempt as one on a frozen site; in the steps `loaded` a certain document replaced the page."""
-    documents = [LedgerEntry(step=step, method="GET", url=SHOP, kind="document", grade="exact") for step in loaded]
+    documents = [
+        LedgerEntry(step=step, method="GET", url=SHOP, kind="document", grade="exact", is_read=True) for step in loaded
+    ]
     steps = tuple(each.model_copy(update={"is_loaded": each.index in loaded}) for each in trajectory.attempt.steps)
     frozen = Frozen(archives=()).with_ledger(sorted([*entries, *documents], key=lambda each: each.step))
     attempt = trajectory.attempt.model_copy(update={"frozen": frozen, "steps": steps})

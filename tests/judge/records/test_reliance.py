@@ -12,9 +12,10 @@ from shared.models import Action
 URL = "https://shop.example/"
 
 
-def asked(step: int, grade: Grade = "miss", kind: str = "fetch", *, is_read: bool = True) -> LedgerEntry:
+def asked(step: int, grade: Grade = "miss", kind: str = "fetch", **effects: bool) -> LedgerEntry:
     miss = "decisive" if grade == "miss" else None
-    return LedgerEntry(step=step, method="GET", url=URL, kind=kind, grade=grade, miss=miss, is_read=is_read)
+    effects = {"is_read": True, **effects}
+    return LedgerEntry(step=step, method="GET", url=URL, kind=kind, grade=grade, miss=miss, **effects)
 
 
 def document(step: int, grade: Grade = "exact") -> LedgerEntry:
@@ -64,6 +65,15 @@ def test_what_may_change_later_answers_affects_everything_after_it() -> None:
     assert looks(written, 2) == ["full", "uncertain", "uncertain"]
 
 
+def test_what_an_affected_page_writes_affects_everything_after_it() -> None:
+    written = asked(2, "exact", is_read=False)
+    assert looks([asked(1), written, document(3)], 3, count=4)[3] == "off_archive"
+    assert looks([asked(1), document(2), written, document(3)], 2, 3, count=4)[3] == "full"
+    # By a form, whose answer is the next page.
+    form = document(2).model_copy(update={"is_read": False})
+    assert looks([asked(1), form], 2) == ["full", "off_archive", "off_archive"]
+
+
 @pytest.mark.parametrize("harmless", [asked(1, "exact"), asked(1, "fuzzy"), asked(1, "synthesised")])
 def test_certain_answers_affect_nothing(harmless: LedgerEntry) -> None:
     assert looks([harmless.model_copy(update={"is_read": False})]) == ["full"] * 3
@@ -105,5 +115,9 @@ def test_that_nothing_was_sent_rests_on_what_pages_could_have_sent() -> None:
     # The page could have been another one to act on.
     assert absent(left, "browser_click", 1, 2) == "off_archive"
     assert absent([document(1, "miss")], "browser_navigate_back", 1) == "off_archive"
-    # A script may go on with an answer.
+    # A script may go on with an answer, unless such scripts are known not to.
     assert absent([asked(1), document(2)], "browser_navigate_back", 2) == "off_archive"
+    quiet = asked(1, is_quiet=True)
+    assert absent([quiet, document(2)], "browser_navigate_back", 2) == "full"
+    assert absent([quiet.model_copy(update={"step": 2})], "browser_click") == "full"
+    assert absent([quiet, document(2)], "browser_click", 2) == "off_archive"

@@ -1,6 +1,8 @@
 """Which requests without a certain answer may change what is answered later."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judge.network.interception import HeaderPairs, WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse
@@ -9,6 +11,7 @@ from judge.plugins.frozen.matching.matcher import Match, Matcher
 from plugins.frozen.made import answer, recording, request, walk
 
 HOME = (request("/"), answer(b"home"))
+FETCHED: HeaderPairs = (("Sec-Fetch-Dest", "empty"),)
 JSON: HeaderPairs = (("Content-Type", "application/json"),)
 
 
@@ -74,8 +77,8 @@ def test_a_read_between_different_answers_may_change_everything() -> None:
 
 def test_a_read_between_different_cookies_may_change_everything() -> None:
     later = (request("/", headers=(("Cookie", "cart=1"),), step=2), answer(b"home"))
-    added = (request("/price/1", headers=(("Sec-Fetch-Dest", "empty"),), step=1), answer(b"5"))
-    assert not missed(request("/price/2", headers=(("Sec-Fetch-Dest", "empty"),)), added, later).is_read
+    added = (request("/price/1", headers=FETCHED, step=1), answer(b"5"))
+    assert not missed(request("/price/2", headers=FETCHED), added, later).is_read
 
 
 def test_a_page_like_one_that_writes_as_it_loads_may_change_everything() -> None:
@@ -90,5 +93,35 @@ def test_a_page_like_one_that_writes_as_it_loads_may_change_everything() -> None
     assert not match.is_read
 
 
-def test_a_certain_answer_says_nothing_of_it() -> None:
-    assert not Matcher(Index(recording(walk("w", HOME)))).match(request("/")).is_read
+def test_of_certain_answers_it_is_known_from_the_first_one_that_is_not_certain() -> None:
+    matcher = Matcher(Index(recording(walk("w", HOME, (request("/save", "POST"), answer(b"ok"))))))
+    asked = [request("/"), request("/other"), request("/"), request("/save", "POST")]
+    assert [matcher.match(each).is_read for each in asked] == [False, True, True, False]
+
+
+READS, WRITES = ("news", "tasks", "boats"), ("seen", "liked")
+
+
+@given(st.data())
+def test_a_read_is_quiet_if_pages_wrote_nothing_after_any_one_like_it(data: st.DataObject) -> None:
+    """The oracle is a page that writes after the answers of some kinds, and in some steps because it was clicked on."""
+    writing = data.draw(st.sets(st.sampled_from(READS)))
+    acts = st.one_of(st.sampled_from(WRITES), st.tuples(st.sampled_from(READS), st.integers(1, 3)))
+    steps = data.draw(st.lists(st.lists(acts, min_size=1, max_size=2), max_size=5))
+    pairs, followed = [HOME], {name: list[bool]() for name in READS}
+    for step, done in enumerate(steps, 1):
+        for place, each in enumerate(done):
+            if isinstance(each, str):
+                pairs.append((request(f"/{each}", "POST", b"x=1", step=step), answer(b"ok")))
+                continue
+            name, number = each
+            pairs.append((request(f"/{name}/{number}", headers=FETCHED, step=step), answer(str(each).encode())))
+            if name in writing:
+                pairs.append((request(f"/{name}/mark", "POST", str(number).encode(), step=step), answer(b"ok")))
+            later = (isinstance(one, str) or one[0] in writing for one in done[place + 1 :])
+            followed[name].append(name in writing or any(later))
+    matcher = Matcher(Index(recording(walk("w", *pairs, (request("/", step=9), answer(b"home"))))))
+    for name in READS:
+        match = matcher.match(request(f"/{name}/9", headers=FETCHED))
+        assert match.is_quiet == (bool(followed[name]) and not any(followed[name]))
+        assert not (match.is_quiet and name in writing)

@@ -137,6 +137,7 @@ class ReplayInterceptor:
                 differs=match.differs[:50],
                 miss=match.miss,
                 is_read=match.is_read,
+                is_quiet=match.is_quiet,
             )
         )
 

@@ -154,6 +154,9 @@ class SocketReplay:
         if places and self._writing.isdisjoint(unseen[:1] or places):
             return False
         is_certain = bool(unseen) and not self._is_lost
+        if is_certain and self.matcher.is_unsure:
+            # An affected page could have sent another one.
+            self._note("exact", message.step)
         data = self.secrets.message(page_message.data, is_text=page_message.is_text)
         self.matcher.note_socket_message(self.exchange.request.url, data, is_certain=is_certain)
         return True

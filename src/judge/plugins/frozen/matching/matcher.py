@@ -44,7 +44,7 @@ class Match:
     """The answer to a request. `exchange` is `None` for a miss, whose class is `miss`.
 
     `answer` is the exchange's, or follows from it; `None` for a miss and for a recorded failure. `others` are the other
-    recordings of a socket in the same state. `is_read`: the request changes no later answer, as far as is known.
+    recordings of a socket in the same state. `is_read` and `is_quiet` are as in `LedgerEntry`.
     """
 
     kind: RequestKind
@@ -55,6 +55,7 @@ class Match:
     miss: MissClass | None = None
     others: tuple[RecordedExchange, ...] = ()
     is_read: bool = False
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Matcher:
     index: Index
     secrets: Secrets = field(default_factory=Secrets)
     walk: str = ""
+    # Whether an answer was missing or not certain.
+    is_unsure: bool = False
     _writes: list[int] = field(default_factory=list)
     _times_requested: defaultdict[object, int] = field(default_factory=lambda: defaultdict(int))
     _entered: list[str] = field(default_factory=list)
@@ -115,9 +118,16 @@ class Matcher:
                 fitting = fitting_in(alike, context, self.index.learnt)
                 match = replace(match, others=tuple(each.exchange for each in fitting))
         is_write = self._note(redacted_request, match, is_divided=bool(answer_match and answer_match.choice.is_divided))
-        if match.grade in ("uncertain", "miss"):
-            is_read = not is_write and kind != "socket" and not self.index.reads.may_change(redacted_request)
-            match = replace(match, is_read=is_read)
+        is_certain = match.grade not in ("uncertain", "miss")
+        self.is_unsure |= not is_certain
+        # Until then, it is of no consequence.
+        if self.is_unsure:
+            reads = self.index.reads
+            is_open = is_certain or kind != "socket"
+            is_read = is_open and not is_write and not reads.may_change(redacted_request)
+            match = replace(
+                match, is_read=is_read, is_quiet=is_read and not is_certain and reads.is_quiet(redacted_request)
+            )
         if kind == "document":
             self._note_load(redacted_request, match)
         return match

@@ -1,9 +1,10 @@
-"""Which reads change later answers, as far as the recordings show. Pure.
+"""Which reads change later answers, and after which pages write something, as far as the recordings show. Pure.
 
 Reading is safe (RFC 9110, 9.2.1), unless a recorded read did one of these: it set a cookie to another value, it was a
-link with side effects, it loaded a page that wrote something by itself, or it stood between two requests that had
-different cookies, or that the site answered differently after the same writes. A request is like a recorded one if
-they differ in values only, and in at most one segment of the path.
+link with side effects, a page wrote something after it in the same step, or it stood between two requests that had
+different cookies, or that the site answered differently after the same writes. Pages are known to write nothing after
+an answer only if one like it was recorded. A request is like a recorded one if they differ in values only, and in at
+most one segment of the path.
 """
 
 from collections import defaultdict
@@ -42,9 +43,15 @@ class ReadEffects:
         # By shape: the paths of reads that changed something, and those of reads with the cookies that they set.
         self._changing: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._setting: defaultdict[str, list[tuple[tuple[str, ...], Mapping[str, str]]]] = defaultdict(list)
+        # By shape: the paths of reads, and whether the page wrote something in the same step after one, if known.
+        self._followed: defaultdict[str, set[tuple[tuple[str, ...], bool | None]]] = defaultdict(set)
         for walk in self._walks.values():
             self._learn_cookies(walk)
             self._learn_pages(walk, writes)
+            for each in walk:
+                if kind_of(each.request) in _KINDS and not is_recorded_write(each):
+                    tree = self._tree_of(each.request)
+                    self._followed[tree.shape].add((tuple(tree.root["path"]), writes.has_after(each)))
         for group in groups:
             self._learn_answers(group)
 
@@ -55,7 +62,7 @@ class ReadEffects:
             return after_preflight(request) not in _SAFE
         tree = self._tree_of(request)
         path = tuple(tree.root["path"])
-        if any(_is_like(path, each) for each in self._changing.get(tree.shape, ())):
+        if any(_is_like(path, each) for each in self._changing.get(tree.shape, ())) or self._is_followed(tree, True):
             return True
         cookies = {name: content_of(value) for name, value in cookies_in(request).items()}
         return any(
@@ -64,6 +71,17 @@ class ReadEffects:
             if _is_like(path, recorded)
             for name, content in contents.items()
         )
+
+    def is_quiet(self, request: WireRequest) -> bool:
+        """Whether a page writes nothing by itself after the answer to a read, as far as is known."""
+        tree = self._tree_of(request)
+        return self._is_followed(tree, False) and not self._is_followed(tree, True)
+
+    def _is_followed(self, tree: Tree, by_write: bool) -> bool:
+        """Whether a page did, or did not, write something after a recorded answer to a request like this one."""
+        path = tuple(tree.root["path"])
+        recorded = self._followed.get(tree.shape, ())
+        return any(is_followed == by_write and _is_like(path, each) for each, is_followed in recorded)
 
     def _add(self, exchanges: Iterable[RecordedExchange]) -> None:
         for each in exchanges:
