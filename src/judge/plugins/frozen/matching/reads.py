@@ -43,8 +43,8 @@ class ReadEffects:
         # By shape: the paths of reads that changed something, and those of reads with the cookies that they set.
         self._changing: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._setting: defaultdict[str, list[tuple[tuple[str, ...], Mapping[str, str]]]] = defaultdict(list)
-        # By shape: the paths of reads, and whether the page wrote something in the same step after one, if known.
-        self._followed: defaultdict[str, set[tuple[tuple[str, ...], bool | None]]] = defaultdict(set)
+        # By shape: the paths of reads, and whether the page wrote something in the same step after one.
+        self._followed: defaultdict[str, set[tuple[tuple[str, ...], bool]]] = defaultdict(set)
         for walk in self._walks.values():
             self._learn_cookies(walk)
             self._learn_pages(walk, writes)

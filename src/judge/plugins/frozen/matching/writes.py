@@ -84,11 +84,10 @@ class RecordedWrites:
         """The writes of the walk of an exchange."""
         return self._writes.get(exchange.walk, ())
 
-    def has_after(self, exchange: RecordedExchange) -> bool | None:
-        """Whether there was a write after an exchange began, in its step; `None` if that is not one action."""
+    def has_after(self, exchange: RecordedExchange) -> bool:
+        """Whether there was a write after an exchange began, in its step."""
         end = self._end_of_step(exchange)
-        is_step = self._is_step(exchange)
-        return any(exchange.began < each.began < end for each in self.of(exchange)) if is_step else None
+        return any(exchange.began < each.began < end for each in self.of(exchange))
 
     def _of_exchange(self, exchange: RecordedExchange, number_of: NumberOf) -> Iterator[RecordedWrite]:
         if is_recorded_write(exchange):
