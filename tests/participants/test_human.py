@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import pytest
 from starlette.applications import Starlette
 
 from participants.base import Observation, ParticipantOptions
 from participants.human import Human, create
 from participants.play_page.desk import BY_PROGRAM
-from shared.a2a.local_pages import TOKEN_HEADER
 from shared.models import Action, ObservationMessage, Page, Tab, ToolSpec
+from shared.pages import TOKEN_HEADER
 
 HOST = "http://127.0.0.1:9019"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
@@ -180,32 +179,15 @@ async def test_what_a_site_writes_is_shown_as_text() -> None:
         shown_page.cancel()
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 200),
-        ({"Origin": "http://evil.test"}, 403),
-        ({TOKEN_HEADER: "guess"}, 403),
-        ({"Host": "evil.test"}, 403),
-        ({"X-Forwarded-For": "10.0.0.1"}, 403),
-        ({"Content-Type": "text/plain"}, 415),
-    ],
-)
-async def test_only_its_own_page_can_act(headers: dict[str, str], status: int) -> None:
+async def test_only_its_own_page_on_its_own_machine_shows_the_task_and_can_act() -> None:
+    for headers, peer in (({"Host": "evil.test"}, "127.0.0.1"), ({}, "192.0.2.7")):
+        async with seated(peer=peer) as seat:
+            for path in ("/play", "/play/state", "/play/screenshot/1", "/play/element"):
+                assert (await seat.client.get(path, headers=headers)).status_code == 403
     async with seated() as seat:
         page = seat.take_turn()
         turn = (await seat.turn())["turn"]
-        body = f'{{"turn": {turn}, "do": {{"kind": "call", "tool": "finish"}}}}'
-        request_headers = {"Content-Type": "application/json", **seat.headers, **headers}
-        answer = await seat.client.post("/play/move", content=body, headers=request_headers)
-        assert answer.status_code == status
-        assert page.done() == (status == 200)
+        seat.headers[TOKEN_HEADER] = "guess"
+        assert (await seat.send({"kind": "call", "tool": "finish"}, turn)).status_code == 403
+        assert not page.done()
         page.cancel()
-
-
-@pytest.mark.parametrize("path", ["/play", "/play/state", "/play/screenshot/1", "/play/element"])
-async def test_the_page_is_shown_on_its_own_machine_only(path: str) -> None:
-    async with seated() as seat:
-        assert (await seat.client.get(path, headers={"Host": "evil.test"})).status_code == 403
-    async with seated(peer="192.0.2.7") as seat:
-        assert (await seat.client.get(path)).status_code == 403

@@ -125,9 +125,7 @@ def make_board(files: Sequence[Path], target: Path, present: Sequence[Present] =
         out.table("leaderboard.json", json.dumps([asdict(row) for row in rows], indent=1, allow_nan=False))
         files_left_out = {path.name: one_line(why, 300) for path, why in left_out.items()}
         renderer = Renderer()
-        out.page(
-            "index.html", renderer.of_report("board.html", groups=groups, total=len(rows), left_out=files_left_out)
-        )
+        out.page("index.html", renderer.page("board.html", groups=groups, total=len(rows), left_out=files_left_out))
     return MadeBoard(target / "index.html", left_out)
 
 

@@ -12,7 +12,7 @@ from judge.records.tasks import key_of
 from judge.report.comparing import matrix_of, pairs_of, with_corrections
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
-from judge.report.pages import ComparedRun, Renderer
+from judge.report.pages import GENERATOR, ComparedRun, Renderer
 from judge.report.totals import Totals, totals_of
 from judge.results.film import FILM_FORMATS, film_path
 from judge.results.processes import in_processes
@@ -34,7 +34,7 @@ _COMPARISONS = "comparisons"
 _COMPARED = "runs.json"
 _BETWEEN_NAMES = "--"
 _MAX_NAME_CHARS = 180
-_GENERATOR = '<meta name="generator" content="wabe report">'
+_GENERATOR = f'<meta name="generator" content="{GENERATOR}">'
 _POLICY = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'">"""
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from judge.records.notices import notice_text
@@ -37,35 +37,31 @@ from judge.results.categories import CATEGORIES
 from judge.results.corrections import rules_text
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
-from shared.pages import asset, page_policy
+from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 _OWN = "judge.report"
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
-_STYLES = ("report.css", "labels.css", "viewer.css")
+# What pages have besides `base.css`, `report.css` and `theme.js`.
+_STYLES = ("labels.css", "viewer.css")
 _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "live.html": ("report.css", "live.css"),
-        "runs.html": ("report.css", "runs.css"),
-        "label.html": ("report.css", "label.css"),
-        "board.html": ("report.css", "board.css"),
-    }
+    {f"{name}.html": (f"{name}.css",) for name in ("live", "runs", "label", "board")}
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "index.html": ("theme.js", "table.js"),
-        "task.html": ("theme.js", "labels.js", "viewer.js"),
-        "compare.html": ("theme.js", "table.js"),
-        "compare_task.html": ("theme.js", "compare.js"),
-        "live.html": ("theme.js", "live.js"),
-        "runs.html": ("theme.js", "runs.js"),
-        "label.html": ("theme.js", "label.js"),
-        "board.html": ("theme.js", "board.js"),
+        "index.html": ("sorting.js", "table.js"),
+        "task.html": ("labels.js", "viewer.js"),
+        "compare.html": ("sorting.js", "table.js"),
+        "compare_task.html": ("compare.js",),
+        "live.html": ("live.js",),
+        "runs.html": ("change.js", "runs.js"),
+        "label.html": ("change.js", "label.js"),
+        "board.html": ("sorting.js", "board.js"),
     }
 )
-_SCRIPTS_OF_OTHERS = ("theme.js",)
-_SHARED = frozenset({"base.css", "theme.js"})
+_SHARED = frozenset({"base.css", "theme.js", "change.js"})
+GENERATOR = "wabe report"
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class Renderer:
         clean = [group for group in groups if group.first.attack is None]
         categories = Counter(name for group in clean for name in group.categories)
         setup = setup_of(record)
-        return self._page(
+        return self.page(
             "index.html",
             run=run,
             totals=totals,
@@ -143,7 +139,7 @@ class Renderer:
         """
         if not self._contents:
             task = replace(task, network=replace(task.network, has_contents=False), console=ConsoleView())
-        return self._page(
+        return self.page(
             "task.html",
             task=task,
             before=before,
@@ -158,7 +154,7 @@ class Renderer:
         """The front page of a comparison: `pairs` are every two of its runs."""
         records = [run.view.record for run in runs]
         better = better_at(pairs)
-        return self._page(
+        return self.page(
             "compare.html",
             runs=runs,
             matrix=matrix,
@@ -181,7 +177,7 @@ class Renderer:
         tasks = [task for _, _, task in runs]
         steps = list(zip_longest(*(task.steps if task else () for task in tasks)))
         lines = [{step.line if step else None for step, task in zip(row, tasks, strict=True) if task} for row in steps]
-        return self._page(
+        return self.page(
             "compare_task.html",
             runs=[{"folder": folder, "view": view, "task": task} for folder, view, task in runs],
             row=next(task.row for task in tasks if task),
@@ -191,50 +187,33 @@ class Renderer:
             differs_at=next((number for number, each in enumerate(lines, 1) if len(each) > 1), None),
         )
 
-    def of_report(self, name: str, **values: Any) -> str:
-        """A page from another of the report's own templates."""
-        return self._page(name, **values)
-
-    def of_plugin(self, package: str, name: str, **values: Any) -> str:
-        """A page from the template `name` in the `templates` of a plug-in's package. It may extend `base.html`."""
-        return self._page(name, package=package, **values)
-
     def begin_bundle(self, title: str) -> str:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
         css = _css("single.html")
         policy = self._policy(*map(_script, _SCRIPTS), _asset("single.js"), css=css)
-        return _environment().get_template("single.html").render(css=Markup(css), csp=policy, title=title)
+        around = [Markup(page_head(policy, css, GENERATOR)), Markup(body_start())]
+        return _environment().get_template("single.html").render(around=around, title=title)
 
     def end_bundle(self) -> str:
         """The end of that file: the script that shows the page named in the address."""
-        return f"<script>{_asset('single.js')}</script></body></html>\n"
+        return f"<script>{_asset('single.js')}</script>{BODY_END}"
 
-    def live(self) -> tuple[str, str]:
-        """The live page and its Content-Security-Policy, which allows connections to its own server only."""
-        return self.of_server("live.html")
-
-    def of_server(self, name: str, **values: Any) -> tuple[str, str]:
-        """A page that is served, and its Content-Security-Policy: it may ask its own server for more."""
+    def of_server(self, name: str, *, token: str = "", **values: Any) -> HtmlPage:
+        """A page that is served: it may ask its own server for more, and send changes if it has the token for them."""
         policy = self._policy(_script(name), css=_css(name), connect=True)
-        return self._page(name, connect=True, **values), policy
+        return HtmlPage(self.page(name, policy=policy, token=token, **values), policy)
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
         return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
-    def _page(self, name: str, *, package: str = _OWN, connect: bool = False, **values: Any) -> str:
+    def page(self, name: str, *, package: str = _OWN, policy: str = "", token: str = "", **values: Any) -> str:
+        """A page from the template `name` among the `templates` of a package. It may extend `base.html`."""
         script, css = _script(name), _css(name)
-        return (
-            _environment(package)
-            .get_template(name)
-            .render(
-                # Our own files: the only two values that are not escaped.
-                css=Markup(css),
-                script=Markup(script),
-                csp=self._policy(script, css=css, connect=connect),
-                bundled=self._bundled,
-                **values,
-            )
-        )
+        policy = policy or self._policy(script, css=css)
+        # Our own texts: the only values that are not escaped.
+        around = ("", "", "") if self._bundled else (page_head(policy, css, GENERATOR), body_start(token), BODY_END)
+        template = _environment(package).get_template(name)
+        return template.render(around=[*map(Markup, around)], script=Markup(script), **values)
 
 
 def visible(text: object, limit: int = 100_000) -> str:
@@ -275,7 +254,7 @@ def _wall_s(record: dict[str, Any]) -> float | None:
 def _environment(package: str = _OWN) -> Environment:
     """The template environment; cached, because compiling a template takes longer than rendering a page."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_OWN)]),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(_OWN), DictLoader({"base.html": _base()})]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -296,14 +275,22 @@ def _environment(package: str = _OWN) -> Environment:
     return environment
 
 
+def _base() -> str:
+    """What templates extend as `base.html`. A bundled page has neither head nor body."""
+    names = ("title", "nav", "content")
+    blocks = {name: f"{{% block {name} %}}{{% endblock %}}" for name in names}
+    frame = page_frame(label="Report", begin="{{ around[1] }}", script="{{ script }}", end="{{ around[2] }}", **blocks)
+    return '{% import "parts.html" as parts %}{{ around[0] }}' + frame
+
+
 @cache
 def _css(page: str) -> str:
-    return "\n".join(map(_asset, ("base.css", *_STYLES_OF.get(page, _STYLES))))
+    return "\n".join(map(_asset, ("base.css", "report.css", *_STYLES_OF.get(page, _STYLES))))
 
 
 @cache
 def _script(page: str) -> str:
-    return "\n".join(map(_asset, _SCRIPTS.get(page, _SCRIPTS_OF_OTHERS)))
+    return "\n".join(map(_asset, ("theme.js", *_SCRIPTS.get(page, ()))))
 
 
 def _asset(name: str) -> str:

@@ -42,7 +42,7 @@ def make_public_report(store: RunStore, output: Path | None = None) -> Path:
 def _page(run_id: str, detail: Mapping[str, Any], rows: list[dict[str, Any]]) -> str:
     entries = sorted(read_entries(rows), key=lambda each: FAILURES_FIRST.index(each.outcome))
     judge = as_mapping(detail.get("judge"))
-    return Renderer().of_report(
+    return Renderer().page(
         "public.html",
         run_id=run_id,
         rate=rate_text(detail),

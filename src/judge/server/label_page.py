@@ -4,15 +4,12 @@ Blind, it has no verdict, no check, nothing of a judge, and neither the agent no
 in its source either. What attempts contain is data, escaped as in reports.
 """
 
-import asyncio
-from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, TypeAdapter
-from starlette.middleware import Middleware
+from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from judge.records.steps import Step
@@ -23,11 +20,12 @@ from judge.results.label_files import MAX_NOTE_CHARS, LabelWord
 from judge.results.labelling import Labelling
 from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
-from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.a2a.local_pages import LocalPages
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, read_text
 from shared.images import image_size, media_type
 from shared.models import Record
+from shared.pages import HtmlPage
 
 _REFUSAL = "The page for labelling is shown on its own machine only, at a loopback address or the named host.\n"
 _MAX_IMAGE_BYTES = 32_000_000
@@ -73,69 +71,38 @@ def label_routes(session: Labelling, *, host: str = "") -> list[Route]:
 
     They answer requests from this machine only, at a loopback name or at the host `host`.
     """
-    changes = Changes(host=host)
-    page = _LabelPage(session, changes)
-    guards = [Middleware(local_only, refusal=_REFUSAL, host=host)]
-    page_routes = [
-        Route(path, endpoint, methods=["GET"], middleware=guards)
-        for path, endpoint in (
-            ("/", page.front),
-            ("/attempt/{number:int}", page.attempt),
-            ("/image/{number:int}/{step:int}", page.image),
-            ("/done", page.done),
-        )
-    ]
+    local = LocalPages(_REFUSAL, host)
+    page = _LabelPage(session, local.token)
     return [
-        *page_routes,
-        changes.route("/label", TypeAdapter(LabelChange), page.keep),
-        changes.route("/undo", TypeAdapter(UndoChange), page.undo),
+        *local.shows(
+            {
+                "/": page.front,
+                "/attempt/{number:int}": page.attempt,
+                "/image/{number:int}/{step:int}": page.image,
+                "/done": page.done,
+            }
+        ),
+        local.takes("/label", LabelChange, page.keep),
+        local.takes("/undo", UndoChange, page.undo),
     ]
 
 
 class _LabelPage:
-    def __init__(self, session: Labelling, changes: Changes) -> None:
+    def __init__(self, session: Labelling, token: str) -> None:
         self._session = session
-        self._changes = changes
+        self._token = token
         self._renderer = Renderer()
         # The attempt that was shown last, whose pictures follow; it is read again when it is labelled.
         self._current: tuple[int, Trajectory] | None = None
 
-    async def front(self, _: Request) -> Response:
+    def front(self, _: Request) -> Response:
         """To the first attempt without a label, or to the end."""
-        return RedirectResponse(self._address(self._session.next_open()), headers=PAGE_HEADERS)
+        return RedirectResponse(self._address(self._session.next_open()))
 
-    async def attempt(self, request: Request) -> Response:
+    def attempt(self, request: Request) -> HtmlPage | None:
         place = request.path_params["number"] - 1
         if not 0 <= place < len(self._session.places):
-            return _missing()
-        try:
-            return await asyncio.to_thread(self._attempt, place)
-        except ConfigError as error:
-            return PlainTextResponse(f"{error}\n", HTTPStatus.CONFLICT, headers=PAGE_HEADERS)
-
-    async def image(self, request: Request) -> Response:
-        place, number = request.path_params["number"] - 1, request.path_params["step"]
-        if not 0 <= place < len(self._session.places) or number < 1:
-            return _missing()
-        try:
-            return await asyncio.to_thread(self._image, place, number)
-        except (ConfigError, TrajectoryError, OSError, ValueError, IndexError):
-            return _missing()
-
-    async def done(self, _: Request) -> Response:
-        return await asyncio.to_thread(self._done)
-
-    def keep(self, change: LabelChange) -> dict[str, Any]:
-        if change.place >= len(self._session.places):
-            raise ConfigError("no such attempt in this session", remedy="reload the page")
-        self._session.say(change.place, change.label, change.note, change.seconds)
-        return {"next": self._address(self._session.next_open(change.place)), "labelled": self._session.labelled}
-
-    def undo(self, _: UndoChange) -> dict[str, Any]:
-        place = self._session.undo()
-        return {"next": None if place is None else self._address(place), "labelled": self._session.labelled}
-
-    def _attempt(self, place: int) -> Response:
+            return None
         session, trajectory = self._session, self._session.trajectory(place)
         self._current = (place, trajectory)
         record = session.latest.get(place)
@@ -151,7 +118,21 @@ class _LabelPage:
             unblinded=None if session.is_blind else self._unblinded(place, trajectory),
         )
 
-    def _done(self) -> Response:
+    def image(self, request: Request) -> Response | None:
+        place, number = request.path_params["number"] - 1, request.path_params["step"]
+        if not 0 <= place < len(self._session.places) or number < 1:
+            return None
+        current = self._current
+        try:
+            trajectory = current[1] if current and current[0] == place else self._session.trajectory(place)
+            data = read_file(_picture(trajectory, _steps(trajectory)[number - 1]), max_bytes=_MAX_IMAGE_BYTES)
+        except (ConfigError, TrajectoryError, OSError, ValueError, IndexError):
+            return None
+        kind = media_type(data)
+        # Anything else could be a page of somebody's own.
+        return None if kind is None else Response(data, media_type=kind)
+
+    def done(self, _: Request) -> HtmlPage:
         session = self._session
         runs = list({place.run.run_id: place.run for place in session.places}.values())
         corrections = [LabelledRun(run).correction for run in runs]
@@ -160,28 +141,26 @@ class _LabelPage:
         stuck = next((each.why_absent for each in known if each.is_stuck), "")
         return self._page(place=None, runs=len(runs), missing=missing, is_enough=not missing, stuck=stuck)
 
-    def _page(self, **values: Any) -> Response:
+    def keep(self, change: LabelChange) -> dict[str, Any]:
+        if change.place >= len(self._session.places):
+            raise ConfigError("no such attempt in this session", remedy="reload the page")
+        self._session.say(change.place, change.label, change.note, change.seconds)
+        return {"next": self._address(self._session.next_open(change.place)), "labelled": self._session.labelled}
+
+    def undo(self, _: UndoChange) -> dict[str, Any]:
+        place = self._session.undo()
+        return {"next": None if place is None else self._address(place), "labelled": self._session.labelled}
+
+    def _page(self, **values: Any) -> HtmlPage:
         session = self._session
-        html, policy = self._renderer.of_server(
+        return self._renderer.of_server(
             "label.html",
+            token=self._token,
             session=session,
             total=len(session.places),
             max_note_chars=MAX_NOTE_CHARS,
-            token=self._changes.token,
-            token_header=TOKEN_HEADER,
             **values,
         )
-        headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
-        return HTMLResponse(html, headers=headers)
-
-    def _image(self, place: int, number: int) -> Response:
-        current = self._current
-        trajectory = current[1] if current and current[0] == place else self._session.trajectory(place)
-        step = _steps(trajectory)[number - 1]
-        data = read_file(_picture(trajectory, step), max_bytes=_MAX_IMAGE_BYTES)
-        kind = media_type(data)
-        # Anything else could be a page of somebody's own.
-        return _missing() if kind is None else Response(data, media_type=kind, headers=PAGE_HEADERS)
 
     def _unblinded(self, place: int, trajectory: Trajectory) -> _Unblinded:
         run, attempt = self._session.places[place]
@@ -223,7 +202,3 @@ def _step_view(trajectory: Trajectory, step: Step, number: int) -> _ShownStep:
         except (TrajectoryError, OSError, ValueError):
             snapshot = ""
     return _ShownStep(number, words, step.url, step.title, size, has_image, snapshot)
-
-
-def _missing() -> Response:
-    return PlainTextResponse("not found", status_code=HTTPStatus.NOT_FOUND, headers=PAGE_HEADERS)

@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, get_args
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from judge.records.events import Event, RunDone, RunStarted, Sink, StepBegun, TaskDone, TaskEvent
@@ -30,9 +30,8 @@ from judge.results.submission import rate_text
 from judge.server.live_records import LiveRecords, LiveTask, RunRecord, steps_of
 from judge.server.reports import Reports
 from judge.store.layout import RunStore, TaskStore
-from shared.a2a.local_pages import PAGE_HEADERS, local_only
+from shared.a2a.local_pages import LocalPages, PageRefused
 from shared.a2a.serving import SHUTDOWN_GRACE_S
-from shared.errors import ConfigError
 
 # Per run: the running tasks and those that ended last. Limited to bound memory, because anyone on this machine may open
 # the page.
@@ -55,7 +54,6 @@ _REFUSAL = (
     "The live page is shown on the judge's own machine only, at a loopback address: open it there, or start the judge"
     " with WABE_AUTH_TOKEN set or with --public-live.\n"
 )
-_MISSING = PlainTextResponse("not found", status_code=404, headers=PAGE_HEADERS)
 
 
 @dataclass
@@ -293,20 +291,18 @@ def live_routes(hub: LiveHub, output_dir: Path, *, is_open: bool = False) -> lis
     Unless `is_open`, they answer requests from this machine only.
     """
     pages = _Pages(hub, output_dir)
-    guards = [] if is_open else [Middleware(local_only, refusal=_REFUSAL)]
-    return [
-        Route(path, endpoint, methods=["GET"], middleware=guards)
-        for path, endpoint in (
-            ("/", pages.front),
-            ("/events", pages.events),
-            ("/live/{run_id:path}/shot/{task_id}", pages.newest_screenshot),
-            ("/live/{run_id:path}/steps/{task_id}.json", pages.steps),
+    return LocalPages(_REFUSAL, is_open=is_open).shows(
+        {
+            "/": lambda _: pages.front,
+            "/events": pages.events,
+            "/live/{run_id:path}/shot/{task_id}": pages.newest_screenshot,
+            "/live/{run_id:path}/steps/{task_id}.json": pages.steps,
             # Before the task pages, because the report has pages of the same names.
-            ("/live/{run_id:path}/report/{name:path}", pages.report),
-            ("/live/{run_id:path}/tasks/{task_id}.html", pages.task),
-            ("/live/{run_id:path}/images/{task_id}/{name}", pages.image),
-        )
-    ]
+            "/live/{run_id:path}/report/{name:path}": pages.report,
+            "/live/{run_id:path}/tasks/{task_id}.html": pages.task,
+            "/live/{run_id:path}/images/{task_id}/{name}": pages.image,
+        }
+    )
 
 
 class _Pages:
@@ -316,17 +312,11 @@ class _Pages:
         self._renderer = Renderer()
         self._rendering = asyncio.Semaphore(_RENDERED_AT_ONCE)
         self._reports = Reports()
-        html, policy = self._renderer.live()
-        self._front = HTMLResponse(
-            html, headers={**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
-        )
-
-    async def front(self, _: Request) -> Response:
-        return self._front
+        self.front = self._renderer.of_server("live.html")
 
     async def events(self, _: Request) -> Response:
         if self._hub.is_full:
-            return PlainTextResponse("too many viewers", status_code=503, headers=PAGE_HEADERS)
+            raise PageRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many viewers")
         updates = (ServerSentEvent(data=json.dumps(update, allow_nan=False)) async for update in self._hub.changes())
         return EventSourceResponse(
             updates,
@@ -334,49 +324,40 @@ class _Pages:
             send_timeout=_SEND_TIMEOUT_S,
             # Long enough for viewers to see the runs end after a signal; the hub is closed then.
             shutdown_grace_period=SHUTDOWN_GRACE_S,
-            headers=PAGE_HEADERS,
         )
 
-    async def newest_screenshot(self, request: Request) -> Response:
+    async def newest_screenshot(self, request: Request) -> Path | None:
         run = self._hub.runs.get(request.path_params["run_id"])
         task = run.tasks.get(request.path_params["task_id"]) if run else None
         store = self._shown_task(request)
         if store is None or task is None or not task.page:
-            return _MISSING
+            return None
         files = [] if task.state == "running" else [*store.folder.glob("final/screenshot.*")]
         files += store.folder.glob(f"trajectory/step_{task.page - 1:03d}.*")
         return _screenshot(store, next((path.name for path in files), ""))
 
-    async def steps(self, request: Request) -> Response:
+    async def steps(self, request: Request) -> list[dict[str, Any]] | None:
         store, after = self._shown_task(request), request.query_params.get("after", "0")
         if store is None or not re.fullmatch(r"[0-9]{1,4}", after):
-            return _MISSING
+            return None
         async with self._rendering:
-            steps = await asyncio.to_thread(steps_of, store, int(after))
-        return JSONResponse(steps, headers=PAGE_HEADERS)
+            return await asyncio.to_thread(steps_of, store, int(after))
 
-    async def report(self, request: Request) -> Response:
-        store, name = self._hub.reported(request.path_params["run_id"]), request.path_params["name"]
-        if store is None:
-            return _MISSING
-        try:
-            path = await self._reports.file([store], name)
-        except ConfigError as error:
-            return PlainTextResponse(f"{error}\n", status_code=500, headers=PAGE_HEADERS)
-        return FileResponse(path, headers=PAGE_HEADERS) if path is not None else _MISSING
+    async def report(self, request: Request) -> Path | None:
+        store = self._hub.reported(request.path_params["run_id"])
+        return await self._reports.file([store], request.path_params["name"]) if store else None
 
-    async def image(self, request: Request) -> Response:
+    async def image(self, request: Request) -> Path | None:
         return _screenshot(self._shown_task(request), request.path_params["name"])
 
-    async def task(self, request: Request) -> Response:
+    async def task(self, request: Request) -> Response | None:
         store = self._shown_task(request)
         if store is None or not store.folder.is_dir():
-            return _MISSING
+            return None
         # In a thread: reading a long episode takes a while and must not delay the assessment.
         async with self._rendering:
             task = await asyncio.to_thread(read_task, store)
-            html = await asyncio.to_thread(self._renderer.task, task, home="/")
-        return HTMLResponse(html, headers=PAGE_HEADERS)
+            return HTMLResponse(await asyncio.to_thread(self._renderer.task, task, home="/"))
 
     def _shown_task(self, request: Request) -> TaskStore | None:
         """The folder of a task whose run is shown; no other folder can be requested."""
@@ -387,9 +368,9 @@ class _Pages:
         return RunStore(self._output_dir, run_id).task(task_match[1], int(task_match[2] or 1))
 
 
-def _screenshot(store: TaskStore | None, name: str) -> Response:
+def _screenshot(store: TaskStore | None, name: str) -> Path | None:
     # Validated before it becomes part of a path; links are refused because they could point outside the folder.
     if store is None or not (image := _IMAGE.fullmatch(name)):
-        return _MISSING
+        return None
     path = store.folder / ("final" if image[1] else "trajectory") / name
-    return FileResponse(path, headers=PAGE_HEADERS) if path.is_file() and not path.is_symlink() else _MISSING
+    return path if path.is_file() and not path.is_symlink() else None

@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry, Counter, ProcessCollector, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,7 +17,7 @@ from starlette.routing import Route
 from judge.records.events import Event, TaskDone, TaskRetried
 from judge.records.verdicts import UNCONFIRMED, WITHOUT_CHECKS, TaskOutcome
 from judge.server.running import EndState, RunningAssessment
-from shared.a2a.local_pages import local_only
+from shared.a2a.local_pages import LocalPages
 from shared.errors import Blame
 from shared.llm.limits import Spending
 
@@ -111,8 +110,5 @@ def operating_routes(health: Callable[[], Health], metrics: Metrics, *, is_open:
     async def show_metrics(_: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    guards = [] if is_open else [Middleware(local_only, refusal=_REFUSAL)]
-    return [
-        Route(HEALTH_PATH, show_health, methods=["GET"]),
-        Route("/metrics", show_metrics, methods=["GET"], middleware=guards),
-    ]
+    metrics_routes = LocalPages(_REFUSAL, is_open=is_open).shows({"/metrics": show_metrics})
+    return [Route(HEALTH_PATH, show_health, methods=["GET"]), *metrics_routes]

@@ -1,4 +1,4 @@
-"""The rules of every local page: who may read it, and who may change something through it.
+"""What every local page has: its addresses, who may read them, and who may change something through them.
 
 Any website that a person visits can send requests to this machine, and can point a host name of its own at it (DNS
 rebinding). So a page is for people at this machine, who use a loopback name or the host that its user named, and a
@@ -10,27 +10,30 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from inspect import iscoroutinefunction
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.errors import ConfigError
 from shared.files import decode
 from shared.hosts import is_loopback
+from shared.pages import TOKEN_HEADER, HtmlPage
 from shared.strict_json import parse_json
 from shared.validation import validated
 
-TOKEN_HEADER = "X-WABE-Token"
 MAX_CHANGE_BYTES = 100_000
 # What a page shows may come from hostile sites: no other site may frame or load it, and no browser may reinterpret it.
 PAGE_HEADERS: Mapping[str, str] = MappingProxyType(
@@ -62,27 +65,54 @@ def local_only(app: ASGIApp, refusal: str, host: str = "") -> ASGIApp:
     return guarded
 
 
-@dataclass(frozen=True)
-class Changes:
-    """Admits changes that come from the server's own page, which contains the `token`.
+Shown = Response | HtmlPage | Path | Mapping[str, Any] | Sequence[Any] | None
+PageEndpoint = Callable[[Request], Shown | Awaitable[Shown]]
 
-    The token is not a cookie, because browsers add cookies to the requests of other websites as well.
+
+class PageRefused(Exception):
+    """A request that cannot be answered, and why."""
+
+    def __init__(self, status: HTTPStatus, reason: object) -> None:
+        super().__init__(str(reason))
+        self.status = status
+
+
+@dataclass(frozen=True)
+class LocalPages:
+    """The addresses of a page. Unless `is_open`, those of `shows` answer people at this machine only (`local_only`).
+
+    Changes must come from the page itself, which contains the `token`. It is not a cookie, because browsers add cookies
+    to the requests of other websites as well.
     """
 
+    refusal: str
     host: str = ""
+    is_open: bool = False
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
-    def route(self, path: str, adapter: TypeAdapter[Any], apply: Callable[[Any], Any]) -> Route:
-        """A route that takes a change by POST: `apply` gets the validated value and returns what is answered, as JSON.
+    def shows(self, endpoints: Mapping[str, PageEndpoint]) -> list[Route]:
+        """Routes by path. What an endpoint returns decides what is sent: a page, a file, JSON, or `None`: not found.
+
+        Endpoints that are not coroutines run in a thread. A `ConfigError` is answered with its text, as not found.
+        """
+        guards = [] if self.is_open else [Middleware(local_only, refusal=self.refusal, host=self.host)]
+        return [
+            Route(path, _answering(endpoint), methods=["GET"], middleware=guards)
+            for path, endpoint in endpoints.items()
+        ]
+
+    def takes(self, path: str, kind: Any, apply: Callable[[Any], Any]) -> Route:
+        """A route that takes a change of this kind by POST: what `apply` returns for it is answered, as JSON.
 
         It runs in a thread. A `ConfigError` that it raises is answered with its text.
         """
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
 
         async def change(request: Request) -> Response:
             try:
                 value = validated(adapter, await self._body(request), "the change")
                 return JSONResponse(await asyncio.to_thread(apply, value), headers=PAGE_HEADERS)
-            except _RequestRefused as refusal:
+            except PageRefused as refusal:
                 return JSONResponse({"error": str(refusal)}, refusal.status, headers=PAGE_HEADERS)
             except ConfigError as error:
                 return JSONResponse({"error": str(error)}, HTTPStatus.UNPROCESSABLE_ENTITY, headers=PAGE_HEADERS)
@@ -90,28 +120,53 @@ class Changes:
         return Route(path, change, methods=["POST"])
 
     async def _body(self, request: Request) -> Any:
-        """The JSON value of a request that may change something. Raises `_RequestRefused`."""
+        """The JSON value of a request that may change something. Raises `PageRefused`."""
         if not _is_from_this_machine(request.scope, self.host):
-            raise _RequestRefused(HTTPStatus.FORBIDDEN, "changes are taken from this machine only")
+            raise PageRefused(HTTPStatus.FORBIDDEN, "changes are taken from this machine only")
         # Browsers send `Origin` with every POST.
         if _only(request, "origin") != f"{request.scope['scheme']}://{_only(request, 'host')}":
-            raise _RequestRefused(HTTPStatus.FORBIDDEN, "changes are taken from the page itself only")
+            raise PageRefused(HTTPStatus.FORBIDDEN, "changes are taken from the page itself only")
         # In constant time, so that the response time does not reveal how much of a guess is right.
         if not hmac.compare_digest(_only(request, TOKEN_HEADER).encode(), self.token.encode()):
-            raise _RequestRefused(HTTPStatus.FORBIDDEN, "the server was restarted: reload the page")
+            raise PageRefused(HTTPStatus.FORBIDDEN, "the server was restarted: reload the page")
         # A form of another website can send neither this type nor the token.
         if _only(request, "content-type").partition(";")[0].strip().lower() != "application/json":
-            raise _RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json")
+            raise PageRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json")
         try:
             return parse_json(decode(await _bounded_body(request)))
         except ValueError as error:
-            raise _RequestRefused(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from None
+            raise PageRefused(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from None
 
 
-class _RequestRefused(Exception):
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+def _answering(endpoint: PageEndpoint) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            # What a coroutine function gives is awaited; anything else may read files, and must not delay the server.
+            result = endpoint(request) if iscoroutinefunction(endpoint) else asyncio.to_thread(endpoint, request)
+            response = _response(await result)
+        except PageRefused as refusal:
+            response = PlainTextResponse(f"{refusal}\n", refusal.status)
+        except ConfigError as error:
+            response = PlainTextResponse(f"{error}\n", HTTPStatus.NOT_FOUND)
+        response.headers.update(PAGE_HEADERS)
+        return response
+
+    return answer
+
+
+def _response(shown: Any) -> Response:
+    match shown:
+        case None:
+            return PlainTextResponse("not found\n", HTTPStatus.NOT_FOUND)
+        case Response():
+            return shown
+        case HtmlPage(html, policy):
+            # In the page itself, a policy cannot say who may frame it.
+            return HTMLResponse(html, headers={"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"})
+        case Path():
+            return FileResponse(shown)
+        case _:
+            return JSONResponse(shown)
 
 
 def _only(request: Request, header: str) -> str:
@@ -126,10 +181,10 @@ async def _bounded_body(request: Request) -> bytes:
         async for part in request.stream():
             body += part
             if len(body) > MAX_CHANGE_BYTES:
-                raise _RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {MAX_CHANGE_BYTES} bytes")
+                raise PageRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {MAX_CHANGE_BYTES} bytes")
     except HTTPException as error:
         # The server's own limit.
-        raise _RequestRefused(HTTPStatus(error.status_code), error.detail) from None
+        raise PageRefused(HTTPStatus(error.status_code), error.detail) from None
     return bytes(body)
 
 

@@ -271,7 +271,7 @@ def test_each_page_allows_only_its_own_script_and_style(run: RunStore, tmp_path:
     html = make_report([run], tmp_path / "report").read_text()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
-    assert policy[1].startswith("default-src &#39;none&#39;")
+    assert policy[1].startswith("default-src 'none'")
     assert "unsafe" not in policy[1]
     assert len(re.findall(r"<script", html)) == len(re.findall(r"sha256-", policy[1].split("script-src")[1])) == 1
     assert " style=" not in html

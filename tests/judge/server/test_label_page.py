@@ -17,7 +17,7 @@ from judge.records.tasks import Task
 from judge.results.label_files import LabelWord, label_file
 from judge.results.labelling import Labelling, begin
 from judge.server.label_page import label_routes
-from shared.a2a.local_pages import TOKEN_HEADER
+from shared.pages import TOKEN_HEADER
 
 HOSTILE = "</pre></textarea><script>alert(1)</script><img src=x onerror=alert(1)> \u202e"
 

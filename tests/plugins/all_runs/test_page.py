@@ -21,8 +21,8 @@ from judge.plugins.all_runs.notes import NotesFolder
 from judge.plugins.all_runs.page import runs_routes, serve_runs
 from judge.server.live_records import LiveRecords, live_address
 from judge.store.layout import RunStore
-from shared.a2a.local_pages import TOKEN_HEADER
 from shared.a2a.serving import listen
+from shared.pages import TOKEN_HEADER
 
 HOSTILE = "</td><script>alert(1)</script><a href='http://evil.test/'>http://evil.test/ \u202e"
 

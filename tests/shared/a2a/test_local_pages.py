@@ -3,20 +3,20 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import TypeAdapter
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.responses import Response
 
-from shared.a2a.local_pages import MAX_CHANGE_BYTES, PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.a2a.local_pages import MAX_CHANGE_BYTES, PAGE_HEADERS, LocalPages, PageRefused
 from shared.errors import ConfigError
 from shared.models import Record
+from shared.pages import TOKEN_HEADER, HtmlPage
 
 TOKEN = "token-of-the-page"
 OWN = {"Host": "localhost:9009", "Origin": "http://localhost:9009", TOKEN_HEADER: TOKEN}
@@ -36,14 +36,9 @@ def page_app(applied: list[Any], admitted_host: str = "") -> Starlette:
         applied.append(choice)
         return {"colour": choice.colour}
 
-    async def page(_: Request) -> PlainTextResponse:
-        return PlainTextResponse("the page")
-
-    changes = Changes(host=admitted_host, token=TOKEN)
-    guards = [Middleware(local_only, refusal="not here", host=admitted_host)]
-    adapter = TypeAdapter(Choice)
+    local = LocalPages("not here", admitted_host, token=TOKEN)
     return Starlette(
-        routes=[Route("/", page, methods=["GET"], middleware=guards), changes.route("/colour", adapter, apply)]
+        routes=[*local.shows({"/": lambda _: HtmlPage("the page", "")}), local.takes("/colour", Choice, apply)]
     )
 
 
@@ -174,7 +169,53 @@ def test_the_host_that_the_user_named_is_admitted_for_people_at_this_machine(
 
 
 def test_each_server_has_a_token_of_its_own() -> None:
-    one, other = Changes(), Changes()
+    one, other = LocalPages(""), LocalPages("")
     assert one.token != other.token
     assert len(one.token) >= 32
     assert one.token not in repr(one)
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_what_an_endpoint_gives_decides_what_is_sent(in_thread: bool, tmp_path: Path) -> None:
+    shown = tmp_path / "a.txt"
+    shown.write_text("a file")
+    results: dict[str, Any] = {
+        "page": HtmlPage("<title>Page</title>", "default-src 'none'"),
+        "file": shown,
+        "json": {"colour": "red"},
+        "list": [],
+        "own": Response(b"x", 201),
+        "nothing": None,
+        "refused": PageRefused(HTTPStatus.CONFLICT, "not now"),
+        "mistake": ConfigError("no such run"),
+    }
+
+    def give(request: Request) -> Any:
+        result = results[request.path_params["name"]]
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def give_later(request: Request) -> Any:
+        return give(request)
+
+    app = Starlette(routes=LocalPages("").shows({"/{name}": give if in_thread else give_later}))
+
+    async def ask() -> dict[str, httpx.Response]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return {name: await client.get(f"/{name}") for name in results}
+
+    answers = asyncio.run(ask())
+    assert {name: (answer.status_code, answer.text) for name, answer in answers.items()} == {
+        "page": (200, "<title>Page</title>"),
+        "file": (200, "a file"),
+        "json": (200, '{"colour":"red"}'),
+        "list": (200, "[]"),
+        "own": (201, "x"),
+        "nothing": (404, "not found\n"),
+        "refused": (409, "not now\n"),
+        "mistake": (404, "no such run\n"),
+    }
+    assert answers["page"].headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+    for answer in answers.values():
+        assert {name: answer.headers[name] for name in PAGE_HEADERS} == dict(PAGE_HEADERS)

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from judge.plugins.all_runs.filters import MAX_CHARS, RunFilters, choices, filters_in, run_filters
@@ -30,10 +28,11 @@ from judge.report.pages import Renderer
 from judge.server.live_records import live_address
 from judge.server.reports import Reports
 from judge.store.layout import RUN_ID, RunStore
-from shared.a2a.local_pages import PAGE_HEADERS, TOKEN_HEADER, Changes, local_only
+from shared.a2a.local_pages import LocalPages, PageRefused
 from shared.a2a.serving import address_of, serve_app
 from shared.errors import ConfigError
 from shared.models import Record
+from shared.pages import HtmlPage
 
 _REFUSAL = "The page of all runs is shown on its own machine only, at a loopback address or the named host.\n"
 _ROWS = 100
@@ -75,19 +74,19 @@ def runs_routes(index: RunIndex, *, host: str = "") -> list[Route]:
 
     They answer requests from this machine only, at a loopback name or at the host `host`.
     """
-    changes = Changes(host=host)
-    pages = _RunsPage(index, changes)
-    guards = [Middleware(local_only, refusal=_REFUSAL, host=host)]
-    page_routes = [
-        Route(path, endpoint, methods=["GET"], middleware=guards)
-        for path, endpoint in (
-            ("/", pages.front),
-            ("/live/{run_id}/report/{name:path}", pages.report),
-            ("/compare", pages.compare_selected),
-            ("/compare/{run_ids}/{name:path}", pages.comparison),
-        )
+    local = LocalPages(_REFUSAL, host)
+    pages = _RunsPage(index, local.token)
+    return [
+        *local.shows(
+            {
+                "/": pages.front,
+                "/live/{run_id}/report/{name:path}": pages.report,
+                "/compare": pages.compare_selected,
+                "/compare/{run_ids}/{name:path}": pages.comparison,
+            }
+        ),
+        local.takes("/notes", NotesChange, pages.keep_notes),
     ]
-    return [*page_routes, changes.route("/notes", TypeAdapter(NotesChange), pages.keep_notes)]
 
 
 async def serve_runs(
@@ -113,10 +112,10 @@ async def serve_runs(
 
 
 class _RunsPage:
-    def __init__(self, index: RunIndex, changes: Changes) -> None:
+    def __init__(self, index: RunIndex, token: str) -> None:
         self._index = index
         self._output_dir = index.output_dir
-        self._changes = changes
+        self._token = token
         self._notes = NotesFolder(index.output_dir)
         self._renderer = Renderer()
         self._reports = Reports()
@@ -124,30 +123,28 @@ class _RunsPage:
         self._runs: list[ListedRun] = []
         self._read_at = float("-inf")
 
-    async def front(self, request: Request) -> Response:
+    async def front(self, request: Request) -> HtmlPage:
         try:
             filters = filters_in(request.query_params.multi_items())
         except ConfigError as error:
-            return _problem(error, HTTPStatus.BAD_REQUEST)
+            raise PageRefused(HTTPStatus.BAD_REQUEST, error) from None
         number = request.query_params.get("page", "1")
         page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
         runs = await self._listed_runs()
-        html, policy = await asyncio.to_thread(self._page, runs, filters, max(1, page))
-        headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'"}
-        return HTMLResponse(html, headers=headers)
+        return await asyncio.to_thread(self._page, runs, filters, max(1, page))
 
-    async def report(self, request: Request) -> Response:
+    async def report(self, request: Request) -> Path | None:
         return await self._file([request.path_params["run_id"]], request.path_params["name"])
 
     async def compare_selected(self, request: Request) -> Response:
         """To the comparison of the runs that a form without scripts names."""
         run_ids = ",".join(quote(run_id, safe="") for run_id in request.query_params.getlist("run"))
-        return RedirectResponse(f"/compare/{run_ids or '-'}/index.html", headers=PAGE_HEADERS)
+        return RedirectResponse(f"/compare/{run_ids or '-'}/index.html")
 
-    async def comparison(self, request: Request) -> Response:
+    async def comparison(self, request: Request) -> Path | None:
         run_ids = list(dict.fromkeys(request.path_params["run_ids"].split(",")))
         if not 1 < len(run_ids) <= MAX_RUNS:
-            return _problem(ConfigError("no comparison", remedy=f"select 2 to {MAX_RUNS} runs"), HTTPStatus.BAD_REQUEST)
+            raise PageRefused(HTTPStatus.BAD_REQUEST, f"no comparison: select 2 to {MAX_RUNS} runs")
         return await self._file(run_ids, request.path_params["name"])
 
     def keep_notes(self, change: NotesChange) -> dict[str, Any]:
@@ -166,15 +163,8 @@ class _RunsPage:
                 self._runs = await asyncio.to_thread(self._index.runs)
             return self._runs
 
-    async def _file(self, run_ids: Sequence[str], name: str) -> Response:
-        try:
-            stores = [self._store(run_id) for run_id in run_ids]
-            path = await self._reports.file(stores, name)
-        except ConfigError as error:
-            return _problem(error, HTTPStatus.NOT_FOUND)
-        if path is None:
-            return PlainTextResponse("not found", status_code=HTTPStatus.NOT_FOUND, headers=PAGE_HEADERS)
-        return FileResponse(path, headers=PAGE_HEADERS)
+    async def _file(self, run_ids: Sequence[str], name: str) -> Path | None:
+        return await self._reports.file([self._store(run_id) for run_id in run_ids], name)
 
     def _store(self, run_id: str) -> RunStore:
         """A run below the output folder. Raises `ConfigError` for anything else."""
@@ -185,7 +175,7 @@ class _RunsPage:
                 return store
         raise ConfigError("no such run", remedy="go back to the list of runs")
 
-    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int) -> tuple[str, str]:
+    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int) -> HtmlPage:
         matching_runs = filters.keep(runs)
         pages = max(1, -(-len(matching_runs) // _ROWS))
         number = min(number, pages)
@@ -196,6 +186,7 @@ class _RunsPage:
         ]
         return self._renderer.of_server(
             "runs.html",
+            token=self._token,
             place=str(self._output_dir),
             folders=[str(folder) for folder in self._index.folders],
             total=len(runs),
@@ -213,8 +204,6 @@ class _RunsPage:
             max_tags=MAX_TAGS,
             max_tag_chars=MAX_TAG_CHARS,
             max_note_chars=MAX_NOTE_CHARS,
-            token=self._changes.token,
-            token_header=TOKEN_HEADER,
         )
 
     def _running(self, run: ListedRun) -> _RunningRun:
@@ -234,7 +223,3 @@ def _field(name: str, runs: list[ListedRun], filters: RunFilters) -> _FilterFiel
     known = {option for option, _ in options}
     options = [*((other, other.removeprefix("=")) for other in values[:1] if other not in known), *options]
     return _FilterField(name, each.heading, each.kind, values or [""], options)
-
-
-def _problem(error: ConfigError, status: HTTPStatus) -> Response:
-    return PlainTextResponse(f"{error}\n", status_code=status, headers=PAGE_HEADERS)

@@ -86,9 +86,9 @@ class StepsReport:
         views = sorted(self._views, key=lambda view: (order[view.task_id], view.number))
         facts = {"participant": participant, "source": source}
         write_json(self.folder / "steps.json", {**facts, **summary, "results": self._records})
-        page = Renderer().of_plugin(
-            "judge.plugins.steps",
+        page = Renderer().page(
             "steps.html",
+            package="judge.plugins.steps",
             summary=summary,
             averaged=[
                 (key, _HEADINGS.get(key, key.replace("_", " ").capitalize()))

@@ -23,28 +23,9 @@
     }
     if (others) others.hidden = true;
   }
-  function sort(head, column, table) {
-    const isDown = head.getAttribute("aria-sort") === "ascending";
-    Array.from(table.tHead.rows[0].cells, (other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
-    const key = (row) => {
-      const cell = row.cells[column];
-      return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : Number(cell.dataset.v);
-    };
-    const keys = new Map(Array.from(table.tBodies[0].rows, (row) => [row, key(row)]));
-    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    const sorted = Array.from(keys.keys()).sort((a, b) => (isDown ? -1 : 1) * order(keys.get(a), keys.get(b)));
-    table.tBodies[0].append(...sorted);
-  }
   for (const group of groups) {
     const table = group.querySelector(".board table");
-    Array.from(table.tHead.rows[0].cells).forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = head.textContent;
-      button.addEventListener("click", () => sort(head, column, table));
-      head.replaceChildren(button);
-    });
+    sortable(table, Array.from(table.tBodies[0].rows), (sorted) => table.tBodies[0].append(...sorted));
   }
   const kept = decodeURIComponent(location.hash.slice(1));
   if (groups.some((group) => group.id === kept)) choice.value = kept;

@@ -16,19 +16,14 @@
   let isLeaving = false;
 
   async function send(path, change) {
-    const headers = { "Content-Type": "application/json", [page.dataset.header]: page.dataset.token };
-    let failure = "the server does not answer: nothing was saved";
     try {
-      const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(change) });
-      const value = await answer.json();
-      if (answer.ok) {
-        problem.textContent = "";
-        return value;
-      }
-      failure = value.error;
-    } catch { /* shown below */ }
-    problem.textContent = failure;
-    return null;
+      const value = await sendChange(path, change);
+      problem.textContent = "";
+      return value;
+    } catch (error) {
+      problem.textContent = error.message;
+      return null;
+    }
   }
   // One after the other, in the order of the keys.
   function inTurn(work) {

@@ -60,14 +60,13 @@
       key: dialog.dataset.key,
       notes: { tags: tags.value.split(",").map((tag) => tag.trim()).filter(Boolean), note: note.value.trim() },
     };
-    const headers = { "Content-Type": "application/json", [dialog.dataset.header]: dialog.dataset.token };
-    let problem = "the server does not answer";
     try {
-      const answer = await fetch("/notes", { method: "POST", headers, body: JSON.stringify(change) });
-      problem = answer.ok ? "" : (await answer.json()).error;
-    } catch { /* told below */ }
-    byId("notes-problem").textContent = problem;
-    if (problem) return;
+      await sendChange("/notes", change);
+    } catch (error) {
+      byId("notes-problem").textContent = error.message;
+      return;
+    }
+    byId("notes-problem").textContent = "";
     dialog.close();
     await replace(location.pathname + location.search, "found");
     const row = document.querySelector('tr[data-key="' + CSS.escape(change.key) + '"] .edit');

@@ -20,7 +20,6 @@
   const query = document.getElementById("q");
   const selects = Array.from(form.querySelectorAll("select"));
   const fields = [query, ...selects];
-  const heads = Array.from(table.tHead.rows[0].cells);
 
   // `data-list` marks a value that is a list of names.
   const has = (row, select) => {
@@ -62,27 +61,7 @@
     filter();
   }
 
-  function sort(head, column) {
-    const down = head.getAttribute("aria-sort") === "ascending";
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const key = (row) => {
-      const cell = row.cells[column];
-      return cell.dataset.v === undefined ? cell.textContent.trim().toLowerCase() : Number(cell.dataset.v);
-    };
-    const keys = new Map(rows.map((row) => [row, key(row)]));
-    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    rows.sort((a, b) => (down ? -1 : 1) * order(keys.get(a), keys.get(b)));
-    filter();
-  }
-
-  heads.forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    button.addEventListener("click", () => sort(head, column));
-    head.replaceChildren(button);
-  });
+  sortable(table, rows, filter);
   form.hidden = false;
   more.addEventListener("click", showMore);
   // A choice adds a history entry; typing in the search field does not.

@@ -1,7 +1,7 @@
 // Shows what the judge sends, and sends what the person does. All text is set as text, never as markup.
 (function () {
   const byId = (id) => document.getElementById(id);
-  const { path, token, header } = document.body.dataset;
+  const path = location.pathname;
   const image = byId("image");
   const counts = { click: 1, twice: 2, thrice: 3, right: 1 };
   let version = -1;
@@ -31,21 +31,16 @@
 
   // --- What is sent ---
 
-  async function post(where, body) {
-    const headers = { "Content-Type": "application/json", [header]: token };
-    const answer = await fetch(path + where, { method: "POST", headers, body: JSON.stringify(body) });
-    if (!answer.ok) throw new Error((await answer.json()).error);
-  }
   async function act(gesture) {
     if (isBusy) return;
     busy(true);
     say("sending …", "");
     try {
-      await post("/move", { turn, do: gesture, by_program: navigator.webdriver === true });
+      await sendChange(path + "/move", { turn, do: gesture, by_program: navigator.webdriver === true });
     } catch (error) {
       busy(false);
       say("your turn", "on");
-      show("problem", error instanceof TypeError ? "The participant does not answer." : error.message);
+      show("problem", error.message);
     }
   }
   const call = (tool, params) => act({ kind: "call", tool, params: params || {} });
@@ -282,7 +277,7 @@
     hasPlayed = true;
     call("finish", { answer: byId("answer").value });
   });
-  byId("pass").addEventListener("click", () => post("/pass", { turn }).catch(() => {}));
+  byId("pass").addEventListener("click", () => sendChange(path + "/pass", { turn }).catch(() => {}));
 
   // A form for any tool, from its schema. What is neither text, number nor choice is written as JSON.
   function parameter(name, schema, isRequired) {
