@@ -8,7 +8,7 @@ first. Each is played on its archive as it is, shuffled (its actions in a random
 at random places: a search, a page or a filter that is not in the script, and then back. A success that is unscored
 (`off_archive`, `uncertain_archive`) is a cost; at most 5 % of the attempts may be one.
 
-overshoots: the tasks of `tests/helpers/frozen/overshoots.py`, each done once too often in five ways, on the live site
+overshoots: the tasks of `tests/plugins/frozen/overshoots.py`, each done once too often in five ways, on the live site
 and on an archive of the right way. No attempt may succeed, or get a reward, that gets less on the live site.
 
 Exit code 1 if a demand is not met.
@@ -31,7 +31,6 @@ sys.path[:0] = [str(ROOT / part) for part in ("src", "tests", "benchmarks")]
 from sites import BUNDLED, in_other_order, recorded_by_command, sources
 
 from helpers.episode.offline_judge import play_scenario
-from helpers.frozen import overshoots
 from helpers.frozen.playing import Decide, scripted
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
@@ -42,6 +41,7 @@ from judge.scenario.toml import load_scenario
 from judge.trajectory.files import load_trajectory
 from participants.base import Observation, Reply, per_attempt
 from participants.replay import Script, find_script, load_book
+from plugins.frozen import overshoots
 from shared.models import Action, Page
 from shared.settings import Settings
 from shared.snapshot import Node, parse_snapshot

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.cases import each
-from helpers.frozen import overshoots
+from plugins.frozen import overshoots
 
 pytestmark = pytest.mark.e2e
 # A fetch without an answer, an optimistic page, a socket, and a cookie.
