@@ -199,7 +199,7 @@ async def walked(ground: Ground, name: str, make: Callable[[str], Decide], folde
     where = folder / f"{ground.name}-{name}"
     await play_scenario(ground.scenario, per_attempt(begin), where, ground.tasks)
     outcomes = []
-    for path in sorted(where.glob("**/results/*/result.json")):
+    for path in sorted(where.glob("runs/*/results/*/result.json")):
         attempt = load_trajectory(path.parent).attempt
         verdict = attempt.verdict
         is_cost = verdict is not None and is_unconfirmed(attempt.outcome, verdict.reason_code)

@@ -29,13 +29,8 @@ from shared.settings import Settings
 from shared.text import clip, counted, one_line
 
 
-class Replay(Protocol):
-    """An attempt's use of an archive."""
-
-    @property
-    def interceptor(self) -> Interceptor:
-        """The interceptor that answers from the archive alone."""
-        ...
+class Replay(Interceptor, Protocol):
+    """An attempt's use of an archive: it answers from the archive alone."""
 
     def take(self) -> tuple[LedgerEntry, ...]:
         """The requests since the last call, in order."""
@@ -127,7 +122,7 @@ class Archives:
     def log_in_at(self, website: str, secrets: Sequence[str]) -> Interceptor | None:
         """The interceptor for the judge's log-in to a frozen site, before the tasks; `None` for a live site."""
         opened = self._of(website)
-        return opened.archive.replay(LOG_IN, (*self._secrets, *secrets)).interceptor if opened else None
+        return opened.archive.replay(LOG_IN, (*self._secrets, *secrets)) if opened else None
 
     def clock_at(self, website: str) -> int | None:
         """When the recording of a frozen site began, in milliseconds since 1970; `None` for a live site."""
@@ -249,7 +244,7 @@ class FrozenAttempt:
         """See `judge.network.interception.Interceptor`."""
         if self._is_live and self._is_live(request.url):
             return await _required(upstream).fetch(request)
-        return await self._replay_of(request.url).interceptor.answer(request, None)
+        return await self._replay_of(request.url).answer(request, None)
 
     async def socket(self, request: WireRequest, page: PageSocket, upstream: Upstream | None) -> None:
         """See `judge.network.interception.Interceptor`."""
@@ -260,7 +255,7 @@ class FrozenAttempt:
 
             await pass_on_socket(request, page, _required(upstream))
         else:
-            await self._replay_of(url).interceptor.socket(request, page, None)
+            await self._replay_of(url).socket(request, page, None)
 
 
 def open_archives(config: RunConfig) -> Archives | None:

@@ -29,11 +29,6 @@ class PagesReplay:
     entries: list[LedgerEntry] = field(default_factory=list)
     reaches_out: bool = False
 
-    @property
-    def interceptor(self) -> "PagesReplay":
-        """See `judge.network.archives.Replay`."""
-        return self
-
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:
         """See `judge.network.interception.Interceptor`."""
         assert upstream is None

@@ -55,5 +55,5 @@ async def replaying(
 ) -> AsyncIterator[tuple[PlaywrightBrowser, Take]]:
     """A browser whose requests an archive answers, and what takes their grades."""
     replay = archive.replay(task.task_id, task.secrets)
-    async with pool.browser(policy, replay.interceptor) as browser:
+    async with pool.browser(policy, replay) as browser:
         yield browser, replay.take

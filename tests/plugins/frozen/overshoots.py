@@ -266,7 +266,7 @@ async def played(
     scenario = _scenario(places, folder, walks, archive)
     with nullcontext() if archive else running(places, None, [CASE]):
         await play_scenario(scenario, per_attempt(begin), folder)
-    return {path.parent.name: load_trajectory(path.parent) for path in folder.glob("**/results/*/result.json")}
+    return {path.parent.name: load_trajectory(path.parent) for path in folder.glob("runs/*/results/*/result.json")}
 
 
 def earned(trajectory: Trajectory) -> tuple[float, float]:

@@ -4,35 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judge.network.archives import LOG_IN
-from judge.network.interception import Interceptor
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import MATCHER
 from judge.plugins.frozen.replay import ReplayInterceptor
 from judge.plugins.frozen.wacz import ArchiveContents, read_wacz
-from judge.records.ledger import LedgerEntry
 from shared.text import counted, one_line
 
 _MAX_LISTED = 2
-
-
-class WaczReplay:
-    """An attempt's use of an archive."""
-
-    def __init__(self, replay: ReplayInterceptor) -> None:
-        self._replay = replay
-
-    @property
-    def interceptor(self) -> Interceptor:
-        """The interceptor that answers from the archive alone."""
-        return self._replay
-
-    def take(self) -> tuple[LedgerEntry, ...]:
-        """The requests since the last call, in order."""
-        return self._replay.take()
-
-    def entered(self, texts: Sequence[str]) -> None:
-        """See `judge.network.archives.Replay`."""
-        self._replay.entered(texts)
 
 
 class WaczArchive:
@@ -70,9 +48,9 @@ class WaczArchive:
         """See `judge.network.archives.Archive`."""
         return sum(walk.task_id == task_id for walk in self._archive.recording.walks)
 
-    def replay(self, task_id: str, secrets: Sequence[str]) -> WaczReplay:
+    def replay(self, task_id: str, secrets: Sequence[str]) -> ReplayInterceptor:
         """See `judge.network.archives.Archive`."""
-        return WaczReplay(ReplayInterceptor(self._index, self._walk_of(task_id), secrets))
+        return ReplayInterceptor(self._index, self._walk_of(task_id), secrets)
 
     def _walk_of(self, task_id: str) -> str:
         """The walk to prefer: of several of the task, its reference."""
