@@ -42,6 +42,13 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(name: str) -
         assert not anchor or path.suffix != ".md" or anchor in anchors(path), target
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    named = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", index.read_text())}
+    pages = [ROOT / name for name in DOCUMENTS if name.startswith(("docs/", "src/judge/plugins/"))]
+    assert [page for page in pages if page not in {*named, index}] == []
+
+
 def test_every_setting_is_documented() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text()
     named = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]+)\|", text, re.MULTILINE))))

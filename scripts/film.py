@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Takes the documentation's screenshots of a run: its report, a page of a task, the live page.
+"""Films ten seconds of a run: the live page, the steps of a task, the report.
 
-python scripts/screenshots.py .output/runs/RUN_ID [--task ID] [--live URL] [--output docs/images]
+python scripts/film.py RUN_ID [--task ID] [--output docs/images/run.webp]
 
-Each at three widths, light and dark. The live page is that of the judge at URL, while it plays; without one, the run
-is shown as it was halfway through, from its records.
+The live page is shown as it was halfway through, from the run's records.
 """
 
 import argparse
@@ -31,8 +30,8 @@ from judge.trajectory.files import read_attempt
 from shared.a2a.serving import listen, serve_app
 from shared.settings import Settings
 
-_WINDOWS = ((390, 844), (1280, 800), (1920, 1080))
-_COLOURS = 256
+_SIZE = ViewportSize(width=1120, height=700)
+_FILMED = 6  # steps, at most
 _RUNNING = 4
 _LOADED = """() => [...document.images].every((image) => {
     const box = image.getBoundingClientRect();
@@ -40,23 +39,27 @@ _LOADED = """() => [...document.images].every((image) => {
 })"""
 
 
-async def _take(browser: Browser, address: str, name: str, ready: str, output: Path) -> None:
-    for scheme in ("light", "dark"):
-        for width, height in _WINDOWS:
-            size = ViewportSize(width=width, height=height)
-            async with await browser.new_context(viewport=size, color_scheme=scheme) as context:
-                page = await context.new_page()
-                await page.goto(address)
-                await page.locator(ready).first.wait_for()
-                await page.wait_for_function(_LOADED)
-                image = Image.open(io.BytesIO(await page.screenshot()))
-            # Maximum coverage keeps the colours that few pixels have, such as those of outcomes.
-            # K-means then keeps the large areas free of bands.
-            method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
-            small = image.convert("RGB").quantize(_COLOURS, method=method, kmeans=1, dither=dither)
-            path = output / f"{name}-{width}-{scheme}.png"
-            small.save(path, optimize=True)
-            print(f"{path}  {path.stat().st_size // 1000} kB")
+async def _picture(browser: Browser, address: str, ready: str) -> Image.Image:
+    async with await browser.new_context(viewport=_SIZE, color_scheme="light") as context:
+        page = await context.new_page()
+        await page.goto(address)
+        await page.locator(ready).first.wait_for()
+        await page.wait_for_function(_LOADED)
+        return Image.open(io.BytesIO(await page.screenshot())).convert("RGB")
+
+
+async def _film(browser: Browser, live: str, index: Path, task: str, steps: int, film: Path) -> None:
+    page = (index.parent / "tasks" / f"{task}.html").as_uri()
+    shown = [f"{page}#step-{number}" for number in range(1, steps + 1)][-_FILMED:]
+    scenes = [(live, "article.live img:visible", 2.0), *((each, "main", 5 / len(shown)) for each in shown)]
+    scenes.append((index.as_uri(), "main", 3.0))
+    pictures = [await _picture(browser, address, ready) for address, ready, _ in scenes]
+    _save_film(pictures, [int(1000 * seconds) for *_, seconds in scenes], film)
+
+
+def _save_film(pictures: list[Image.Image], durations: list[int], film: Path) -> None:
+    pictures[0].save(film, save_all=True, append_images=pictures[1:], duration=durations, loop=0, quality=60, method=6)
+    print(f"{film}  {film.stat().st_size // 1000} kB")
 
 
 @asynccontextmanager
@@ -92,7 +95,15 @@ def _play(store: RunStore, task_id: str, sink: Sink, *, is_done: bool) -> None:
         number, line = step.index + 1, step.outcome.line if step.outcome else None
         sink(StepBegun(task_id=task_id, step=number, task=attempt.task.task, url=step.url))
         if is_done or step is not steps[-1]:
-            sink(StepDone(task_id=task_id, step=number, max_steps=attempt.max_steps, action=line or "no action"))
+            sink(
+                StepDone(
+                    task_id=task_id,
+                    step=number,
+                    max_steps=attempt.max_steps,
+                    action=line or "no action",
+                    executed=line is not None,
+                )
+            )
     if is_done:
         reason = attempt.verdict.reason if attempt.verdict else attempt.stop_reason
         sink(TaskDone(task_id=task_id, outcome=attempt.outcome, steps=attempt.steps_taken, reason=reason))
@@ -100,37 +111,30 @@ def _play(store: RunStore, task_id: str, sink: Sink, *, is_done: bool) -> None:
         (folder / "result.json").unlink()
 
 
-async def _take_all(store: RunStore, task: str | None, live: str | None, output: Path) -> None:
+async def _film_run(store: RunStore, task: str | None, film: Path) -> None:
     task_ids = json.loads((store.folder / "run.json").read_text())["task_ids"]
     failed = (each for each in task_ids if read_attempt(store.task(each).folder).outcome == "failure")
-    task_shown = task or next(failed, task_ids[0])
+    shown = task or next(failed, task_ids[0])
+    steps = len(read_attempt(store.task(shown).folder).steps)
     program = find_browser(None, Settings.from_environ())
     async with async_playwright() as playwright:
         arguments = [] if program.sandbox else ["--no-sandbox"]
         browser = await playwright.chromium.launch(executable_path=str(program.path), args=arguments)
         with tempfile.TemporaryDirectory(prefix="wabe-") as folder:
             index = make_report([store], Path(folder, "report"))
-            await _take(browser, index.as_uri(), "report", "main", output)
-            await _take(browser, (index.parent / "tasks" / f"{task_shown}.html").as_uri(), "task", "main", output)
-            if live:
-                await _take(browser, live, "live", "article.live img:visible", output)
-            else:
-                async with _half_way(store, task_ids, Path(folder)) as address:
-                    await _take(browser, address, "live", "article.live img:visible", output)
+            async with _half_way(store, task_ids, Path(folder)) as address:
+                await _film(browser, address, index, shown, steps, film)
         await browser.close()
 
 
 def main() -> None:
-    """Take the screenshots that the command line asks for."""
+    """Film the run that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", help="the folder of a finished run, or its id")
-    parser.add_argument("--task", help="whose page to show (default: the first that failed)")
-    parser.add_argument("--live", help="address of a judge's live page")
-    parser.add_argument("--output", type=Path, default=Path("docs/images"))
+    parser.add_argument("--task", help="whose steps to show (default: the first that failed)")
+    parser.add_argument("--output", type=Path, default=Path("docs/images/run.webp"))
     options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    store = resolve_run(options.run, Path(".output"))
-    asyncio.run(_take_all(store, options.task, options.live, options.output))
+    asyncio.run(_film_run(resolve_run(options.run, Path(".output")), options.task, options.output))
 
 
 if __name__ == "__main__":
