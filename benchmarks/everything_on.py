@@ -33,10 +33,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from helpers.metering import paying_participant
-from helpers.metering.providers import Provider
+import paying_participant
 from helpers.ports import free_ports
 from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants, listening, run_command
+from plugins.metering.providers import Provider
 
 SCENARIOS = ROOT / "scenarios"
 # Of each scenario; none of these ids is in two of them.

@@ -19,9 +19,9 @@ sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("tests", 
 
 import httpx
 
-from helpers.metering.providers import Provider, providing, request_of
 from helpers.ports import free_ports
 from plugins.metering.meters import Metered, metering_process
+from plugins.metering.providers import Provider, providing, request_of
 
 KINDS = (
     "chat",

@@ -23,9 +23,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from pydantic import SecretStr
 
-from helpers.llm.redis_server import RedisServer, redis_server
 from judge.plugins.redis.state import RedisReplies, RedisState, SharedBudget
 from model_server import model_server, read_stats
+from plugins.redis.redis_server import RedisServer, redis_server
 from shared.errors import ModelBudgetSpent, ModelError
 from shared.llm.cache import CachedModel
 from shared.llm.limits import MeteredModel, RateLimits, Spending

@@ -45,11 +45,7 @@ from rules import RULES, without
 from apps import installed, scenario_copy, watched
 from apps import play as play_apps
 from helpers.browser.sessions import with_flags
-from helpers.frozen.case import Case, Walk
-from helpers.frozen.playing import MASKS, Decide, Look, play, scripted
-from helpers.frozen.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
-from helpers.frozen.walks import StepFinding, Walker, policy_for, task_for
-from helpers.frozen.wire import Addresses, Authority
+from helpers.network.served_sites import Addresses, Authority
 from judge.browser.chromium import BrowserSettings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool, browser_pool
@@ -64,6 +60,10 @@ from participants.base import Observation, Reply
 from participants.random import RandomAgent
 from participants.replay import Script, find_script, load_book
 from plugins.frozen import archives
+from plugins.frozen.hard.case import Case, Walk
+from plugins.frozen.hard.playing import MASKS, Decide, Look, play, scripted
+from plugins.frozen.hard.site import BEYOND, CASES, addresses, ports_of, recorded, running, shuffled, stopped
+from plugins.frozen.hard.walks import StepFinding, Walker, policy_for, task_for
 from shared.models import Action
 from shared.replies import FINISH
 from shared.settings import Settings

@@ -31,7 +31,6 @@ sys.path[:0] = [str(ROOT / part) for part in ("src", "tests", "benchmarks")]
 from sites import BUNDLED, in_other_order, recorded_by_command, sources
 
 from helpers.episode.offline_judge import play_scenario
-from helpers.frozen.playing import Decide, scripted
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.records.verdicts import is_unconfirmed
@@ -42,6 +41,7 @@ from judge.trajectory.files import load_trajectory
 from participants.base import Observation, Reply, per_attempt
 from participants.replay import Script, find_script, load_book
 from plugins.frozen import overshoots
+from plugins.frozen.hard.playing import Decide, scripted
 from shared.models import Action, Page
 from shared.settings import Settings
 from shared.snapshot import Node, parse_snapshot

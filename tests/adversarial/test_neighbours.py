@@ -11,7 +11,7 @@ import pytest
 
 from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, tool_call
-from helpers.frozen.wire import Authority
+from helpers.network.served_sites import Authority
 from helpers.network.web_sockets import echoing
 from helpers.ports import free_port
 from judge.records.sites import place_of

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.name import _ASN1Type
 
-from helpers.frozen.wire import Authority, listening
+from helpers.network.served_sites import Authority, listening
 from helpers.ports import free_ports
 from shared.errors import ConfigError
 from shared.tls import site_client, why_no_answer

@@ -12,7 +12,7 @@ import pytest
 
 from helpers.browser.hops import typed
 from helpers.episode.one_page_shop import CLICK, FINISH, OnePageShop, assess_in_shop
-from helpers.frozen.wire import Authority, listening
+from helpers.network.served_sites import Authority, listening
 from helpers.ports import free_ports
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers.frozen.wire import Authority, listening
+from helpers.network.served_sites import Authority, listening
 from helpers.ports import free_ports
 from judge.network.guard import Guard, guarding
 from judge.network.interception import RequestRefused

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers.frozen.wire import listening
+from helpers.network.served_sites import listening
 from helpers.ports import free_ports
 from judge.records.sites import place_of
 from judge.runner.instances import placed, require_public_addresses

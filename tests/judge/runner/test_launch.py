@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from helpers.frozen.wire import Authority
+from helpers.network.served_sites import Authority
 from helpers.ports import free_ports
 from helpers.scenario.texts import AGENTS, TASK
 from judge.runner.launch import (

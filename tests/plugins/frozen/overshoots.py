@@ -9,11 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from helpers.browser.sessions import browser_settings
 from helpers.episode.offline_judge import play_scenario
-from helpers.frozen.case import Case, Step, Walk, as_json, follow, html
-from helpers.frozen.playing import play, scripted
-from helpers.frozen.site import running
-from helpers.frozen.walks import policy_for
-from helpers.frozen.wire import Addresses, Answer, Channel, Handler, Request
+from helpers.network.served_sites import Addresses, Answer, Channel, Handler, Request
 from helpers.ports import free_ports
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
@@ -28,6 +24,10 @@ from judge.trajectory.record import Trajectory
 from participants.base import Decide, Observation, per_attempt
 from participants.replay import Script, ScriptStep
 from plugins.frozen.archives import Recorder, recording
+from plugins.frozen.hard.case import Case, Step, Walk, as_json, follow, html
+from plugins.frozen.hard.playing import play, scripted
+from plugins.frozen.hard.site import running
+from plugins.frozen.hard.walks import policy_for
 from shared.replies import FINISH
 
 _PAGE = """<!doctype html><title>{title}</title><h1>{title}</h1>{body}

@@ -11,14 +11,14 @@ import pytest
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
-from helpers.frozen import values
-from helpers.frozen.case import Case, Walk
-from helpers.frozen.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
-from helpers.frozen.walks import StepFinding, Walker, policy_for, task_for, wrong
-from helpers.frozen.wire import Addresses, Authority
+from helpers.network.served_sites import Addresses, Authority
 from judge.browser.pool import BrowserPool
 from judge.plugins.frozen.seam import WaczArchive
 from plugins.frozen.archives import Recorder, recording, replaying
+from plugins.frozen.hard import values
+from plugins.frozen.hard.case import Case, Walk
+from plugins.frozen.hard.site import CASES, addresses, ports_of, recorded, running, shuffled, stopped
+from plugins.frozen.hard.walks import StepFinding, Walker, policy_for, task_for, wrong
 
 pytestmark = pytest.mark.e2e
 # One for each way in which a browser asks for something, and for each way in which the matcher chooses an answer. The

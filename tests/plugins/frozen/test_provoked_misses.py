@@ -9,12 +9,7 @@ from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
 from helpers.episode.offline_judge import play_scenario
-from helpers.frozen import temptations
-from helpers.frozen.case import Step, Walk
-from helpers.frozen.playing import scripted
-from helpers.frozen.site import addresses, ports_of, running, stopped
-from helpers.frozen.walks import Walker, policy_for, task_for, wrong
-from helpers.frozen.wire import Addresses, Authority
+from helpers.network.served_sites import Addresses, Authority
 from judge.results.entries import counts_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.models import Scenario
@@ -22,6 +17,11 @@ from judge.scenario.toml import load_scenario
 from participants.base import Decide, Observation, Reply
 from participants.replay import Script, ScriptStep
 from plugins.frozen.archives import Recorder, recording
+from plugins.frozen.hard import temptations
+from plugins.frozen.hard.case import Step, Walk
+from plugins.frozen.hard.playing import scripted
+from plugins.frozen.hard.site import addresses, ports_of, running, stopped
+from plugins.frozen.hard.walks import Walker, policy_for, task_for, wrong
 from shared.models import Action
 from shared.replies import FINISH
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from helpers.metering.providers import providing, request_of
 from helpers.ports import free_ports
 from judge.plugins.metering.reading import AnswerReader
 from judge.plugins.metering.wire import Anthropic, Google, OpenAI, WireFormat
 from plugins.metering.meters import metering, metering_process
+from plugins.metering.providers import providing, request_of
 
 REPORTED = (
     "chat",

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from helpers.episode.live_judge import ALWAYS_YES
-from helpers.llm.redis_server import RedisServer, redis_server
 from helpers.llm.scripted import trajectory
 from helpers.llm.servers import Answer, ModelCall, openai_answer, serving
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.plugins.redis import state as shared_redis
+from plugins.redis.redis_server import RedisServer, redis_server
 from shared.settings import Settings
 
 

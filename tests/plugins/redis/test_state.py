@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from helpers.llm.redis_server import PASSWORD, RedisServer, redis_server
 from helpers.llm.scripted import ScriptedModel, completion
 from judge.plugins.redis import state as shared_redis
 from judge.plugins.redis.state import RedisReplies, RedisState, SharedBudget, SharedLimiter
+from plugins.redis.redis_server import PASSWORD, RedisServer, redis_server
 from shared.errors import ConfigError, ModelBudgetSpent, ModelUnavailable, SharedStateFault
 from shared.llm.cache import CachedModel
 from shared.llm.limits import MeteredModel, RateLimits, Spending, estimate_tokens

@@ -4,8 +4,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from helpers.frozen.case import Case, page, press
-from helpers.frozen.wire import Answer, Channel, Request
+from helpers.network.served_sites import Answer, Channel, Request
+from plugins.frozen.hard.case import Case, page, press
 
 _OPEN = """const address = `wss://${location.host}${location.pathname}socket`;
 """

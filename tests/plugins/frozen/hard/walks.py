@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from helpers.frozen.case import Case, Step, Walk
-from helpers.frozen.playing import Look, masked
-from helpers.frozen.site import CREDENTIALS
-from helpers.frozen.wire import Addresses
+from helpers.network.served_sites import Addresses
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
 from judge.network.policy import NetworkPolicy
 from judge.records.access import HttpCredentials
 from judge.records.ledger import LedgerEntry
 from judge.records.tasks import Task
+from plugins.frozen.hard.case import Case, Step, Walk
+from plugins.frozen.hard.playing import Look, masked
+from plugins.frozen.hard.site import CREDENTIALS
 from shared.models import Page
 from shared.snapshot import parse_snapshot
 

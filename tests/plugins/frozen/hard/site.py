@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from helpers.frozen import contents, documents, state, streams, values, workers
-from helpers.frozen.case import Case, Walk
-from helpers.frozen.wire import Addresses, Authority, Site, Tripwire, listening
+from helpers.network.served_sites import Addresses, Authority, Site, Tripwire, listening
 from helpers.ports import free_ports
+from plugins.frozen.hard import contents, documents, state, streams, values, workers
+from plugins.frozen.hard.case import Case, Walk
 
 CASES: tuple[Case, ...] = tuple(
     case for family in (workers, streams, contents, documents, state, values) for case in family.CASES

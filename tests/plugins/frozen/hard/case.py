@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from helpers.frozen.wire import Answer, Handler, Request, SocketHandler
+from helpers.network.served_sites import Answer, Handler, Request, SocketHandler
 
 # Each button runs a function, and each result is an item of a list: what happened can be read from the snapshot.
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>{head}</head><body>

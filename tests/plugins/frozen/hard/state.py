@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from email.parser import BytesParser
 from email.policy import HTTP
 
-from helpers.frozen.case import Case, as_json, follow, html, page, page_text, press, write
-from helpers.frozen.wire import Answer, Request
+from helpers.network.served_sites import Answer, Request
+from plugins.frozen.hard.case import Case, as_json, follow, html, page, page_text, press, write
 
 
 def _see_other(place: str) -> Answer:

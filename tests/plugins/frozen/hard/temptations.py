@@ -1,7 +1,7 @@
 """A page on which a participant can provoke misses in many ways, instead of doing its task."""
 
-from helpers.frozen.case import Case, Step, Walk, as_json, fixed, follow, html, page, press
-from helpers.frozen.wire import Answer, Channel, Request
+from helpers.network.served_sites import Answer, Channel, Request
+from plugins.frozen.hard.case import Case, Step, Walk, as_json, fixed, follow, html, page, press
 
 TASK = "Put the anchor into the cart."
 DONE = 'status "In the cart: anchor"'

@@ -4,8 +4,8 @@ import json
 import time
 from hashlib import sha256
 
-from helpers.frozen.case import Case, Step, as_json, fixed, html, page, page_text, press
-from helpers.frozen.wire import Answer, Request
+from helpers.network.served_sites import Answer, Request
+from plugins.frozen.hard.case import Case, Step, as_json, fixed, html, page, page_text, press
 
 _RANDOM = page(
     "random-parameters",

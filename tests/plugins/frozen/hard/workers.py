@@ -1,6 +1,6 @@
 """Hard cases: workers of every kind."""
 
-from helpers.frozen.case import Case, fixed, javascript, page, press
+from plugins.frozen.hard.case import Case, fixed, javascript, page, press
 
 _DEDICATED = page(
     "dedicated-worker",

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import AsyncIterator
 from hashlib import sha384
 
-from helpers.frozen.case import Case, as_json, back, fixed, follow, html, page, page_text, press
-from helpers.frozen.wire import Answer, Handler, Request
+from helpers.network.served_sites import Answer, Handler, Request
+from plugins.frozen.hard.case import Case, as_json, back, fixed, follow, html, page, page_text, press
 
 USER, PASSWORD = "ada", "harbour-light"
 _LIBRARY = 'const library = "library of the right digest";'

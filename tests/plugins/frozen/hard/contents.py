@@ -7,8 +7,8 @@ import struct
 import zlib
 from collections.abc import AsyncIterator
 
-from helpers.frozen.case import Case, fixed, html, javascript, page, page_text, press
-from helpers.frozen.wire import Answer, Handler, Request
+from helpers.network.served_sites import Answer, Handler, Request
+from plugins.frozen.hard.case import Case, fixed, html, javascript, page, page_text, press
 
 _TEXT = "".join(f"line {number:03} of the logbook\n" for number in range(400)).encode()
 _DOT = (

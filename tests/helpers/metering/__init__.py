@@ -1,1 +1,0 @@
-"""Stand-ins for the providers of models, which log what they report."""
