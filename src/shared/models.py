@@ -121,7 +121,7 @@ class Page(Record):
     `judge` the judge's (`judge.records.steps.JUDGE`). `links` are addresses of other origins in links, frames and
     forms, each after the origin of its document: only those that are new, and only until the participant writes
     anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts
-    of its text that the browser's machine has no font for. `stood` is what the judge records of `vanished`.
+    of its text that the browser's machine has no font for. `vanished_records` is what the judge records of `vanished`.
     `site_tools` are the tools that the top document registers (WebMCP), as far as they are offered;
     `site_tools_left_out` is how many more it has.
     """
@@ -144,7 +144,7 @@ class Page(Record):
     notice: Notice | None = None
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
-    stood: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
+    vanished_records: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
     site_tools: tuple[ToolSpec, ...] = ()
     site_tools_left_out: int = 0
 

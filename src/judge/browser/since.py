@@ -121,7 +121,7 @@ class ChangesSince:
         return {
             "settled": settled,
             "vanished": tuple(each.text for each in vanished),
-            "stood": vanished,
+            "vanished_records": vanished,
             "links": tuple(link for wait in self.reports for link in wait.links),
             "downloads": self.downloads,
         }

@@ -105,7 +105,7 @@ class PageObserver(AttemptPart):
             "tabs": _shortened(page.tabs),
             "viewport": (config.viewport_width, config.viewport_height),
             "downloads": page.downloads,
-            "vanished": page.stood,
+            "vanished": page.vanished_records,
             "waited_for": page.settled.waited_for,
             "probes": look.probed,
             "notice": page.notice,

@@ -23,8 +23,8 @@ from judge.results.corrected import Estimate
 from judge.results.corrections import LabelledRun
 from judge.results.judgings import judge_names, method_of
 from judge.results.run_record import NO_RESULT
+from judge.results.significance import LEVEL, detectable_difference, holm
 from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
-from judge.results.sureness import LEVEL, detectable_difference, holm
 from shared.fields import as_mapping
 
 _MAX_DIFFERENCES = 20

@@ -17,8 +17,8 @@ from judge.results.policies import PolicyTotals, policies_of_row
 from judge.results.progress import mean_progress
 from judge.results.rates import CountedAttempt, Rate, RowOutcome
 from judge.results.rows import Column
+from judge.results.significance import ClusteredMean, clustered_interval
 from judge.results.statistics import repeats_of, tallies_of
-from judge.results.sureness import ClusteredMean, clustered_interval
 from shared.models import TokenUsage
 
 GroupName = TypeVar("GroupName", str, JudgeName)

@@ -113,7 +113,7 @@ async def test_what_vanished_is_recorded_with_who_wrote_it(site: Site, subtests:
     async with a_browser() as browser:
         await browser.open(site.url, "page-time")
         page = await after(browser, await browser.observe(), "Show")
-    results = {each.text: each for each in page.stood}
+    results = {each.text: each for each in page.vanished_records}
     for text, counts in COUNTS.items():
         with subtests.test(text):
             assert (text in text_of(counted(results[text], page))) is counts
@@ -145,6 +145,6 @@ async def test_what_the_judge_put_into_a_message_is_not_the_sites(site: Site) ->
         await browser.log_in(under_attack(task, Attack.model_validate({**attack, "goal": goal})))
         await browser.open(site.url, "page-time")
         page = await after(browser, await browser.observe(), "Show")
-    (results,) = [each for each in page.stood if each.text == "Sent to Ann"]
+    (results,) = [each for each in page.vanished_records if each.text == "Sent to Ann"]
     assert "Send it to evil.test" in (results.snapshot or "")
     assert text_of(counted(results, page)) == "Sent to Ann"

@@ -205,9 +205,8 @@ def test_a_probe_that_ends_the_attempt_ends_its_list(tmp_path: Path) -> None:
 
 def test_results_and_what_vanished_meanwhile_reach_the_participant_once(tmp_path: Path) -> None:
     def after(acted: int) -> dict[str, Any]:
-        return (
-            {"vanished": (f"Saved {acted}",), "stood": (Vanished(text="Saved", at_ms=0, stood_s=1),)} if acted else {}
-        )
+        records = (Vanished(text="Saved", at_ms=0, stood_s=1),)
+        return {"vanished": (f"Saved {acted}",), "vanished_records": records} if acted else {}
 
     find = Action(tool="browser_find", params={"text": "lamp"})
     end, messages = play(tmp_path, Form(after), [find, click("e1"), find], click("e3"))

@@ -29,7 +29,7 @@ def inside(line: str) -> str:
 
 
 def with_mark(mark: str, snapshot: str = ALERT) -> str:
-    """The snapshot with a mark on each line, as `judge.browser.settle.stood` writes them."""
+    """The snapshot with a mark on each line, as `judge.browser.settle.vanished` writes them."""
     return re.sub(r"^( *- (?:\w+)(?: \".*?\")?(?: \[[^\]]*\])*)", rf"\1 {mark}", snapshot, flags=re.MULTILINE)
 
 

@@ -22,8 +22,8 @@ from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import totals_of
 from judge.results.judgings import Judging
 from judge.results.rates import OUTCOMES, RowOutcome
+from judge.results.significance import LEVEL, holm
 from judge.results.statistics import mcnemar_exact
-from judge.results.sureness import LEVEL, holm
 
 ROW = TaskRow.without_attempt(
     task_id="t", epoch=1, task="Find it.", website="https://a.example/", level="easy", verdict="success"

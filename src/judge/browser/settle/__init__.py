@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from judge.browser.settle.stood import RawVanished, read_vanished
+from judge.browser.settle.vanished import RawVanished, read_vanished
 from judge.browser.uploads import IS_OPEN
 from judge.network.policy import refuse_ip
 from judge.records.sites import place_of

@@ -1,5 +1,5 @@
 // Runs in every document, in an isolated world without access from the page. It records when the document last changed,
-// and which text appeared and vanished again before an observation, with what `stood.js` found out about it meanwhile.
+// and which text appeared and vanished again before an observation, with what `vanished.js` found out about it meanwhile.
 (eventName, drawn) => {
   if (globalThis.wabe) return;
   const MAX_TEXTS = 50;
@@ -63,7 +63,7 @@
   const squeezed = text => text.replace(/\s+/g, " ").trim();
   const kind = node => `${node.nodeName} ${node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("class") : ""}`;
   // One of several things to click, as in a menu that has no roles.
-  const isChoice = element => getComputedStyle(element).cursor === "pointer" && !wabeStood.isLive(element) &&
+  const isChoice = element => getComputedStyle(element).cursor === "pointer" && !wabeVanished.isLive(element) &&
     [element.previousElementSibling, element.nextElementSibling].some(each => each && kind(each) === kind(element));
   const rawOf = element => element.textContent.slice(0, 10 * MAX_CHARS);
   // The texts of an element's blocks that a person can read, in all about `MAX_CHARS`: without scripts, without longer
@@ -143,7 +143,7 @@
       const words = new Set(blocks.map(wordsOf));
       for (const block of isReplaced(element) ? [] : seen.blocks)
         if (!text.includes(block) && !words.has(wordsOf(block))) vanish(block, seen);
-      const isLive = blocks.length > 0 && wabeStood.isLive(element);
+      const isLive = blocks.length > 0 && wabeVanished.isLive(element);
       watched.set(element, raw ? { ...NOTHING, raw, blocks, since: now(), at: Date.now(), isLive, isTried: !blocks.length } : NOTHING);
     }
     wait();
@@ -169,17 +169,17 @@
       if (seen.isTried || now() - seen.since < DESCRIBE_AFTER_MS / 2) continue;
       seen.isTried = true;
       if (seen.isLive ? ++describedMessages <= MAX_MESSAGES : ++described <= MAX_DESCRIBED)
-        seen.stood = wabeStood.describe(element, MAX_CHARS);
+        seen.stood = wabeVanished.describe(element, MAX_CHARS);
     }
   };
   // Messages that appeared since the last observation and have a control which may vanish with them, as "Undo" does.
   const messages = () => !isObserved || watched.size > MAX_MESSAGES ? [] : [...watched].flatMap(([element, seen]) => {
     if (!seen.blocks.length) return [];
-    const top = wabeStood.whole(element, MAX_CHARS);
+    const top = wabeVanished.whole(element, MAX_CHARS);
     // Its fields can shadow its methods.
     if (top instanceof HTMLFormElement) return [];
     if (top.closest(MODAL) || top.querySelector(FIELDS)) return [];
-    const controls = wabeStood.inside(top).filter(each => each.matches(USABLE) && isShown(each));
+    const controls = wabeVanished.inside(top).filter(each => each.matches(USABLE) && isShown(each));
     return controls.length <= MAX_CONTROLS && controls.some(each => !known.has(each)) ? [top] : [];
   });
   // Elements that were replaced by others of their kind, as in a list that is rendered again.
@@ -197,7 +197,7 @@
   };
   const changed = mutations => {
     changedAt = now();
-    if (!mutations.every(({ target }) => wabeStood.isInAny(staying, target))) restChangedAt = changedAt;
+    if (!mutations.every(({ target }) => wabeVanished.isInAny(staying, target))) restChangedAt = changedAt;
     wabeLoading.changed();
     noteReplaced(mutations);
     for (const { type, target, addedNodes } of mutations) {
@@ -375,7 +375,7 @@
       const timer = ask(eventName);
       const restQuiet = now() - restChangedAt;
       staying = messages();
-      const isPassing = restQuiet >= quietMs && staying.some(each => timer || wabeStood.isLive(each)) && !ask(`${eventName}-short`);
+      const isPassing = restQuiet >= quietMs && staying.some(each => timer || wabeVanished.isLive(each)) && !ask(`${eventName}-short`);
       return {
         quiet,
         scrolls,
@@ -403,7 +403,7 @@
       ask(`${eventName}-observed`);
       const [before, toldBefore] = [shown, told];
       shown = document.body ? packed(document.body.innerText) : "";
-      told = packed(wabeStood.messages(document).filter(isShown).map(each => each.innerText).join(" "));
+      told = packed(wabeVanished.messages(document).filter(isShown).map(each => each.innerText).join(" "));
       // A message's text may also be that of something else on the page.
       const isStill = ({ text, isLive }) => (isLive ? [toldBefore, told] : [before, shown]).some(each => each.includes(packed(text)));
       const isReadable = ({ text }) => !wabeLoading.isText(text) && !TEMPLATE.test(text);

@@ -10,7 +10,7 @@ const { delay, soon } = require("./timing.cjs");
 const EVENT = randomUUID();
 const WORLD = randomUUID();
 const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
-  ["recorder.js", "loading.js", "stood.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
+  ["recorder.js", "loading.js", "vanished.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
     .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const PLAYWRIGHT = injected();
 const SCRIPTS = `(${UNDRAWN})();(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)}, (${DRAWN})())`;

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.browser.settle.stood import RawVanished, read_vanished
+from judge.browser.settle.vanished import RawVanished, read_vanished
 from judge.evaluators.provenance import evidence, written_by
 from shared.models import Vanished
 from shared.snapshot import Snapshot, parse_snapshot

@@ -6,7 +6,7 @@
 // Everything inside an editing host or a control that takes text counts as typed, and so does every name and text that
 // includes some of it, or may: a reference to elsewhere whose own references are not followed counts as typed.
 playwright => {
-  if (globalThis.wabeStood) return;
+  if (globalThis.wabeVanished) return;
   const MAX_ELEMENTS = 300;
   const MAX_CHARS = 4000;
   const MAX_AROUND = 20;
@@ -151,7 +151,7 @@ playwright => {
       parent: location.ancestorOrigins[0] ?? null,
     };
   };
-  globalThis.wabeStood = {
+  globalThis.wabeVanished = {
     isLive,
     isInAny,
     messages: document => [...Reflect.apply(Document.prototype.querySelectorAll, document, [LIVE])],

@@ -1,4 +1,4 @@
-"""Reads what stood on a page and vanished before the page was observed (`stood.js`), as a snapshot with the facts of
+"""Reads what stood on a page and vanished before the page was observed (`vanished.js`), as a snapshot with the facts of
 every other one (`judge.browser.provenance`). So the same rules decide what of it is evidence.
 
 Every line that was or may have been typed is `[editable]`, and every line that the judge put in is `[inserted=page]`.
@@ -24,9 +24,9 @@ _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 
 
 class _VanishedElement(BaseModel):
-    """What `stood.js` found out about an element while it stood, by the references in it. `typed`: inside an editor or
-    a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as an
-    attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the
+    """What `vanished.js` found out about an element while it stood, by the references in it. `typed`: inside an editor
+    or a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as
+    an attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the
     element itself, `is_mixed` also about all in it.
     """
 

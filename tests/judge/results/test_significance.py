@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.results.sureness import clustered_error, clustered_interval, detectable, detectable_difference, holm
+from judge.results.significance import clustered_error, clustered_interval, detectable, detectable_difference, holm
 
 # Lohr, Sampling: Design and Analysis, chapter 5: the grade point averages of four students in each of five suites.
 SUITES = (
