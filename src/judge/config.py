@@ -631,7 +631,7 @@ class RunConfig(Table):
     shard_index: Annotated[
         int,
         Setting(
-            "which part of the tasks this judge plays ([shards](../src/judge/plugins/shards/README.md))",
+            "which part of the tasks this judge plays ([shards](scaling.md#many-machines))",
             in_checksum=False,
         ),
     ] = Field(default=0, ge=0)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from importlib import resources
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -46,7 +47,7 @@ FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unf
 # What pages have besides `base.css`, `report.css` and `theme.js`.
 _STYLES = ("labels.css", "viewer.css")
 _STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {f"{name}.html": (f"{name}.css",) for name in ("live", "runs", "label", "board")}
+    {f"{name}.html": (f"{name}.css",) for name in ("live", "label", "board")}
 )
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -55,7 +56,6 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare.html": ("sorting.js", "table.js"),
         "compare_task.html": ("compare.js",),
         "live.html": ("live.js",),
-        "runs.html": ("change.js", "runs.js"),
         "label.html": ("change.js", "label.js"),
         "board.html": ("sorting.js", "board.js"),
     }
@@ -198,17 +198,20 @@ class Renderer:
         """The end of that file: the script that shows the page named in the address."""
         return f"<script>{_asset('single.js')}</script>{BODY_END}"
 
-    def of_server(self, name: str, *, token: str = "", **values: Any) -> HtmlPage:
+    def of_server(self, name: str, *, package: str = _OWN, token: str = "", **values: Any) -> HtmlPage:
         """A page that is served: it may ask its own server for more, and send changes if it has the token for them."""
-        policy = self._policy(_script(name), css=_css(name), connect=True)
-        return HtmlPage(self.page(name, policy=policy, token=token, **values), policy)
+        policy = self._policy(_script(name, package), css=_css(name, package), connect=True)
+        return HtmlPage(self.page(name, package=package, policy=policy, token=token, **values), policy)
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
         return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
     def page(self, name: str, *, package: str = _OWN, policy: str = "", token: str = "", **values: Any) -> str:
-        """A page from the template `name` among the `templates` of a package. It may extend `base.html`."""
-        script, css = _script(name), _css(name)
+        """A page from the template `name` among the `templates` of a package. It may extend `base.html`.
+
+        A plug-in's page has the style sheet and the script of its name.
+        """
+        script, css = _script(name, package), _css(name, package)
         policy = policy or self._policy(script, css=css)
         # Our own texts: the only values that are not escaped.
         around = ("", "", "") if self._bundled else (page_head(policy, css, GENERATOR), body_start(token), BODY_END)
@@ -284,13 +287,22 @@ def _base() -> str:
 
 
 @cache
-def _css(page: str) -> str:
-    return "\n".join(map(_asset, ("base.css", "report.css", *_STYLES_OF.get(page, _STYLES))))
+def _css(page: str, package: str = _OWN) -> str:
+    own = _of_plugin(page, package, "css")
+    return "\n".join([*map(_asset, ("base.css", "report.css", *(() if own else _STYLES_OF.get(page, _STYLES)))), *own])
 
 
 @cache
-def _script(page: str) -> str:
-    return "\n".join(map(_asset, ("theme.js", *_SCRIPTS.get(page, ()))))
+def _script(page: str, package: str = _OWN) -> str:
+    own = _of_plugin(page, package, "js")
+    return "\n".join([*map(_asset, ("theme.js", *(("change.js",) if own else _SCRIPTS.get(page, ())))), *own])
+
+
+def _of_plugin(page: str, package: str, kind: str) -> list[str]:
+    """The style sheet or the script of a plug-in's page, if it has one."""
+    name = page.replace("html", kind)
+    is_there = package != _OWN and (resources.files(package) / "templates" / name).is_file()
+    return [asset(name, package)] if is_there else []
 
 
 def _asset(name: str) -> str:

@@ -186,6 +186,7 @@ class _RunsPage:
         ]
         return self._renderer.of_server(
             "runs.html",
+            package="judge.plugins.all_runs",
             token=self._token,
             place=str(self._output_dir),
             folders=[str(folder) for folder in self._index.folders],
