@@ -49,6 +49,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     # Imports first, as in a module: each block has its own.
     (folder / "wabe_example.py").write_text("\n\n".join(blocks("python")), encoding="utf-8")
+    for name, text in re.findall(r"```python (\S+)\n(.*?)```", GUIDE, re.DOTALL):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
     metadata = folder / "wabe_example-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: wabe-example\nVersion: 1.0\n")
@@ -278,3 +281,61 @@ def test_our_own_names_cannot_be_taken(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "thief.py").write_text("Judge = None")
     program = "from shared.seams import Seam; print(Seam('judge_methods', 'm').entry('webjudge').package)"
     assert python(tmp_path, "-c", program).stdout == "wabe\n"
+
+
+LIMITED_PROGRAM = """
+import json, sys
+from pathlib import Path
+from helpers.episode.scripted import ScriptedBrowser, play_episode
+from helpers.results import a_finished_run, a_result
+from shared.models import Action
+
+visit, messages = Action(tool="browser_navigate", params={"url": "https://shop.example/next"}), []
+
+async def goes(browser, tool, params):
+    browser.goes_to(params["url"])
+
+folder, limit = Path(sys.argv[1]), "browser_navigate=2"
+end = play_episode(folder / "attempt", ScriptedBrowser(goes), *[visit] * 4, messages=messages, tool_limit=limit)
+facts = {"tool_limit": end.tool_limit, "refused_calls": end.refused_calls}
+known = {"tool_limit": limit, "steps": end.steps[2:4]}
+a_finished_run(folder, *(a_result(f"t{n}").model_copy(update={**known, "refused_calls": n}) for n in (2, 5)))
+print(json.dumps([facts, end.to_json()["refused_calls"], [step.flags for step in end.steps], messages[3]]))
+"""
+
+
+def test_a_limit_on_a_tool_is_a_plug_in_of_one_folder(site: Path, tmp_path: Path) -> None:
+    played = python(site, "-c", LIMITED_PROGRAM, str(tmp_path))
+    assert played.returncode == 0, played.stderr
+    facts, recorded, flags, message = json.loads(played.stdout.splitlines()[-1])
+    assert facts == {"tool_limit": "browser_navigate=2", "refused_calls": 2}
+    assert recorded == 2
+    assert flags == [[], [], ["tool_limit"], ["tool_limit"], []]
+    assert "browser_navigate cannot be used any more" in message
+    here = ("--output-dir", tmp_path)
+    rows = wabe(site, "export", "run-1", "--format", "jsonl", "--output", "-", *here).splitlines()
+    assert [json.loads(row)["refused_calls"] for row in rows] == [2, 5]
+    wabe(site, "report", "run-1", "--output", tmp_path / "page", *here)
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "Refused calls: 7 in 2 attempts" in page
+    assert "Refused calls</th>" in page
+    verified = python(site, "-m", "wabe", "verify", "run-1", *map(str, here)).stdout
+    assert "t5/result.json: refused_calls: recorded 5, flagged in 2 steps" in verified
+    assert "t2/result.json: refused_calls" not in verified
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [("browser_click=3", "valid, 1 task"), ("often", "[config], key 'tool_limit'")]
+)
+def test_a_setting_of_a_plug_in_is_one_of_config(site: Path, tmp_path: Path, limit: str, said: str) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(SCENARIO.replace("MOST", "40") + f'\n[config]\ntool_limit = "{limit}"\n')
+    done = python(site, "-m", "wabe", "tasks", "validate", str(scenario))
+    assert said in done.stdout + done.stderr
+    assert "--tool-limit TOOL=N" in wabe(site, "run", "--help")
+    assert (
+        "unknown key"
+        in subprocess.run(
+            [sys.executable, "-m", "wabe", "tasks", "validate", scenario], capture_output=True, text=True, check=False
+        ).stderr
+    )

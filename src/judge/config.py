@@ -5,7 +5,7 @@ import re
 import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
@@ -19,6 +19,7 @@ from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable
 from shared.llm.providers import model_forms
+from shared.plugins import extended
 from shared.replies import MAX_ACTIONS
 from shared.seams import Seam
 from shared.text import counted
@@ -747,4 +748,6 @@ class RunConfig(Table):
         return self
 
 
+if not TYPE_CHECKING:
+    RunConfig = extended(RunConfig, "settings")
 CONFIG = TypeAdapter(RunConfig)

@@ -31,6 +31,7 @@ from judge.records.tools import tool_of
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt
 from shared.errors import EnvironmentFault, ParticipantError, SiteBlocked, SiteUnreachable, WabeError, is_full
 from shared.models import Page, ToolSpec
+from shared.plugins import plugins
 from shared.protocol import Participant
 from shared.replies import ENDING_TOOLS, FINISH
 from shared.snapshot import parse_snapshot, with_own_names
@@ -80,6 +81,7 @@ class Episode:
         self._dialogue, self._answers, self._trace = Dialogue(stage), Answers(stage), Trace(stage)
         # The order in which they are called. A part that may refuse an action comes before those that expect it.
         self._parts: tuple[AttemptPart, ...] = (
+            *(each.part(stage) for each in plugins().values() if each.part),
             Files(stage),
             User(stage),
             SiteCalls(stage),

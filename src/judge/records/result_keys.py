@@ -166,7 +166,8 @@ def _declared(model: type[Record], inline: Mapping[str, type[BaseModel]]) -> Ite
                     yield RecordedKey(of, inner, name, is_required=each.is_required())
         elif not field.exclude:
             yield RecordedKey(_key_on(name, field) or ResultKey(name), name, is_required=field.is_required())
-    for name, member in vars(model).items():
+    members = {name: each for base in reversed(model.__mro__) for name, each in vars(base).items()}
+    for name, member in members.items():
         if isinstance(member, property) and (of := getattr(member.fget, _DERIVED, None)) is not None:
             yield RecordedKey(of, name, is_derived=True)
 

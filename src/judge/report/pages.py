@@ -39,6 +39,7 @@ from judge.results.corrections import rules_text
 from judge.results.rates import RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
+from shared.plugins import plugins
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 _OWN = "judge.report"
@@ -111,6 +112,7 @@ class Renderer:
             has_sites=len(totals.by_site) > 1,
             has_costs=totals.cost_usd != 0,
             declared=[each for each in COLUMNS if each.heading and any(getattr(row, each.name) for row in rows)],
+            blocks=[block for each in plugins().values() if each.block and (block := each.block(rows))],
             model=record.get("judge_model") or "",
             # In a folder of another tool, several judges may have decided as much.
             judged_by=totals.judge_names.get(str(record.get("judge_id"))) if run.is_folder else None,

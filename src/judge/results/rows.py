@@ -27,6 +27,7 @@ from judge.results.rewards import reward_of, success_rule
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
 from shared.models import TokenUsage
+from shared.plugins import extended
 from shared.text import clip
 
 if TYPE_CHECKING:
@@ -448,6 +449,8 @@ def _kind(annotation: Any) -> tuple[type, bool]:
     return dict if kind is Mapping else kind, NoneType in kinds
 
 
+if not TYPE_CHECKING:
+    AttemptRow = extended(AttemptRow, "columns")
 _SUCCESS: Mapping[str, bool] = MappingProxyType({"success": True, "failure": False})
 COLUMNS = _declared()
 ENTRY_COLUMNS = tuple(each for each in COLUMNS if each.entry)

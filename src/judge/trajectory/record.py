@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
 
@@ -22,6 +22,7 @@ from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
 from shared.models import Record, RecordedLimit, TokenUsage, omit_default
+from shared.plugins import extended
 
 RESULT_SCHEMA = "wabe-2"
 MAX_THOUGHT_CHARS = 4000
@@ -315,6 +316,8 @@ class Attempt(Record):
         raise TrajectoryError(problem, location=source, remedy="run this task again")
 
 
+if not TYPE_CHECKING:
+    Attempt = extended(Attempt, "facts")
 RESULT_KEYS = ResultKeys.of(Attempt)
 
 
