@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from judge.network.interception import WireRequest
-from judge.plugins.frozen.exchanges import RecordedExchange, header
+from judge.plugins.frozen.exchanges import RecordedExchange
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.contexts import content_of
 from judge.plugins.frozen.matching.places import Tree
@@ -20,9 +20,11 @@ from judge.plugins.frozen.matching.plays import cookies_in
 from judge.plugins.frozen.matching.requests import is_recorded_write, is_writing_link
 from judge.plugins.frozen.matching.states import ObservationGroup
 from judge.plugins.frozen.matching.synthesis import after_preflight, is_preflight
-from judge.plugins.frozen.matching.writes import NO_PAGE, RecordedWrites
+from judge.plugins.frozen.matching.writes import RecordedWrites
 
 _KINDS = frozenset({"document", "frame", "fetch", "event_stream", "other"})
+# By the shape of requests.
+_Paths = defaultdict[str, set[tuple[str, ...]]]
 _SAFE = frozenset({"", "GET", "HEAD"})
 
 
@@ -41,17 +43,16 @@ class ReadEffects:
         self._sessions = sessions
         self._walks = {walk[0].walk: walk for walk in walks if walk}
         # By shape: the paths of reads that changed something, and those of reads with the cookies that they set.
-        self._changing: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        self._changing: _Paths = defaultdict(set)
         self._setting: defaultdict[str, list[tuple[tuple[str, ...], Mapping[str, str]]]] = defaultdict(list)
-        # By shape: the paths of reads, and whether the page wrote something in the same step after one.
-        self._followed: defaultdict[str, set[tuple[tuple[str, ...], bool]]] = defaultdict(set)
+        # By shape: the paths of reads after which the page wrote nothing in the same step.
+        self._quiet: _Paths = defaultdict(set)
         for walk in self._walks.values():
             self._learn_cookies(walk)
-            self._learn_pages(walk, writes)
-            for each in walk:
-                if kind_of(each.request) in _KINDS and not is_recorded_write(each):
-                    tree = self._tree_of(each.request)
-                    self._followed[tree.shape].add((tuple(tree.root["path"]), writes.has_after(each)))
+            self._learn_links(walk)
+            for is_followed in (True, False):
+                reads = (each for each in walk if writes.has_after(each) == is_followed)
+                self._add(reads, self._changing if is_followed else self._quiet)
         for group in groups:
             self._learn_answers(group)
 
@@ -62,7 +63,7 @@ class ReadEffects:
             return after_preflight(request) not in _SAFE
         tree = self._tree_of(request)
         path = tuple(tree.root["path"])
-        if any(_is_like(path, each) for each in self._changing.get(tree.shape, ())) or self._is_followed(tree, True):
+        if _is_among(tree, self._changing):
             return True
         cookies = {name: content_of(value) for name, value in cookies_in(request).items()}
         return any(
@@ -73,21 +74,14 @@ class ReadEffects:
         )
 
     def is_quiet(self, request: WireRequest) -> bool:
-        """Whether a page writes nothing by itself after the answer to a read, as far as is known."""
-        tree = self._tree_of(request)
-        return self._is_followed(tree, False) and not self._is_followed(tree, True)
+        """Whether a read changes nothing, and is like recorded ones after which pages wrote nothing by themselves."""
+        return not self.may_change(request) and _is_among(self._tree_of(request), self._quiet)
 
-    def _is_followed(self, tree: Tree, by_write: bool) -> bool:
-        """Whether a page did, or did not, write something after a recorded answer to a request like this one."""
-        path = tuple(tree.root["path"])
-        recorded = self._followed.get(tree.shape, ())
-        return any(is_followed == by_write and _is_like(path, each) for each, is_followed in recorded)
-
-    def _add(self, exchanges: Iterable[RecordedExchange]) -> None:
+    def _add(self, exchanges: Iterable[RecordedExchange], paths: _Paths) -> None:
         for each in exchanges:
             if kind_of(each.request) in _KINDS and not is_recorded_write(each):
                 tree = self._tree_of(each.request)
-                self._changing[tree.shape].add(tuple(tree.root["path"]))
+                paths[tree.shape].add(tuple(tree.root["path"]))
 
     def _learn_cookies(self, walk: Sequence[RecordedExchange]) -> None:
         last: dict[str, RecordedExchange] = {}
@@ -98,7 +92,8 @@ class ReadEffects:
                 was, now = (self._cookies(one.request) for one in (before, each))
                 if not now.items() <= was.items() | explained[each.host]:
                     steps = range(max(1, before.request.step), each.request.step + 1)
-                    self._add(one for one in walk if one.request.step in steps and one.began < each.began)
+                    earlier = (one for one in walk if one.request.step in steps and one.began < each.began)
+                    self._add(earlier, self._changing)
             last[each.host] = each
             if contents := dict(self._set_cookies(each)):
                 explained[each.host] |= contents.items()
@@ -115,10 +110,7 @@ class ReadEffects:
             if name.lower() == "set-cookie" and cookie not in self._sessions:
                 yield cookie, content_of(content)
 
-    def _learn_pages(self, walk: Sequence[RecordedExchange], writes: RecordedWrites) -> None:
-        own = {write.source for write in writes.of(walk[0]) if write.page != NO_PAGE}
-        pages = {header(each.request.headers, "referer") for each in walk if each.number in own}
-        self._add(each for each in walk if each.request.url in pages)
+    def _learn_links(self, walk: Sequence[RecordedExchange]) -> None:
         for each in walk:
             if each.answer is not None and is_writing_link(each.request, each.answer):
                 tree = self._tree_of(each.request)
@@ -134,9 +126,13 @@ class ReadEffects:
             observations = sorted((group.observations[place] for place in places), key=lambda each: each.exchange.began)
             for one, other in pairwise(observations):
                 if one.context == other.context and one.likeness != other.likeness:
-                    self._add(
-                        each for each in self._walks[walk] if one.exchange.began <= each.began < other.exchange.began
-                    )
+                    between = range(one.exchange.began, other.exchange.began)
+                    self._add((each for each in self._walks[walk] if each.began in between), self._changing)
+
+
+def _is_among(tree: Tree, paths: _Paths) -> bool:
+    own = tuple(tree.root["path"])
+    return any(_is_like(own, each) for each in paths.get(tree.shape, ()))
 
 
 def _is_like(path: Sequence[str], recorded: Sequence[str]) -> bool:
