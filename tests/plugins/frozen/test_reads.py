@@ -53,6 +53,7 @@ def test_a_link_like_a_recorded_one_with_side_effects_may_change_everything() ->
     link = (request("/cart/remove?id=1"), answer(status=302, headers=(("Location", "/cart"),)))
     assert not missed(request("/cart/remove?id=2"), link).is_read
     assert missed(request("/cart/remove?id=2")).is_read
+    assert missed(request("/cart/show?id=2"), link).is_read
 
 
 def test_a_read_that_sets_a_cookie_to_another_value_may_change_everything() -> None:

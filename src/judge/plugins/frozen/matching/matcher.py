@@ -123,8 +123,10 @@ class Matcher:
         # Until then, it is of no consequence.
         if self.is_unsure:
             reads = self.index.reads
-            is_open = is_certain or kind != "socket"
-            is_read = is_open and not is_write and not reads.may_change(redacted_request)
+            # A certain document replaces whatever asked for it.
+            is_safe = is_certain and kind == "document"
+            is_effective = is_write or (kind == "socket" and not is_certain)
+            is_read = not is_effective and (is_safe or not reads.may_change(redacted_request))
             match = replace(
                 match, is_read=is_read, is_quiet=is_read and not is_certain and reads.is_quiet(redacted_request)
             )

@@ -4,7 +4,7 @@ Reading is safe (RFC 9110, 9.2.1), unless a recorded read did one of these: it s
 link with side effects, a page wrote something after it in the same step, or it stood between two requests that had
 different cookies, or that the site answered differently after the same writes. Pages are known to write nothing after
 an answer only if one like it was recorded. A request is like a recorded one if they differ in values only, and in at
-most one segment of the path.
+most one segment of the path; one like a link with side effects also has a word for one in its address.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.contexts import content_of
 from judge.plugins.frozen.matching.places import Tree
 from judge.plugins.frozen.matching.plays import cookies_in
-from judge.plugins.frozen.matching.requests import is_recorded_write, is_writing_link
+from judge.plugins.frozen.matching.requests import is_recorded_write, is_writing_link, names_effect
 from judge.plugins.frozen.matching.states import ObservationGroup
 from judge.plugins.frozen.matching.synthesis import after_preflight, is_preflight
 from judge.plugins.frozen.matching.writes import RecordedWrites
@@ -42,8 +42,9 @@ class ReadEffects:
         self._tree_of = tree_of
         self._sessions = sessions
         self._walks = {walk[0].walk: walk for walk in walks if walk}
-        # By shape: the paths of reads that changed something, and those of reads with the cookies that they set.
+        # By shape: the paths of reads that changed something, of links, and of reads with the cookies that they set.
         self._changing: _Paths = defaultdict(set)
+        self._links: _Paths = defaultdict(set)
         self._setting: defaultdict[str, list[tuple[tuple[str, ...], Mapping[str, str]]]] = defaultdict(list)
         # By shape: the paths of reads after which the page wrote nothing in the same step.
         self._quiet: _Paths = defaultdict(set)
@@ -63,7 +64,7 @@ class ReadEffects:
             return after_preflight(request) not in _SAFE
         tree = self._tree_of(request)
         path = tuple(tree.root["path"])
-        if _is_among(tree, self._changing):
+        if _is_among(tree, self._changing) or (names_effect(request) and _is_among(tree, self._links)):
             return True
         cookies = {name: content_of(value) for name, value in cookies_in(request).items()}
         return any(
@@ -114,7 +115,7 @@ class ReadEffects:
         for each in walk:
             if each.answer is not None and is_writing_link(each.request, each.answer):
                 tree = self._tree_of(each.request)
-                self._changing[tree.shape].add(tuple(tree.root["path"]))
+                self._links[tree.shape].add(tuple(tree.root["path"]))
 
     def _learn_answers(self, group: ObservationGroup) -> None:
         if group.is_one:

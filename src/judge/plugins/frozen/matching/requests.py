@@ -105,8 +105,12 @@ def is_recorded_write(exchange: RecordedExchange) -> bool:
 
 def is_writing_link(request: WireRequest, answer: RecordedResponse) -> bool:
     """Whether a link has side effects: it redirects, and its address contains such a word."""
-    is_redirect = answer.status in (302, 303, 307) and request.method == "GET"
-    return is_redirect and bool(_VERBS.search(request.url.partition("://")[2].partition("/")[2]))
+    return answer.status in (302, 303, 307) and request.method == "GET" and names_effect(request)
+
+
+def names_effect(request: WireRequest) -> bool:
+    """Whether the address of a request has a word of links with side effects."""
+    return _VERBS.search(request.url.partition("://")[2].partition("/")[2]) is not None
 
 
 def _is_graphql_query(operation: Any) -> bool:
