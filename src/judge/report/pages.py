@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib import resources
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -45,23 +44,18 @@ from shared.text import counted, show_hidden, usd, without_surrogates
 _OWN = "judge.report"
 # Outcomes that need attention first.
 FAILURES_FIRST: tuple[RowOutcome, ...] = ("failure", "unscored", "aborted", "unfinished", "success")
-# What pages have besides `base.css`, `report.css` and `theme.js`.
-_STYLES = ("labels.css", "viewer.css")
-_STYLES_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {f"{name}.html": (f"{name}.css",) for name in ("live", "label", "board")}
-)
+# A page has the script and the style sheet of its own name. These scripts are shared, and these style sheets stand in
+# where it has none.
 _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "index.html": ("sorting.js", "table.js"),
         "task.html": ("labels.js", "viewer.js"),
         "compare.html": ("sorting.js", "table.js"),
-        "compare_task.html": ("compare.js",),
-        "live.html": ("live.js",),
-        "label.html": ("change.js", "label.js"),
-        "board.html": ("sorting.js", "board.js"),
+        "board.html": ("sorting.js",),
     }
 )
-_SHARED = frozenset({"base.css", "theme.js", "change.js"})
+_STYLES = ("labels.css", "viewer.css")
+_BUNDLED = ("index.html", "task.html", "compare.html", "compare_task.html")
 GENERATOR = "wabe report"
 
 
@@ -192,33 +186,32 @@ class Renderer:
     def begin_bundle(self, title: str) -> str:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
         css = _css("single.html")
-        policy = self._policy(*map(_script, _SCRIPTS), _asset("single.js"), css=css)
+        policy = self._policy(*map(_script, _BUNDLED), asset("single.js", _OWN), css=css)
         around = [Markup(page_head(policy, css, GENERATOR)), Markup(body_start())]
         return _environment().get_template("single.html").render(around=around, title=title)
 
     def end_bundle(self) -> str:
         """The end of that file: the script that shows the page named in the address."""
-        return f"<script>{_asset('single.js')}</script>{BODY_END}"
+        return f"<script>{asset('single.js', _OWN)}</script>{BODY_END}"
 
     def of_server(self, name: str, *, package: str = _OWN, token: str = "", **values: Any) -> HtmlPage:
         """A page that is served: it may ask its own server for more, and send changes if it has the token for them."""
-        policy = self._policy(_script(name, package), css=_css(name, package), connect=True)
-        return HtmlPage(self.page(name, package=package, policy=policy, token=token, **values), policy)
+        return self._page(name, package, connect=True, token=token, **values)
+
+    def page(self, name: str, *, package: str = _OWN, **values: Any) -> str:
+        """A page from the template `name` among the `templates` of a package. It may extend `base.html`."""
+        return self._page(name, package, **values).html
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
         return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
-    def page(self, name: str, *, package: str = _OWN, policy: str = "", token: str = "", **values: Any) -> str:
-        """A page from the template `name` among the `templates` of a package. It may extend `base.html`.
-
-        A plug-in's page has the style sheet and the script of its name.
-        """
-        script, css = _script(name, package), _css(name, package)
-        policy = policy or self._policy(script, css=css)
+    def _page(self, name: str, package: str, *, connect: bool = False, token: str = "", **values: Any) -> HtmlPage:
+        script, css = _script(name, package, connect=connect), _css(name, package)
+        policy = self._policy(script, css=css, connect=connect)
         # Our own texts: the only values that are not escaped.
         around = ("", "", "") if self._bundled else (page_head(policy, css, GENERATOR), body_start(token), BODY_END)
         template = _environment(package).get_template(name)
-        return template.render(around=[*map(Markup, around)], script=Markup(script), **values)
+        return HtmlPage(template.render(around=[*map(Markup, around)], script=Markup(script), **values), policy)
 
 
 def visible(text: object, limit: int = 100_000) -> str:
@@ -290,22 +283,18 @@ def _base() -> str:
 
 @cache
 def _css(page: str, package: str = _OWN) -> str:
-    own = _of_plugin(page, package, "css")
-    return "\n".join([*map(_asset, ("base.css", "report.css", *(() if own else _STYLES_OF.get(page, _STYLES)))), *own])
+    own = _of_page(page, "css", package) or "\n".join(asset(name, _OWN) for name in _STYLES)
+    return "\n".join((asset("base.css"), asset("report.css", _OWN), own))
 
 
 @cache
-def _script(page: str, package: str = _OWN) -> str:
-    own = _of_plugin(page, package, "js")
-    return "\n".join([*map(_asset, ("theme.js", *(("change.js",) if own else _SCRIPTS.get(page, ())))), *own])
+def _script(page: str, package: str = _OWN, *, connect: bool = False) -> str:
+    frame = map(asset, ("theme.js", "change.js") if connect else ("theme.js",))
+    return "\n".join((*frame, *(asset(name, _OWN) for name in _SCRIPTS.get(page, ())), _of_page(page, "js", package)))
 
 
-def _of_plugin(page: str, package: str, kind: str) -> list[str]:
-    """The style sheet or the script of a plug-in's page, if it has one."""
-    name = page.replace("html", kind)
-    is_there = package != _OWN and (resources.files(package) / "templates" / name).is_file()
-    return [asset(name, package)] if is_there else []
-
-
-def _asset(name: str) -> str:
-    return asset(name) if name in _SHARED else asset(name, _OWN)
+def _of_page(page: str, suffix: str, package: str) -> str:
+    try:
+        return asset(f"{page.removesuffix('html')}{suffix}", package)
+    except FileNotFoundError:
+        return ""
