@@ -4,7 +4,6 @@ import codecs
 import json
 import os
 import resource
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +23,8 @@ from judge.judges.webjudge import WebJudge
 from judge.runner.boundary import run_command
 from judge.store.layout import RunStore
 
-pytestmark = pytest.mark.slow
+# A command that waits for a FIFO would wait for ever.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 Record = Callable[[str, object], None]
@@ -63,20 +63,6 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: None,
     "read error": lambda path: path.symlink_to("/proc/self/mem"),
 }
-
-
-@pytest.fixture(autouse=True)
-def never_wait() -> Iterator[None]:
-    """A command that waits for a FIFO is ended; it would wait for ever."""
-
-    def stop(_signal: int, _frame: object) -> None:
-        raise TimeoutError("the command waits")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.episode.one_page_shop import assess_in_shop
+from helpers.json_files import edit
 from helpers.plugins import verify_run
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.commands.app import app
@@ -47,12 +48,6 @@ def attempt(task_id: str, url: str, stop_reason: Any = "finished", checks: Any =
 def run(tmp_path: Path) -> RunStore:
     """A finished run: a task that its checks fail, one that they pass."""
     return a_finished_run(tmp_path, attempt("lost", "/never"), attempt("won", "/*"), judge_id=CHECKS)
-
-
-def edit(path: Path, change: Edit) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def verdict_file(run: RunStore, task: str = "lost") -> Path:

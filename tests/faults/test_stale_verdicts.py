@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop
+from helpers.json_files import edit
 from helpers.plugins import verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.judges.base import Judge
@@ -52,12 +53,6 @@ class ClickJudge(Judge):
             return Verdict(outcome="unscored", reason="judge model: down", judge=self.info)
         clicked = any("CLICK" in line for line in trajectory.action_history)
         return Verdict(outcome="success" if clicked else "failure", reason=f"clicked: {clicked}", judge=self.info)
-
-
-def edit(path: Path, change: Callable[[Any], Any]) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
 
 
 def edit_steps(folder: Path, change: Callable[[Any], Any]) -> None:

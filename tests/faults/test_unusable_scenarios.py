@@ -1,10 +1,9 @@
 """A scenario that cannot work is refused before anything starts, by validate, agentbeats-run and the judge alike."""
 
 import os
-import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,21 +24,11 @@ from judge.store.layout import output_folder
 from shared.errors import ConfigError
 from shared.settings import Settings
 
+# A command that waits for a FIFO would wait for ever.
+pytestmark = pytest.mark.timeout(120)
 Record = Callable[[str, object], None]
 Validate = Callable[[Path], tuple[int, str]]
 WITH_KEYS = {"GOOGLE_API_KEY": "k", "OPENAI_API_KEY": "k", "KEY": "k"}
-
-
-@pytest.fixture(autouse=True)
-def never_wait() -> Iterator[None]:
-    def stop(_signal: int, _frame: object) -> None:
-        raise TimeoutError("the command waits")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

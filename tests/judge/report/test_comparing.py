@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.report_rows import repeated, row, rows
 from judge.report.comparing import (
     better_at,
     compare,
@@ -28,20 +29,6 @@ from judge.results.statistics import mcnemar_exact
 ROW = TaskRow.without_attempt(
     task_id="t", epoch=1, task="Find it.", website="https://a.example/", level="easy", verdict="success"
 )
-
-
-def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
-    values: dict[str, Any] = {
-        "task": "Find it.",
-        "website": "https://example.org/",
-        "level": "easy",
-    } | changes
-    return TaskRow.without_attempt(task_id=task_id, verdict=outcome, **values)
-
-
-def rows(outcomes: str) -> list[TaskRow]:
-    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
-    return [row(f"t{number}", names[letter]) for number, letter in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
@@ -108,15 +95,6 @@ def test_every_task_that_both_runs_scored_is_in_exactly_one_place(pairs: list[tu
     assert comparison.shared == len(pairs)
     assert comparison.paired == sum({a, b} <= {"success", "failure"} for a, b in pairs)
     assert comparison.paired == comparison.both + comparison.neither + len(comparison.gained) + len(comparison.lost)
-
-
-def repeated(**outcomes: str) -> list[TaskRow]:
-    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
-    return [
-        replace(row(task, names[letter]), epoch=epoch)
-        for task, letters in outcomes.items()
-        for epoch, letter in enumerate(letters, 1)
-    ]
 
 
 def test_repeated_runs_are_compared_task_by_task() -> None:

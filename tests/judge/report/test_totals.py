@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.report_rows import repeated, rows
 from judge.report.data import TaskRow
 from judge.report.totals import totals_of
 from judge.results.entries import counts_of
@@ -113,29 +114,6 @@ def test_all_judgings_are_added_up_and_each_judge_is_shown() -> None:
         ("b-1", 2, 0.25),
     ]
     assert totals_of([*rows, replace(ROW, judgings=(judging("a-1", None),))]).judging_cost_usd is None
-
-
-def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
-    values: dict[str, Any] = {
-        "task": "Find it.",
-        "website": "https://example.org/",
-        "level": "easy",
-    } | changes
-    return TaskRow.without_attempt(task_id=task_id, verdict=outcome, **values)
-
-
-def rows(outcomes: str) -> list[TaskRow]:
-    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
-    return [row(f"t{number}", names[letter]) for number, letter in enumerate(outcomes)]
-
-
-def repeated(**outcomes: str) -> list[TaskRow]:
-    names: dict[str, RowOutcome] = {name[0]: name for name in ("success", "failure", "aborted")}
-    return [
-        replace(row(task, names[letter]), epoch=epoch)
-        for task, letters in outcomes.items()
-        for epoch, letter in enumerate(letters, 1)
-    ]
 
 
 def test_repeated_tasks_have_the_rate_and_interval_of_the_submission() -> None:

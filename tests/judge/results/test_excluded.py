@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from helpers.json_files import edit
 from helpers.plugins import merge, verify_run
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.config import RunConfig
@@ -40,12 +41,6 @@ def store(tmp_path: Path) -> RunStore:
     return a_finished_run(tmp_path, a_result("t1"), excluded(), config=config)
 
 
-def change(path: Path, edit: Callable[[Any], Any]) -> None:
-    value = json.loads(path.read_text())
-    edit(value)
-    path.write_text(json.dumps(value))
-
-
 def problems(store: RunStore) -> list[str]:
     """What is wrong about exclusions: the test's verdict comes from other code than the installed one."""
     return [line for line in verify_run(store).mismatches if "excluded" in line]
@@ -69,7 +64,7 @@ def test_a_run_with_an_excluded_task_matches(store: RunStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "edit"),
+    ("file", "change"),
     [
         ("run.json", lambda v: v["config"]["exclude"].pop("t2")),
         ("run.json", lambda v: v["config"]["exclude"].update(t1="too hard")),
@@ -78,14 +73,14 @@ def test_a_run_with_an_excluded_task_matches(store: RunStore) -> None:
         ("results.json", lambda v: v["results"][0]["detail"]["excluded"][0].update(reason="nobody knows")),
     ],
 )
-def test_verify_reports_a_changed_exclusion(store: RunStore, file: str, edit: Callable[[Any], Any]) -> None:
-    change(store.folder / file, edit)
+def test_verify_reports_a_changed_exclusion(store: RunStore, file: str, change: Callable[[Any], Any]) -> None:
+    edit(store.folder / file, change)
     assert problems(store)
 
 
 def test_a_run_of_which_only_excluded_tasks_are_open_is_finished(store: RunStore) -> None:
     launch = Launch(scenario_name="s", scenario_path="/s", scenario_sha256="00")
-    change(store.folder / "run.json", lambda v: v.update(scenario={"path": "/s", "sha256": "00"}))
+    edit(store.folder / "run.json", lambda v: v.update(scenario={"path": "/s", "sha256": "00"}))
     assert newest_unfinished(store.output_dir, launch) is None
 
 
@@ -164,7 +159,7 @@ def test_a_run_without_excluded_tasks_lists_none(tmp_path: Path) -> None:
 
 
 def test_a_task_that_the_scenario_excludes_is_a_row_without_an_attempt(store: RunStore) -> None:
-    change(store.folder / "run.json", lambda v: v.update(excluded=[BY_SCENARIO]))
+    edit(store.folder / "run.json", lambda v: v.update(excluded=[BY_SCENARIO]))
     (row,) = left_out_rows(store.run_id, store.read_run() or {})
     assert (row.task_id, row.verdict, row.excluded, row.success) == ("old", "excluded", "the page is gone", None)
     assert (row.attempt, row.steps, row.website) == (0, 0, "")

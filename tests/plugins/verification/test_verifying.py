@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.json_files import edit
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_step, a_verdict
 from judge.commands.app import app
 from judge.judges.code import code_checksum
@@ -38,12 +39,6 @@ def store(tmp_path: Path) -> RunStore:
 
 def mismatches(store: RunStore) -> tuple[str, ...]:
     return verify_run(store).mismatches
-
-
-def change(path: Path, edit: Callable[[Any], Any]) -> None:
-    value = json.loads(path.read_text())
-    edit(value)
-    path.write_text(json.dumps(value))
 
 
 def detail(value: Any) -> Any:
@@ -97,8 +92,8 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
-    path, edit, text = CHANGES[name]
-    change(store.folder / path, edit)
+    path, change, text = CHANGES[name]
+    edit(store.folder / path, change)
     assert any(text in mismatch for mismatch in mismatches(store)), mismatches(store)
 
 
@@ -159,7 +154,7 @@ def test_a_run_that_is_not_finished_does_not_match(store: RunStore) -> None:
 
 
 def test_other_versions_are_a_note_and_not_a_mismatch(store: RunStore) -> None:
-    change(store.folder / "run.json", lambda v: v["packages"].update(mcp="0.0.1"))
+    edit(store.folder / "run.json", lambda v: v["packages"].update(mcp="0.0.1"))
     findings = verify_run(store)
     assert findings.mismatches == ()
     assert any("mcp: made with 0.0.1" in note for note in findings.notes)
@@ -175,15 +170,15 @@ def test_the_command_ends_with_1_when_something_does_not_match(store: RunStore, 
     arguments = ["verify", "run-1", "--output-dir", str(tmp_path)]
     good = CliRunner().invoke(app, arguments)
     assert (good.exit_code, "match" in good.output) == (0, True)
-    change(store.folder / "results.json", lambda v: detail(v).update(success_rate=99.0))
+    edit(store.folder / "results.json", lambda v: detail(v).update(success_rate=99.0))
     bad = CliRunner().invoke(app, arguments)
     assert bad.exit_code == 1
     assert "success_rate: 99.0 is stored, expected 50.0" in bad.output
 
 
 def test_what_decided_a_task_is_checked(store: RunStore) -> None:
-    change(store.folder / "results.json", lambda value: detail(value)["tasks"][0].update(decided_by="checks"))
-    change(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
+    edit(store.folder / "results.json", lambda value: detail(value)["tasks"][0].update(decided_by="checks"))
+    edit(store.folder / "run.json", lambda run: run["decided_by"].update(judge=7))
     assert any("decided_by" in each for each in mismatches(store) if each.startswith("results.json"))
     assert any("decided_by" in each for each in mismatches(store) if each.startswith("run.json"))
 
@@ -225,8 +220,8 @@ EPOCH_CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 @pytest.mark.parametrize("name", EPOCH_CHANGES)
 def test_changes_to_a_run_of_several_epochs_are_found(tmp_path: Path, name: str) -> None:
     store = a_run_of_two_epochs(tmp_path)
-    path, edit, expected = EPOCH_CHANGES[name]
-    change(store.folder / path, edit)
+    path, change, expected = EPOCH_CHANGES[name]
+    edit(store.folder / path, change)
     assert any(expected in each for each in mismatches(store)), mismatches(store)
 
 
@@ -236,5 +231,5 @@ def test_a_large_run_is_verified_in_several_processes(store: RunStore, monkeypat
     alone = verify_run(store)
     assert alone.mismatches == ()
     assert "not recomputed: 1 verdict by a judge model" in alone.notes
-    change(store.folder / "results/t1/result.json", lambda v: v["key_points"].pop())
+    edit(store.folder / "results/t1/result.json", lambda v: v["key_points"].pop())
     assert any("key_points" in line for line in mismatches(store))
