@@ -32,7 +32,7 @@ LAYERS = (
 # A plug-in may be taken away, and its SDK with it.
 SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "a2a": "shared/a2a/",
-    "mcp": ("judge/browser/", "judge/plugins/harbor/"),
+    "mcp": ("judge/browser/", "shared/mcp_tools.py"),
     "playwright": "judge/browser/",
     "google.genai": ("shared/llm/", "participants/computers/"),
     "anthropic": "shared/llm/",

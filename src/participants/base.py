@@ -6,15 +6,18 @@ async def decide(observation: Observation) -> Action:
 serve(decide, name="my-agent", host="127.0.0.1", port=9019, card_url=None)
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import date
 from importlib import metadata
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from shared import models, protocol
+from shared.a2a.extensions import ATTEMPT_END
 from shared.a2a.server import Skill, build_app
 from shared.a2a.serving import address_of, run_server
 from shared.a2a.tasks import AgentMessage
@@ -25,7 +28,7 @@ from shared.settings import Settings
 
 __all__ = ["Action", "Decide", "Observation", "ParticipantOptions", "build_participant", "per_attempt", "serve"]
 
-# Judges do not announce the end of an attempt, so old attempts are dropped when there are too many.
+# Not every judge announces the end of an attempt, so old attempts are dropped when there are too many.
 MAX_ATTEMPTS = 256
 _DESCRIPTION = "Performs web tasks for a WABE judge."
 _T = TypeVar("_T")
@@ -59,7 +62,10 @@ def one_or_all(actions: list[Action]) -> Action | list[Action]:
 
 
 Decide = Callable[[Observation], Awaitable[Reply]]
-"""If it raises, the judge receives the error as the participant's failure."""
+"""If it raises, the judge receives the error as the participant's failure. One with `aclose` is closed at the end."""
+
+OnEnd = Callable[[str], Awaitable[None]]
+"""Called with the `context_id` of an attempt that has ended, by judges that announce it."""
 
 
 class ParticipantOptions(Record):
@@ -69,6 +75,9 @@ class ParticipantOptions(Record):
     script: str | None = None
     seed: int = 0
     note: str = ""
+    command: str | None = None
+    sandbox: bool = False
+    logs: Path | None = None
     # The day of the run; without it, the present day counts.
     today: date | None = None
     settings: Settings = Settings()
@@ -84,17 +93,18 @@ def serve(
     description: str = _DESCRIPTION,
     version: str | None = None,
     routes: Sequence[BaseRoute] = (),
+    on_end: OnEnd | None = None,
 ) -> None:
     """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
     `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE. `routes`
-    are pages of the agent's own.
+    are pages of the agent's own. `on_end` is called with the `context_id` of an attempt that has ended.
 
     Raises `ConfigError` when the port is taken.
     """
     address = card_url or address_of(host, port)
     app = build_participant(
-        decide, name=name, card_url=address, description=description, version=version, routes=routes
+        decide, name=name, card_url=address, description=description, version=version, routes=routes, on_end=on_end
     )
     run_server(app, host, port, before_shutdown=app.state.stop)
 
@@ -107,34 +117,52 @@ def build_participant(
     description: str = _DESCRIPTION,
     version: str | None = None,
     routes: Sequence[BaseRoute] = (),
+    on_end: OnEnd | None = None,
 ) -> Starlette:
     """The ASGI application that `serve` serves."""
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            if (close := getattr(decide, "aclose", None)) is not None:
+                await close()
+
     skill = Skill(
         id="web-task", name="Web task", description="Chooses the next action on a page.", tags=("web", "browser")
     )
     return build_app(
-        _Participant(decide),
+        _Participant(decide, on_end),
         name=name,
         description=description,
         version=version or metadata.version("wabe"),
         card_url=card_url,
         skills=[skill],
         extra_routes=routes,
+        extensions={ATTEMPT_END: {}, **getattr(decide, "extensions", {})},
+        serving=serving,
     )
 
 
-def per_attempt(create: Callable[[Observation], Decide]) -> Decide:
+class per_attempt:  # called like a function
     """A `Decide` from one agent per attempt: `create` is called with an attempt's first observation."""
-    agents: dict[str, Decide] = {}
 
-    async def decide(observation: Observation) -> Reply:
+    def __init__(self, create: Callable[[Observation], Decide]) -> None:
+        self._create = create
+        self._agents: dict[str, Decide] = {}
+
+    async def __call__(self, observation: Observation) -> Reply:
+        """The reply of the attempt's agent."""
         # A first step in a known context begins a new attempt.
-        agent = agents.get(observation.context_id) if observation.step else None
-        agent = agent or create(observation)
-        _keep_newest(agents, observation.context_id, agent)
+        agent = self._agents.get(observation.context_id) if observation.step else None
+        agent = agent or self._create(observation)
+        _keep_newest(self._agents, observation.context_id, agent)
         return await agent(observation)
 
-    return decide
+    async def on_end(self, context_id: str) -> None:
+        """Forget the attempt's agent."""
+        self._agents.pop(context_id, None)
 
 
 def _keep_newest(entries: dict[str, _T], key: str, value: _T) -> None:
@@ -156,12 +184,17 @@ class _Conversation(NamedTuple):
 class _Participant:
     """Reads each message, remembers the task of each conversation, and renders the reply."""
 
-    def __init__(self, decide: Decide) -> None:
+    def __init__(self, decide: Decide, on_end: OnEnd | None = None) -> None:
         self._decide = decide
+        self._on_end = on_end or getattr(decide, "on_end", None)
         self._attempts: dict[str, _Conversation] = {}
 
     async def __call__(self, turn: AgentMessage) -> str:
         """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
+        if ATTEMPT_END in turn.metadata:
+            if self._attempts.pop(turn.context_id, None) is not None and self._on_end is not None:
+                await self._on_end(turn.context_id)
+            return ""
         # The judge sends one screenshot, or none.
         images = [(file.data, file.media_type) for file in turn.files if file.media_type.startswith("image/")]
         screenshot = images[0] if images else ()

@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,6 +52,16 @@ def participant(
     script: Annotated[str | None, typer.Option(help="Script file, for the replay participant.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
     note: Annotated[str, typer.Option(help="A note on the page, for the human participant.", metavar="TEXT")] = "",
+    command: Annotated[
+        str | None,
+        typer.Option(help="A preset, or a command line with {mcp_url} or {mcp_config}, for the participant mcp."),
+    ] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Let that program reach its tools and its model's meter only.")
+    ] = False,
+    logs: Annotated[
+        Path | None, typer.Option(help="A folder for what that program prints in each attempt.", metavar="DIR")
+    ] = None,
     today: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +89,9 @@ def participant(
         script=script,
         seed=seed,
         note=note,
+        command=command,
+        sandbox=sandbox,
+        logs=logs,
         today=_day(today, "--today") or _day(settings.today, "WABE_TODAY"),
         settings=settings,
     )
@@ -85,7 +99,16 @@ def participant(
     decide = create(options)
     # Most participants have no page of their own.
     routes = getattr(decide, "routes", ())
-    serve(decide, name=name, host=host, port=port, card_url=card_url, description=description, routes=routes)
+    serve(
+        decide,
+        name=getattr(decide, "name", name),
+        version=getattr(decide, "version", None),
+        host=host,
+        port=port,
+        card_url=card_url,
+        description=description,
+        routes=routes,
+    )
 
 
 def _day(text: str | None, source: str) -> date | None:

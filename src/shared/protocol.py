@@ -114,6 +114,15 @@ class ReportsItsWork(Protocol):
         ...
 
 
+@runtime_checkable
+class HearsTheEnd(Protocol):
+    """A participant that can be told that an attempt has ended."""
+
+    async def end(self, context_id: str) -> None:
+        """Announce the end of a conversation. Never raises."""
+        ...
+
+
 class Participant(Protocol):
     """The judge's connection to the participant; raises `ParticipantError` if no reply comes."""
 

@@ -169,6 +169,26 @@ async def test_only_the_newest_attempts_are_remembered() -> None:
             await judge.send(message(), context_id="episode 0")
 
 
+async def test_the_end_of_an_attempt_is_announced_once_to_an_agent_that_declares_it() -> None:
+    ended: list[str] = []
+
+    async def on_end(context_id: str) -> None:
+        ended.append(context_id)
+
+    app = build_participant(Notes(), name="tested", card_url="http://participant.invalid/", on_end=on_end)
+    async with served(app) as url, ParticipantClient(url) as judge:
+        await judge.end("unknown")
+        await judge.send(message("Buy a chair."), context_id="one")
+        await judge.send(message("Buy a lamp."), context_id="two")
+        await judge.end("one")
+        await judge.end("one")
+        # Its task is forgotten, and no other one's.
+        with pytest.raises(ParticipantError, match="the task of this conversation is unknown"):
+            await judge.send(message(), context_id="one")
+        await judge.send(message(), context_id="two")
+    assert ended == ["one"]
+
+
 async def test_per_attempt_creates_one_agent_for_each_attempt() -> None:
     def create(first: Observation) -> Decide:
         steps: list[int] = []

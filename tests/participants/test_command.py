@@ -81,6 +81,7 @@ def test_it_lists_the_participants() -> None:
         "gemini",
         "human",
         "idle",
+        "mcp",
         "obedient",
         "openai",
         "random",

@@ -16,7 +16,7 @@ from judge.records.notices import notice_text
 from judge.records.steps import Outcome, StopReason
 from shared.claims import ClaimedUsage
 from shared.models import Action, ObservationMessage, Page, ToolSpec
-from shared.protocol import RESULT, Participant, ReportsItsWork, render_observation
+from shared.protocol import RESULT, HearsTheEnd, Participant, ReportsItsWork, render_observation
 from shared.snapshot import as_shown, cut_snapshot
 from shared.text import excerpt, without_surrogates
 
@@ -142,6 +142,11 @@ class Dialogue(AttemptPart):
             executed=(done.done, done.total) if done else None,
             max_actions=self.stage.config.max_actions,
         )
+
+    async def end(self, participant: Participant) -> None:
+        """Tell the participant that the attempt is over, if it wants to know."""
+        if isinstance(participant, HearsTheEnd):
+            await participant.end(self.stage.context_id)
 
     async def ask(self, participant: Participant, message: ObservationMessage, draft: StepDraft) -> None:
         """Send the message, and wait for the reply."""

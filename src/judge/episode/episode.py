@@ -176,6 +176,7 @@ class Episode:
                 self._fault = fault
                 raise
             finally:
+                await self._dialogue.end(participant)
                 for part in self._parts:
                     await part.closes()
             if self._trace.fault and self._stop in JUDGED_ENDS:

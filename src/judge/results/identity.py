@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from judge.scenario.models import Launch
 
 _MAX_CHARS = 200
+# What the program behind the participant could reach.
+_ISOLATION = "isolation"
 _KEYS = ("name", "card_name", "card_version", "model", "agentbeats_id", "revision")
 
 
@@ -29,6 +31,7 @@ def identity_of_launch(
         "model": process.model if process else None,
         "agentbeats_id": agentbeats_id,
         "revision": launch.revision if launch else None,
+        **({_ISOLATION: "container"} if process and process.image else {}),
     }
 
 
@@ -38,14 +41,16 @@ def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     return identity | {"revision": _all_of(before.get("revision"), now.get("revision")) or None}
 
 
-def record_card(store: RunStore, name: str, version: str) -> None:
+def record_card(store: RunStore, name: str, version: str, isolation: str | None = None) -> None:
     """Add the participant's agent card (untrusted text) to `run.json`, with all its versions. Raises `OSError`."""
     record = store.read_run()
     if record is not None:
         known = as_mapping(record.get("identity"))
         versions = _all_of(known.get("card_version"), clip(version, _MAX_CHARS))
         card = {"card_name": clip(name, _MAX_CHARS), "card_version": clip(versions, _MAX_CHARS)}
-        store.write_run({**record, "identity": {**known, **card}})
+        # What this machine knows of its own container counts, not what the agent says.
+        said = {_ISOLATION: isolation} if isolation and not known.get(_ISOLATION) else {}
+        store.write_run({**record, "identity": {**known, **card, **said}})
 
 
 def _all_of(*values: object) -> str:
@@ -57,7 +62,8 @@ def _all_of(*values: object) -> str:
 def identity_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """The identity in a `run.json`, including its scenario: one-line strings, `None` if not known."""
     known, scenario = (as_mapping(record.get(key)) for key in ("identity", "scenario"))
-    identity = {key: known.get(key) for key in _KEYS}
+    # Left out where nothing says it.
+    identity = {key: known.get(key) for key in (*_KEYS, *(each for each in (_ISOLATION,) if each in known))}
     identity |= {"scenario": scenario.get("name"), "scenario_sha256": scenario.get("sha256")}
     return {key: one_line(value, _MAX_CHARS) if isinstance(value, str) else None for key, value in identity.items()}
 

@@ -329,6 +329,7 @@ class AttemptRow:
     human_label: str | None = column(lambda it: it.label, heading="Label")
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
+    isolation: str | None = column(lambda it: it.who.get("isolation"))
 
     @classmethod
     def of(cls, source: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:

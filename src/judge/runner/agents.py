@@ -1,4 +1,4 @@
-"""Reads `--agent`: who plays a scenario in the place of its own participants, in one of six forms."""
+"""Reads `--agent`: who plays a scenario in the place of its own participants, in one of seven forms."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from judge.config import RunConfig
 from judge.runner.person import for_a_person, note_for
-from judge.scenario.models import EXAMPLES, PORT, Endpoint, ParticipantEntry, Scenario
+from judge.scenario.models import EXAMPLES, LOGS, PORT, Endpoint, ParticipantEntry, Scenario
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
 from shared.fields import at_most, closest, did_you_mean, printable
@@ -22,11 +22,13 @@ from shared.files import decode, parse_toml, read_errors, read_text
 from shared.participants import HUMAN, list_participants
 from shared.validation import validated
 
-SIX_FORMS = (
+SEVEN_FORMS = (
     "an address (http://…), image:NAME, a folder (wabe new-agent makes one), a .toml file of agents,"
-    " a bundled participant (wabe participant --list), or a command with {port}"
+    " a bundled participant (wabe participant --list), mcp:COMMAND or mcp:PRESET (a program that speaks MCP), or a"
+    " command with {port}"
 )
 _IMAGE = "image:"
+_MCP = "mcp:"
 _AGENT_FILE = "scenario.toml"
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # An image's reference: registry, path, tag and digest. It cannot be read as an option.
@@ -84,7 +86,14 @@ class AgentCommand:
     text: str
 
 
-Agent = AgentAddress | AgentImage | AgentFolder | AgentsFile | BundledAgent | AgentCommand
+@dataclass(frozen=True)
+class AgentOverMcp:
+    """A program that finds the task's tools on an MCP server: a preset, or a command."""
+
+    text: str
+
+
+Agent = AgentAddress | AgentImage | AgentFolder | AgentsFile | BundledAgent | AgentCommand | AgentOverMcp
 
 
 class _AgentsFile(BaseModel):
@@ -104,6 +113,10 @@ def read_agent(text: str) -> Agent:
         name = text.removeprefix(_IMAGE)
         _require(_IMAGE_NAME.fullmatch(name), text, "does not name an image", "write it like image:ghcr.io/me/agent:1")
         return AgentImage(name)
+    if text.startswith(_MCP):
+        command = text.removeprefix(_MCP)
+        _require(command.strip() and "\0" not in command, text, "names no program", "write it like mcp:claude")
+        return AgentOverMcp(command)
     if text and _exists(text, Path.is_dir):
         return AgentFolder(Path(text))
     file, mark, only = text.rpartition(f"{_TOML}:")
@@ -117,7 +130,7 @@ def read_agent(text: str) -> Agent:
         return _folder_of(Path(text))
     if re.search(r"[\s/\\]", text):
         return _command(text)
-    remedy = f"{closest(text, list_participants())}give {SIX_FORMS}"
+    remedy = f"{closest(text, list_participants())}give {SEVEN_FORMS}"
     raise ConfigError(f"--agent {printable(text)} is not an agent", remedy=remedy)
 
 
@@ -147,7 +160,7 @@ def _command(text: str) -> AgentCommand:
     except ValueError as error:
         raise ConfigError(f"--agent {printable(text)}: {str(error).lower()}", remedy="close the quotes") from None
     is_usable = "\0" not in text and any(PORT in word for word in words[1:])
-    _require(is_usable, text, f"is neither a folder nor a file, and a command needs {PORT}", f"give {SIX_FORMS}")
+    _require(is_usable, text, f"is neither a folder nor a file, and a command needs {PORT}", f"give {SEVEN_FORMS}")
     return AgentCommand(text)
 
 
@@ -214,21 +227,24 @@ def label_of(agent: Agent) -> str:
             return only or (path.resolve().parent.name if path.name == _AGENT_FILE else path.stem)
         case BundledAgent(name):
             return name
-        case AgentCommand(text):
+        case AgentCommand(text) | AgentOverMcp(text):
             words = [Path(word).name for word in shlex.split(text)]
             return next((word for word in words if word.endswith((".py", ".js", ".mjs", ".ts"))), words[0])
 
 
-def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str) -> Scenario:
+def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str, *, sandbox: bool = False) -> Scenario:
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
     Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
-    those of another agent. `engine` runs images. A person gets settings to play with. Raises `ConfigError`.
+    those of another agent. `engine` runs images; `sandbox` is for programs over MCP. A person gets settings to play
+    with. Raises `ConfigError`.
     """
     if BundledAgent(HUMAN) in agents.values():
         scenario = scenario.model_copy(update={"config": for_a_person(scenario.config)})
     own = {each.role: each for each in scenario.participants}
-    new = {role: _entry(agent, own[role], engine, scenario.config) for role, agent in agents.items()}
+    if sandbox and not any(isinstance(agent, AgentOverMcp) for agent in agents.values()):
+        raise ConfigError("--sandbox is for programs over MCP", remedy="give one as --agent mcp:COMMAND")
+    new = {role: _entry(agent, own[role], engine, scenario.config, sandbox=sandbox) for role, agent in agents.items()}
     return scenario.model_copy(
         update={"participants": tuple(new.get(each.role, each) for each in scenario.participants)}
     )
@@ -241,7 +257,7 @@ def is_container(agent: Agent) -> bool:
     return isinstance(agent, AgentImage)
 
 
-def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig) -> ParticipantEntry:
+def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig, *, sandbox: bool) -> ParticipantEntry:
     """The entry of an agent in the place of `own`."""
     role = own.role
     match agent:
@@ -252,6 +268,10 @@ def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig) 
         case BundledAgent(name):
             note = ["--note", note_for(config)] if name == HUMAN else []
             words = ["wabe", "participant", name, *_script_of(own), *note, "--host", "127.0.0.1", "--port", PORT]
+            return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words))
+        case AgentOverMcp(text):
+            words = ["wabe", "participant", "mcp", "--command", text, "--logs", LOGS, "--host", "127.0.0.1"]
+            words += ["--port", PORT, *(["--sandbox"] if sandbox else [])]
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words))
         case AgentCommand(text):
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)

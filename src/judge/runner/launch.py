@@ -31,7 +31,7 @@ from judge.records.sites import place_of
 from judge.runner.ports import turn_at
 from judge.runner.routes import routed_client
 from judge.scenario.credentials import resolved_headers
-from judge.scenario.models import DATA_DIR, PORT, ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
+from judge.scenario.models import DATA_DIR, LOGS, PORT, ParticipantEntry, Ready, Scenario, SiteEntry, resolved_env
 from shared.a2a.client import fetch_card
 from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
@@ -228,6 +228,7 @@ async def start_child(
     """Start `cmd`, split as a shell would but without one. Raises `ConfigError` when it cannot be started."""
     places = {
         "{scenario_dir}": str(scenario_dir),
+        LOGS: str(log.with_suffix("")),
         "{scenarios}": str(Settings.from_environ(env).scenarios_folder),
         **({DATA_DIR: str(data_dir)} if data_dir else {}),
     }

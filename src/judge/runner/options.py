@@ -45,13 +45,17 @@ class RunOptions(Record):
         tuple[str, ...],
         Setting(
             option=Option(
-                "Play with this agent: an address, image:NAME, a folder, a .toml file, a bundled participant, or a"
-                " command with {port}; repeatable.",
+                "Play with this agent: an address, image:NAME, a folder, a .toml file, a bundled participant,"
+                " mcp:COMMAND, or a command with {port}; repeatable.",
                 metavar="[ROLE=]AGENT",
             ),
             of_trivial=False,
         ),
     ] = ()
+    sandbox: Annotated[
+        bool,
+        Setting(option=Option("Let a program over MCP reach its tools and its model's meter only."), of_trivial=False),
+    ] = False
     parallel_agents: Annotated[
         int, Setting(option=Option("Play N agents at once.", is_repeated=False), **_OF_A_START)
     ] = Field(default=1, ge=1, le=100)

@@ -93,7 +93,7 @@ def _with_agents(scenario: Scenario, options: RunOptions, settings: Settings) ->
             "--meter cannot count the calls of an agent in a container, which does not reach the meter",
             remedy="run the agent's command, or leave --meter out",
         )
-    return with_agents(scenario, agents, settings.container_engine)
+    return with_agents(scenario, agents, settings.container_engine, sandbox=options.sandbox)
 
 
 def _require_own_judge(start: Start) -> None:

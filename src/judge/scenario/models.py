@@ -62,6 +62,8 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _REFERENCE = re.compile(r"(\$\{[^}]*\}?)")
 # Stands for the port in a command, that of an agent or of an instance of a site.
 PORT = "{port}"
+# The folder for what an agent files about its attempts, beside its log.
+LOGS = "{logs}"
 # Stands for a folder of a site's own in its command, which is empty whenever the site starts.
 DATA_DIR = "{data_dir}"
 _MAX_VARIABLES = 100

@@ -510,7 +510,7 @@ def _shared_connection(
                 )
                 opened.append(await stack.enter_async_context(client))
                 with _logging_write_errors():
-                    record_card(store, client.card.name, client.card.version)
+                    record_card(store, client.card.name, client.card.version, client.card.isolation)
         yield opened[0]
 
     return connect

@@ -31,6 +31,7 @@ from shared.a2a.calls import (
     refuses_method,
     was_not_sent,
 )
+from shared.a2a.extensions import ATTEMPT_END, ISOLATION, ISOLATIONS
 from shared.a2a.replies import (
     CLOSED_EARLY,
     WORKING,
@@ -66,17 +67,23 @@ _MAX_EVENTS_BYTES = 16_000_000
 # One stream carries all progress of an assessment and its results.
 _JUDGE = Bounds(body_bytes=512_000_000, stream_bytes=512_000_000, values=None)
 _MAX_QUOTE_CHARS = 500
+# An agent that does not take the announcement of an end within seconds is not waited for.
+_END_S = 2.0
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _ANSWERED = frozenset({types.TaskState.TASK_STATE_COMPLETED, types.TaskState.TASK_STATE_INPUT_REQUIRED})
 
 
 class AgentSummary(Record):
-    """The fields of an agent card that are used; `url` and `protocol` are those of the interface that calls go to."""
+    """The fields of an agent card that are used; `url` and `protocol` are those of the interface that calls go to.
+
+    `isolation` is what the agent says about what the program behind it could reach.
+    """
 
     name: str
     url: str
     protocol: str
     version: str = ""
+    isolation: str | None = None
 
 
 class StatusText(NamedTuple):
@@ -113,11 +120,13 @@ async def fetch_card(url: str, timeout_s: float, *, headers: Mapping[str, str] =
 
 def _summary(card: types.AgentCard) -> AgentSummary:
     [interface] = card.supported_interfaces
+    said = [_metadata(each.params).get("isolation") for each in card.capabilities.extensions if each.uri == ISOLATION]
     return AgentSummary(
         name=clip(card.name, 200),
         url=interface.url,
         protocol=interface.protocol_version,
         version=clip(card.version, 200),
+        isolation=said[0] if said and said[0] in ISOLATIONS else None,
     )
 
 
@@ -229,6 +238,7 @@ class ParticipantClient(_AgentClient):
         """Read the card. Raises a `ParticipantError` with the reason why it cannot be used."""
         await super().__aenter__()
         self._client, self._streaming = self._client_of(streaming=False), self._client_of(streaming=True)
+        self._announces_ends = any(each.uri == ATTEMPT_END for each in self._card.capabilities.extensions)
         return self
 
     def claimed(self, context_id: str) -> ClaimedUsage | None:
@@ -282,6 +292,19 @@ class ParticipantClient(_AgentClient):
                     f"the agent's reply has more than {self._max_reply_bytes} bytes", remedy="send a shorter reply"
                 )
             return text
+
+    async def end(self, context_id: str) -> None:
+        """Announce the end of the conversation to an agent that wants to know it. Waits a moment; never raises."""
+        self._open.pop(context_id, None)
+        if not self._announces_ends or self._way is None:
+            return
+        request = types.SendMessageRequest(message=_user_message("", context_id), metadata={ATTEMPT_END: "ended"})
+        client = self._streaming if self._way == "stream" else self._client
+        # Isolation boundary: the attempt is over, so no fault of its agent counts any more.
+        with suppress(Exception):
+            async with asyncio.timeout(_END_S):
+                async for _ in client.send_message(request):
+                    break
 
     async def _turn(self, request: types.SendMessageRequest, context_id: str, before: OpenTask | None) -> str:
         answer = await self._answer(request)

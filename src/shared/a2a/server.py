@@ -7,9 +7,10 @@ keeps finished tasks forever, lists all tasks to anyone and accepts bodies of an
 import contextlib
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from a2a import types
@@ -70,6 +71,7 @@ def build_app(
     still_working_s: float = 30.0,
     note_on_stop: NoteOnStop = no_note,
     secret_metadata: Collection[str] = (),
+    extensions: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     serving: Callable[[], AbstractAsyncContextManager[None]] = contextlib.nullcontext,
 ) -> Starlette:
     """An A2A agent as an ASGI application: JSON-RPC at `/` (1.0 and 0.3), HTTP+JSON, the card.
@@ -79,11 +81,13 @@ def build_app(
     Progress messages are at least `update_interval_s` and at most `still_working_s` apart. `app.state.stop` ends all
     work in progress; give it to `serving.serve_app` as `before_shutdown`. `note_on_stop` is added to the end of tasks
     that a stop, of this process or an earlier one, has ended. `secret_metadata` are keys of tasks' metadata that are
-    not written to `task_db`. `serving` is entered while the application runs. Raises `ConfigError` when `task_db`
-    cannot be used.
+    not written to `task_db`. `extensions` are declared in the card: parameters by URI. `serving` is entered while the
+    application runs. Raises `ConfigError` when `task_db` cannot be used.
     """
     store = _TaskStore(task_db, max_finished_tasks, note_on_stop, secret_metadata)
     card = _card(name, description, version, card_url, skills, secured=auth_token is not None)
+    for uri, parameters in extensions.items():
+        card.capabilities.extensions.append(types.AgentExtension(uri=uri, params=dict(parameters)))
     runs = TaskRuns(
         agent, update_interval_s=update_interval_s, still_working_s=still_working_s, note_on_stop=note_on_stop
     )

@@ -32,9 +32,10 @@ def test_a_launch_names_the_run_the_model_and_the_revision() -> None:
 def test_the_card_is_added_to_the_record_and_nothing_else_changes(tmp_path: Path) -> None:
     store = a_finished_run(tmp_path, a_result())
     before = store.read_run() or {}
-    record_card(store, "my agent", "1.2")
+    record_card(store, "my agent", "1.2", "network")
     after = store.read_run() or {}
-    assert after["identity"] == before["identity"] | {"card_name": "my agent", "card_version": "1.2"}
+    card = {"card_name": "my agent", "card_version": "1.2", "isolation": "network"}
+    assert after["identity"] == before["identity"] | card
     assert {**after, "identity": None} == {**before, "identity": None}
 
 

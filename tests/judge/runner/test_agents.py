@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from helpers.paths import ROOT
 from helpers.runner.scenario_runs import write_scenario
 from judge.runner.agents import (
-    SIX_FORMS,
+    SEVEN_FORMS,
     Agent,
     AgentAddress,
     AgentCommand,
     AgentFolder,
     AgentImage,
+    AgentOverMcp,
     AgentsFile,
     BundledAgent,
     agents_of,
@@ -86,6 +87,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("random/scenario.toml", AgentsFile(Path("random/scenario.toml")), "random"),
         ("replay", BundledAgent("replay"), "replay"),
         ("computer-use", BundledAgent("computer-use"), "computer-use"),
+        ("mcp:claude", AgentOverMcp("claude"), "claude"),
+        ("mcp:python ./agent.py {mcp_url}", AgentOverMcp("python ./agent.py {mcp_url}"), "agent.py"),
         ("node ./agent.mjs --port {port}", AgentCommand("node ./agent.mjs --port {port}"), "agent.mjs"),
         ("./serve.sh --at=127.0.0.1:{port}", AgentCommand("./serve.sh --at=127.0.0.1:{port}"), "serve.sh"),
     ],
@@ -98,7 +101,7 @@ def test_each_form_is_read(text: str, agent: Agent, label: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", SIX_FORMS),
+        ("", SEVEN_FORMS),
         ("replai", "did you mean 'replay'?"),
         ("./gone", "is neither a folder nor a file, and a command needs {port}"),
         ("gone.toml", "'gone.toml' does not exist"),
@@ -232,6 +235,19 @@ def test_a_person_gets_points_boxes_and_time_and_the_address_of_the_page() -> No
     text = "At most 12 replies, and 23.9 hours: the judge's longest time limits."
     assert ("--note", text) in pairwise(words)
     assert f"A person plays as white_agent: open {agent.endpoint}/play" in plan.notes
+
+
+def test_a_program_over_mcp_is_played_by_the_participant_that_starts_it() -> None:
+    agents = {"white_agent": AgentOverMcp("python agent.py '{mcp_url}'")}
+    (plain,) = with_agents(demo(), agents, "docker").participants
+    words = shlex.split(str(plain.cmd))
+    assert words[:5] == ["wabe", "participant", "mcp", "--command", "python agent.py '{mcp_url}'"]
+    # Its output is filed beside its log.
+    assert ("--logs", "{logs}") in pairwise(words)
+    (boxed,) = with_agents(demo(), agents, "docker", sandbox=True).participants
+    assert boxed.cmd == f"{plain.cmd} --sandbox"
+    with pytest.raises(ConfigError, match="--sandbox is for programs over MCP"):
+        with_agents(demo(), {"white_agent": BundledAgent("idle")}, "docker", sandbox=True)
 
 
 def test_the_limits_of_other_agents_stay() -> None:

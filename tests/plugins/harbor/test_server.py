@@ -116,7 +116,7 @@ async def test_the_verdict_is_given_to_whoever_reaches_the_file(tmp_path: Path) 
     path = tmp_path / "out" / "harbor.sock"
     async with giving_verdicts(episode, path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        await episode.call("finish", {})
+        await episode.tools.call("finish", {})
         verdicts = [await read_verdict(path, within_s=5) for _ in range(2)]
     assert [verdict.reward for verdict in verdicts] == [1.0, 1.0]
     assert not path.exists()

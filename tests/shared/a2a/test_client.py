@@ -616,3 +616,14 @@ def test_any_json_answer_is_a_reply_or_the_participants_error(card: Any) -> None
         check()
         runner.run(stack.aclose())
     assert len(results) > 100
+
+
+# --- the end of an attempt --------------------------------------------------------------------------------------------
+
+
+async def test_an_agent_that_does_not_declare_it_is_sent_nothing_at_the_end() -> None:
+    agent = ForeignAgent(lambda body: message_10(body, "an answer"))
+    async with talking_to(agent) as client:
+        await client.send("What now?", context_id=CONTEXT)
+        await client.end(CONTEXT)
+    assert len(agent.requests) == 1

@@ -1,14 +1,11 @@
 """The judge as an MCP server for one agent: a task's tools over HTTP, and a socket of this machine for the verdict."""
 
 import asyncio
-import base64
 import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 from starlette.requests import Request
@@ -17,19 +14,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from judge.environment.errors import EpisodeFault
-from judge.plugins.harbor.episode import AgentEpisode, ToolAnswer
+from judge.plugins.harbor.episode import AgentEpisode
 from judge.plugins.harbor.verdict import EpisodeVerdict
 from shared.a2a.serving import require_bearer
 from shared.errors import ConfigError
-
-if TYPE_CHECKING:
-    import mcp_types
+from shared.mcp_tools import mcp_app
 
 HEALTH_PATH = "/health"
-_INSTRUCTIONS = (
-    "A web browser with one task. current_page shows the task and the page; each call of another tool is one action,"
-    " and its result is the page afterwards; finish ends the task with your answer."
-)
 _MAX_VERDICT_BYTES = 100_000
 _log = logging.getLogger(__name__)
 
@@ -39,46 +30,12 @@ def build_app(episode: AgentEpisode, *, host: str, auth_token: SecretStr | None 
 
     With `auth_token`, `/mcp` requires it.
     """
-    import mcp_types
-    from mcp.server.lowlevel import Server
-
-    async def list_tools(*_: object) -> "mcp_types.ListToolsResult":
-        tools = await episode.tools()
-        return mcp_types.ListToolsResult(
-            tools=[
-                mcp_types.Tool(name=tool.name, description=tool.description, input_schema=tool.parameters)
-                for tool in tools
-            ]
-        )
-
-    async def call_tool(_: object, params: "mcp_types.CallToolRequestParams") -> "mcp_types.CallToolResult":
-        return _result(await episode.call(params.name, params.arguments or {}))
 
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "healthy"})
 
-    server: Server[Any] = Server(
-        "wabe",
-        version=metadata.version("wabe"),
-        instructions=_INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
-    # Without sessions of MCP's own, because all clients play the same episode, and may connect anew for each call.
-    app = server.streamable_http_app(
-        stateless_http=True, host=host, custom_starlette_routes=[Route(HEALTH_PATH, health)]
-    )
+    app = mcp_app(episode.tools, host=host, routes=[Route(HEALTH_PATH, health)])
     return require_bearer(app, auth_token, (HEALTH_PATH,)) if auth_token else app
-
-
-def _result(answer: ToolAnswer) -> "mcp_types.CallToolResult":
-    import mcp_types
-
-    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(text=answer.text)]
-    if answer.screenshot is not None:
-        data = base64.b64encode(answer.screenshot).decode()
-        content.append(mcp_types.ImageContent(data=data, mime_type=answer.media_type))
-    return mcp_types.CallToolResult(content=content, is_error=answer.is_error)
 
 
 @asynccontextmanager

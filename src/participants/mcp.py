@@ -1,0 +1,80 @@
+"""Plays with a program that speaks MCP, such as a coding agent: `--command` is a preset or a command line.
+
+For each attempt the command is started in a fresh folder. Its words may have `{mcp_url}` and `{mcp_token}` (Streamable
+HTTP, the token as `Authorization: Bearer`), `{mcp_config}` (a file with `mcpServers`), `{instruction}`,
+`{instruction_file}`, `{workdir}` and `{model}`. A call of one of the server's tools is the reply, its result the next
+observation. `--sandbox`: the program reaches nothing but these tools and its model's meter, and reads no file of the
+user's.
+"""
+
+import asyncio
+import re
+from urllib.parse import urlsplit
+
+from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
+from participants.mcp_agents.attempt import AgentAttempt, AgentSetup
+from participants.mcp_agents.presets import preset_names, read_preset
+from participants.mcp_agents.sandbox import require_loopback, require_sandbox
+from shared.a2a.extensions import ISOLATION
+from shared.errors import ConfigError
+
+
+def create(options: ParticipantOptions) -> "McpAgents":
+    """A participant that starts a program for each attempt. Raises `ConfigError`."""
+    if not options.command:
+        raise ConfigError(
+            "the participant mcp has no --command",
+            remedy=f"give a command with {{mcp_url}} or {{mcp_config}}, or a preset: {', '.join(preset_names())}",
+        )
+    preset = read_preset(options.command)
+    ports = None
+    if options.sandbox:
+        require_sandbox()
+        if preset.is_preset and not preset.endpoints:
+            raise ConfigError(
+                f"--sandbox: where {options.command} asks its model is not known, so it could not ask any",
+                remedy="run it without --sandbox, or give its command",
+            )
+        addresses = {name: options.settings.environ.get(name, "") for name in preset.endpoints}
+        require_loopback(addresses)
+        ports = tuple(urlsplit(address).port or 80 for address in addresses.values())
+    if options.logs is not None:
+        options.logs.mkdir(parents=True, exist_ok=True)
+    return McpAgents(AgentSetup(preset, options.settings, options.model, options.logs, ports))
+
+
+class McpAgents:
+    """Attempts by programs over MCP, each with a process of its own."""
+
+    def __init__(self, setup: AgentSetup) -> None:
+        self._setup = setup
+        preset = setup.preset
+        isolation = "network" if setup.ports is not None else "tools off" if preset.tools_off else "none"
+        self.extensions = {ISOLATION: {"isolation": isolation}}
+        self.name = preset.name
+        self.version = preset.program_version()
+        self._attempts: dict[str, AgentAttempt] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._decide: Decide = per_attempt(self._begin)
+
+    def _begin(self, first: Observation) -> Decide:
+        name = re.sub(r"[^\w-]", "_", first.context_id)[:64]
+        attempt = self._attempts[first.context_id] = AgentAttempt(self._setup, name)
+        return attempt.reply
+
+    async def __call__(self, observation: Observation) -> Reply:
+        """The next call of a tool."""
+        return await self._decide(observation)
+
+    async def on_end(self, context_id: str) -> None:
+        """End the attempt's process, for which the judge does not wait."""
+        if (attempt := self._attempts.pop(context_id, None)) is not None:
+            task = asyncio.create_task(attempt.end())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def aclose(self) -> None:
+        """End the attempts that have not ended, because this participant is stopped."""
+        for context_id in tuple(self._attempts):
+            await self.on_end(context_id)
+        await asyncio.gather(*self._ending)

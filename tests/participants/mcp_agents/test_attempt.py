@@ -1,0 +1,150 @@
+"""A program plays over MCP what a judge asks over A2A: turns, ends, faults, and what is left of its processes."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.mcp_agents.playing import MARK, playing, program
+from participants.base import ParticipantOptions
+from participants.mcp import create
+from shared.errors import ConfigError, ParticipantError
+
+
+async def test_calls_are_replies_and_results_the_next_pages(tmp_path: Path) -> None:
+    script = program("print(tools())", "print(call('browser_click', target='e1'))", "print(call('finish', answer='a'))")
+    async with playing(script, tmp_path) as judge:
+        assert await judge.show() == ("browser_click", {"target": "e1"})
+        assert await judge.show() == ("finish", {"answer": "a"})
+    log = (tmp_path / "attempt.log").read_text()
+    assert "['current_page', 'browser_click', 'finish']" in log
+    # The result is the page after the action, without the task, and its picture.
+    assert "Page: http://shop.test/\nTitle: page 1" in log
+    assert "Buy a lamp" not in log
+    assert "[image]\nThe task has ended." in log
+    assert "[2 calls; the largest result had " in log
+
+
+async def test_the_current_page_says_the_task_and_is_no_step(tmp_path: Path) -> None:
+    async with playing(program("print(call('current_page'))", "call('finish')"), tmp_path) as judge:
+        assert await judge.show() == ("finish", {})
+    assert "Task: Buy a lamp." in (tmp_path / "attempt.log").read_text()
+
+
+async def test_a_complaint_is_an_error_with_the_page(tmp_path: Path) -> None:
+    script = program("call('browser_click')", "print(call('finish'))", "call('finish')")
+    async with playing(script, tmp_path) as judge:
+        await judge.show()
+        await judge.show()
+        assert await judge.show(feedback="A key is missing.") == ("finish", {})
+    assert "ERROR Feedback: A key is missing.\n" in (tmp_path / "attempt.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (["print('no keys')"], r"never used a tool: it ended with status 0: no keys"),
+        (["import sys; print('bad'); sys.exit(3)"], r"never used a tool: it ended with status 3: bad"),
+        (["call('current_page')", "import os; os.kill(os.getpid(), 9)"], r"never used a tool: it ended by SIGKILL"),
+    ],
+)
+async def test_a_program_that_never_uses_a_tool_is_a_fault_of_its_own(
+    tmp_path: Path, statements: list[str], said: str
+) -> None:
+    async with playing(program(*statements), tmp_path) as judge:
+        with pytest.raises(ParticipantError, match=said):
+            await judge.show()
+
+
+async def test_a_program_that_ends_well_after_a_call_has_finished_without_an_answer(tmp_path: Path) -> None:
+    async with playing(program("call('browser_click')"), tmp_path) as judge:
+        assert (await judge.show())[0] == "browser_click"
+        assert await judge.show() == ("finish", {})
+
+
+async def test_a_program_that_breaks_off_has_failed(tmp_path: Path) -> None:
+    script = program("call('browser_click')", "import sys; print('quota'); sys.exit(2)")
+    async with playing(script, tmp_path) as judge:
+        await judge.show()
+        with pytest.raises(ParticipantError, match=r"the command ended with status 2: quota"):
+            await judge.show()
+
+
+async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    async with playing("no-such-program {mcp_url}", tmp_path) as judge:
+        with pytest.raises(ParticipantError, match=r"cannot start no-such-program: No such file"):
+            await judge.show()
+
+
+async def test_calls_at_once_are_executed_in_order(tmp_path: Path) -> None:
+    script = program(
+        "from concurrent.futures import ThreadPoolExecutor as P",
+        "p = P(5); fs = [(p.submit(call, 'browser_click', n=n), __import__('time').sleep(0.2)) for n in range(3)]",
+        "print([f.result()[-40:] for f, _ in fs])",
+    )
+    async with playing(script, tmp_path) as judge:
+        assert [await judge.show() for _ in range(3)] == [("browser_click", {"n": n}) for n in range(3)]
+        assert (await judge.show())[0] == "finish"
+
+
+async def test_calls_after_the_end_are_refused(tmp_path: Path) -> None:
+    async with playing(program("call('finish')", "print(call('browser_click'), call('finish'))"), tmp_path) as judge:
+        await judge.show()
+    assert "The task has ended. The task has ended." in (tmp_path / "attempt.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import time; time.sleep(600)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
+        f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600) # {MARK}'],"
+        " start_new_session=True)",
+    ],
+    ids=["hangs", "ignores SIGTERM", "leaves a child in a session of its own"],
+)
+async def test_nothing_is_left_running_after_the_end(tmp_path: Path, statement: str) -> None:
+    async with playing(program("call('browser_click')", statement), tmp_path) as judge:
+        await judge.show()
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("os.environ['WABE_MCP_TOKEN'] = 'guess'", 401),
+        ("os.environ['WABE_MCP_URL'] = os.environ['WABE_MCP_URL'].replace('/mcp', 'x/mcp')", 404),
+    ],
+)
+async def test_other_tokens_and_paths_are_refused(tmp_path: Path, change: str, status: int) -> None:
+    script = program("import os, urllib.error", change, "tools()")
+    async with playing(script, tmp_path) as judge:
+        with pytest.raises(ParticipantError, match=rf"never used a tool: .*HTTP {status}"):
+            await judge.show()
+
+
+async def test_output_is_bounded_and_redacted(tmp_path: Path) -> None:
+    script = program(
+        "import os; print('token', os.environ['WABE_MCP_TOKEN'])",
+        "print('x' * 79 + chr(10), end='', flush=True); [print('y' * 79) for _ in range(9_000)]; print('the end')",
+        "call('finish')",
+    )
+    async with playing(script, tmp_path) as judge:
+        await judge.show()
+    log = (tmp_path / "attempt.log").read_text()
+    assert log.startswith("token [redacted]\n")
+    assert "the end" in log
+    assert "characters left out]" in log
+    assert len(log) < 202_000
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("", "has no --command"),
+        ("claud", r"did you mean .*claude.*presets: claude, codex, gemini, opencode"),
+        ("agent {url}", r"unknown placeholder \{url\}.*\{mcp_url\}, \{mcp_token\}"),
+        ("agent 'a", "close the quotes"),
+    ],
+)
+def test_a_command_that_cannot_be_used_is_refused_at_the_start(command: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        create(ParticipantOptions(command=command))

@@ -1,0 +1,98 @@
+"""What a program can reach, by kind of sandbox."""
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helpers.mcp_agents.playing import playing, program
+from participants.base import ParticipantOptions
+from participants.mcp import create
+from participants.mcp_agents.sandbox import require_loopback, require_sandbox, shown_paths
+from shared.errors import ConfigError
+
+# Whether each of these can be reached: the expected values, the judge's variables, and the site.
+LOOK = """
+import os, pathlib, urllib.request
+def can(work):
+    try:
+        return bool(work())
+    except OSError:
+        return False
+print('REACHED', [
+    can(lambda: pathlib.Path({expected!r}).read_text()),
+    any(can(lambda: b'SECRET_OF_JUDGE' in p.read_bytes()) for p in pathlib.Path('/proc').glob('[0-9]*/environ')),
+    can(lambda: urllib.request.urlopen({site!r}, timeout=5).read()),
+])
+"""
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    """The address of a site on this machine."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"the site")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_sandboxed", [False, True])
+async def test_a_sandboxed_program_reaches_its_tools_only(tmp_path: Path, site: str, *, is_sandboxed: bool) -> None:
+    if is_sandboxed:
+        require_sandbox()
+    expected = tmp_path / "expected.toml"
+    expected.write_text("answer = 42")
+    judge_of = subprocess_with_secret()
+    look = LOOK.format(expected=str(expected), site=site)
+    try:
+        script = program(look, "call('browser_click')", "call('finish')")
+        async with playing(script, tmp_path / "logs", sandbox=is_sandboxed) as judge:
+            assert (await judge.show())[0] == "browser_click"
+            assert (await judge.show())[0] == "finish"
+    finally:
+        judge_of.kill()
+        judge_of.wait()
+    log = (tmp_path / "logs" / "attempt.log").read_text()
+    assert f"REACHED {[not is_sandboxed] * 3}" in log
+
+
+def subprocess_with_secret() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], env={"SECRET_OF_JUDGE": "key"}, stdin=subprocess.DEVNULL
+    )
+
+
+def test_the_program_and_its_installation_are_shown_but_no_home_folder(tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.touch()
+    shown = shown_paths([sys.executable, str(script), "word"], tmp_path / "work")
+    assert shown[str(script)] is False
+    assert shown[str(tmp_path / "work")] is True
+    assert str(tmp_path) not in shown
+    assert str(Path(sys.executable).parent.parent) in shown
+
+
+def test_a_model_elsewhere_cannot_be_asked_from_a_sandbox() -> None:
+    with pytest.raises(ConfigError, match=r"ANTHROPIC_BASE_URL is not an address on this machine.*--meter"):
+        require_loopback({"ANTHROPIC_BASE_URL": "https://api.model.example/"})
+
+
+def test_a_preset_whose_model_is_not_declared_is_refused() -> None:
+    with pytest.raises(ConfigError, match="where opencode asks its model is not known"):
+        create(ParticipantOptions(command="opencode", sandbox=True))
