@@ -2,23 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from urllib.parse import urldefrag
 
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
-from judge.judges.factory import OFFLINE, open_judge
-from judge.network.attempt import require_networks
-from judge.network.upstream_proxy import require_upstream
 from judge.records.tasks import Task
-from judge.runner.launch import site_members
-from judge.runner.rehearsal import client_of, rehearsing, walker_of
+from judge.runner.rehearsal import played, walker_of
 from judge.scenario.freshness import AttemptOutcome, TaskReading, addresses_of, over_since, undated
-from judge.scenario.logins import with_addresses, with_logins
+from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.trajectory.files import load_trajectory
 from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
 from shared.dates import written_dates
@@ -56,27 +50,21 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
 async def _play_tasks(
     scenario: Scenario, selection: Sequence[Task], settings: Settings, today: date
 ) -> list[AttemptOutcome]:
-    scenario = with_addresses(scenario, settings.environ)
     tasks = with_logins(scenario, selection, settings.environ)
-    # The trace has the status of the first page.
-    changes = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "record_network": True}
-    config = scenario.config.model_copy(update=changes)
-    await require_upstream(config)
-    await require_networks(tasks, config)
     folder = scenario.path.resolve().parent
-    sites = site_members(scenario, settings)
-    judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    member = walker_of({task.reference or "" for task in selection}, folder)
-    async with (
-        # Which first pages are missing is what is asked.
-        rehearsing(scenario, settings, config, [*sites, member], tasks, today=today, requires_pages=False) as rehearsal,
-        client_of(member, config) as walker,
-    ):
-        await rehearsal.play(judge, lambda: nullcontext(walker))
-        trajectories = [(task, load_trajectory(rehearsal.store.task(task.task_id).folder)) for task in rehearsal.tasks]
+    # The trace has the status of the first page; which first pages are missing is what is asked.
+    async with played(
+        scenario,
+        tasks,
+        settings,
+        walker_of(selection, folder),
+        today=today,
+        requires_pages=False,
+        changes={"record_network": True},
+    ) as plays:
         return [
-            _outcome(task, trajectory, config, today, _dates_of(task, folder, today))
-            for task, trajectory in trajectories
+            _outcome(task, plays.trajectory(task), plays.config, today, _dates_of(task, folder, today))
+            for task in plays.tasks
         ]
 
 

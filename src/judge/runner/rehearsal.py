@@ -2,36 +2,44 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.attempts import AttemptSetup
-from judge.episode.episode import Connect
-from judge.judges.base import Judge
+from judge.judges.checked import OFFLINE, ChecksJudge
 from judge.network.archives import Archives
-from judge.network.attempt import InterceptorFactory
+from judge.network.attempt import InterceptorFactory, require_networks
+from judge.network.upstream_proxy import require_upstream
 from judge.records.events import Sink
 from judge.records.tasks import Task
 from judge.results.metering import LEDGER
-from judge.results.submission import TaskSummary
 from judge.runner.instances import placed, require_public_addresses
-from judge.runner.launch import Child, Member, child_environ, launched
+from judge.runner.launch import Child, Member, child_environ, launched, site_members
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.ports import free_port
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import LogInArchives, SiteLogins
 from judge.scenario.days import day_of
+from judge.scenario.logins import with_addresses
 from judge.scenario.models import Scenario
+from judge.scenario.toml import idle_sites
 from judge.store.layout import RunStore
+from judge.trajectory.files import load_trajectory
+from judge.trajectory.record import Trajectory
 from shared.a2a.client import ParticipantClient
+from shared.models import Action
+from shared.protocol import render_reply
+from shared.replies import FINISH
 from shared.settings import Settings
 
 
@@ -48,25 +56,9 @@ class Rehearsal:
     tasks: tuple[Task, ...]
     config: RunConfig
 
-    async def play(
-        self,
-        judge: Judge,
-        connect: Connect,
-        *,
-        emit: Sink = lambda _: None,
-        archives: Archives | None = None,
-        recorder: InterceptorFactory | None = None,
-    ) -> tuple[TaskSummary, ...]:
-        """Play each task with the participant that `connect` leads to. The other parts are those of `AttemptSetup`."""
-        setup = AttemptSetup(
-            self.config,
-            self.pool.browser,
-            judge,
-            archives=archives,
-            recorder=recorder,
-            ledger=self.store.folder / LEDGER,
-        )
-        return await Assessment(self.tasks, setup, connect, self.store, emit).run()
+    def trajectory(self, task: Task) -> Trajectory:
+        """What was recorded of the attempt at a task. Raises `TrajectoryError`."""
+        return load_trajectory(self.store.task(task.task_id).folder)
 
 
 @asynccontextmanager
@@ -118,7 +110,73 @@ async def rehearsing(
             )
 
 
-def client_of(member: Member, config: RunConfig) -> ParticipantClient:
+class _IdleAgent:
+    """Finishes at once with an empty answer."""
+
+    async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
+        return render_reply(Action(tool=FINISH, params={"answer": ""}))
+
+
+@asynccontextmanager
+async def played(
+    scenario: Scenario,
+    tasks: Sequence[Task],
+    settings: Settings,
+    player: Member | None = None,
+    *,
+    archives: Archives | None = None,
+    recorder: InterceptorFactory | None = None,
+    emit: Sink = lambda _: None,
+    logins: LogInArchives | None = None,
+    today: date | None = None,
+    requires_pages: bool = True,
+    changes: Mapping[str, Any] = MappingProxyType({}),
+) -> AsyncIterator[Rehearsal]:
+    """Play each task once, judged by its checks alone; what was recorded is there while the body runs.
+
+    `tasks` are those with their log-ins. Without a `player`, an agent plays that does nothing. `archives` and
+    `recorder` are those of `AttemptSetup`, the others those of `rehearsing`; `changes` are further settings. Raises
+    `ConfigError`.
+    """
+    scenario = with_addresses(scenario, settings.environ)
+    own = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "exclude": {}}
+    config = scenario.config.model_copy(update={**own, **changes})
+    await require_upstream(config)
+    if recorder is None:
+        await require_networks(tasks, config, archives)
+    members = [*started_sites(scenario, tasks, settings), *([player] if player else [])]
+    async with (
+        rehearsing(
+            scenario,
+            settings,
+            config,
+            members,
+            tasks,
+            logins=logins or archives,
+            today=today,
+            requires_pages=requires_pages,
+        ) as rehearsal,
+        _client_of(player, config) if player else nullcontext(_IdleAgent()) as client,
+    ):
+        setup = AttemptSetup(
+            rehearsal.config,
+            rehearsal.pool.browser,
+            ChecksJudge(config),
+            archives=archives,
+            recorder=recorder,
+            ledger=rehearsal.store.folder / LEDGER,
+        )
+        await Assessment(rehearsal.tasks, setup, lambda: nullcontext(client), rehearsal.store, emit).run()
+        yield rehearsal
+
+
+def started_sites(scenario: Scenario, tasks: Collection[Task], settings: Settings) -> list[Member]:
+    """The sites to start for these tasks. Raises `ConfigError` for an `env` that names an unset variable."""
+    idle = idle_sites(scenario, tasks)
+    return [site for site in site_members(scenario, settings) if site.name not in idle]
+
+
+def _client_of(member: Member, config: RunConfig) -> ParticipantClient:
     """The connection to a participant, to be entered."""
     return ParticipantClient(
         member.endpoint,
@@ -128,10 +186,10 @@ def client_of(member: Member, config: RunConfig) -> ParticipantClient:
     )
 
 
-def walker_of(references: Collection[str], folder: Path) -> Member:
-    """The participant that plays these reference scripts, on a free port."""
+def walker_of(tasks: Collection[Task], folder: Path) -> Member:
+    """The participant that plays the tasks' reference scripts, which are in this folder, on a free port."""
     with ExitStack() as resources:
         port = free_port(resources)
-    scripts = os.pathsep.join(str(folder / each) for each in sorted(set(references)))
+    scripts = os.pathsep.join(str(folder / each) for each in sorted({task.reference or "" for task in tasks}))
     cmd = f"wabe participant replay --script {shlex.quote(scripts)} --host 127.0.0.1 --port {port}"
     return Member(name="the reference scripts", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)

@@ -4,19 +4,15 @@ An attack must not change how a check of the task is decided, and a walk that do
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 
 from judge.config import RunConfig
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.checks import evaluate
-from judge.judges.factory import OFFLINE, open_judge
 from judge.records.tasks import Task
-from judge.runner.launch import site_members
-from judge.runner.rehearsal import client_of, rehearsing, walker_of
+from judge.runner.rehearsal import played, walker_of
 from judge.scenario.attacks import planned
-from judge.scenario.logins import with_addresses, with_logins
+from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.settings import Settings
 from shared.text import one_line
@@ -36,22 +32,11 @@ async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str]
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
     tasks = planned(with_logins(scenario, selection, settings.environ), "both")
-    scenario = with_addresses(scenario, settings.environ)
-    config = scenario.config.model_copy(update={"attacks": "off", "judge_model": OFFLINE, "epochs": 1})
-    folder = scenario.path.resolve().parent
-    sites = site_members(scenario, settings)
-    judge = open_judge(RunConfig(judge_model=OFFLINE, allowed_sites=config.allowed_sites), settings, cache_dir=None)
-    member = walker_of({task.reference or "" for task in selection}, folder)
-    async with (
-        rehearsing(scenario, settings, config, [*sites, member], tasks) as rehearsal,
-        client_of(member, config) as walker,
-    ):
-        await rehearsal.play(judge, lambda: nullcontext(walker))
-        trajectories = {
-            task.task_id: load_trajectory(rehearsal.store.task(task.task_id).folder) for task in rehearsal.tasks
-        }
+    walker = walker_of(selection, scenario.path.resolve().parent)
+    async with played(scenario, tasks, settings, walker) as plays:
+        trajectories = {task.task_id: plays.trajectory(task) for task in plays.tasks}
         # Checks read snapshots and traces, which are gone afterwards.
-        return _compared(rehearsal.tasks, trajectories, config, notes)
+        return _compared(plays.tasks, trajectories, plays.config, notes)
 
 
 def _compared(

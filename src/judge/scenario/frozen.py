@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from judge.config import ALL_SITES, FrozenSite
-from judge.network.archives import Archives
+from judge.network.archives import Archives, open_archives
 from judge.network.attempt import refusal_of
+from judge.store.sealing import key_in
 from judge.scenario.days import today_of
 from judge.scenario.models import Scenario, SiteEntry
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 
 def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
@@ -36,6 +39,15 @@ def on_archives(scenario: Scenario, archive: Path | None = None) -> Scenario:
     sites = tuple(_not_run(site, archive) if archive or site.archive else site for site in scenario.sites)
     config = scenario.config.model_copy(update={"archives": archives})
     return scenario.model_copy(update={"sites": sites, "config": config})
+
+
+def opened(scenario: Scenario, settings: Settings, archive: Path | None = None) -> tuple[Scenario, Archives | None]:
+    """The scenario as it is played, with dates relative to the recordings of its frozen sites, and their archives."""
+    declared = on_archives(scenario, archive)
+    archives = open_archives(declared.config)
+    if now := recorded_at(declared, archives):
+        declared = on_archives(load_scenario(scenario.path, now=now, key=key_in(settings.seal_key)), archive)
+    return declared, archives
 
 
 def recorded_at(scenario: Scenario, archives: Archives | None) -> datetime | None:

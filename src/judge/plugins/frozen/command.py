@@ -12,7 +12,7 @@ import typer
 from judge.browser.by_hand import browse_by_hand
 from judge.commands import Command, plain_app
 from judge.commands.run import scenario_file
-from judge.network.archives import LOG_IN, open_archives
+from judge.network.archives import LOG_IN
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from judge.plugins.frozen.checking import checked, is_sound, lines_of
@@ -26,7 +26,6 @@ from judge.plugins.frozen.playing import (
     participant_of,
     reference_tasks,
     script_player,
-    started_sites,
 )
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
@@ -35,7 +34,8 @@ from judge.records.sites import Origin, origin_of
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, run_interruptible
 from judge.runner.launch import child_environ, launched
-from judge.scenario.frozen import on_archives, recorded_at
+from judge.runner.rehearsal import started_sites
+from judge.scenario.frozen import opened
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario, select
 from shared.errors import ConfigError
@@ -283,10 +283,7 @@ async def _record_by_hand(
 
 
 def _replayed(scenario: Scenario, archive: Path, ids: Sequence[str], settings: Settings) -> list[AttemptResult]:
-    frozen = on_archives(scenario, archive)
-    archives = open_archives(frozen.config)
-    if now := recorded_at(frozen, archives):
-        frozen = on_archives(load_scenario(scenario.path, now=now), archive)
+    frozen, archives = opened(scenario, settings, archive)
     selection = select(frozen.tasks, ids=ids, excluded=frozen.excluded)
     tasks = reference_tasks(selection if ids else tasks_of(archive, selection, scenario), frozen)
     if not tasks:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.plugins.frozen.playing import started_sites
 from judge.records.tasks import Task
+from judge.runner.rehearsal import started_sites
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from shared.settings import Settings
