@@ -16,7 +16,7 @@ from judge.judges.rescoring import Scored
 from judge.records.verdicts import BUDGET_SPENT, is_unconfirmed
 from judge.results.judgings import plain_name
 from judge.results.reliability import JudgePair, Reliability
-from judge.results.statistics import interval_95, repeats_of, success_rate, tallies_of
+from judge.results.statistics import Percent, repeats_of, tallies_of
 from judge.results.submission import total_cost
 from judge.store.layout import TaskStore
 from shared.fields import without_none
@@ -114,8 +114,7 @@ class JudgeTally:
         # A run has a folder per epoch, so tasks are counted by folder name; other folders may have any name.
         names = (Path(folder).name if self.is_run else folder for folder in self.outcomes)
         tallies = tallies_of(zip(names, self.outcomes.values(), strict=True))
-        rate = success_rate(tallies.values())
-        interval = [round(100 * bound, 1) for bound in interval_95(tallies.values())]
+        percent = Percent.of(tallies.values())
         repeats, sites = repeats_of(tallies), self._sites()
         return {
             "judge": self.judge.id,
@@ -124,8 +123,8 @@ class JudgeTally:
             **{name: counts[name] for name in _OUTCOMES},
             "kept": self._reused,
             "replaced": list(self._replaced),
-            "success_rate": None if rate is None else round(float(100 * rate), 1),
-            "confidence_interval_95": None if rate is None else interval,
+            "success_rate": None if percent.rate is None else round(percent.rate, 1),
+            "confidence_interval_95": None if percent.rate is None else [round(end, 1) for end in percent[1:]],
             **without_none(repeats=repeats or None),
             "token_usage": self._usage.model_dump(),
             "cost_usd": total_cost(self._costs),

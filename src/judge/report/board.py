@@ -21,9 +21,9 @@ from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
 from judge.results.corrections import CORRECTED, follows_from_labels
-from judge.results.entries import TaskEntry, rate_of, read_entries
+from judge.results.entries import TaskEntry, read_entries
+from judge.results.figures import Figures
 from judge.results.leaderboard import Placed, placed_rows
-from judge.results.progress import mean_score
 from judge.results.signatures import signer_of
 from judge.results.tables import not_a_formula
 from shared.fields import as_mapping, as_mappings
@@ -36,7 +36,6 @@ _STAMP = re.compile(r"_(\d{4})(\d\d)(\d\d)_\d{6}_\d+$")
 _MAX_CHARS = 120
 _MAX_URL_CHARS = 2_000
 _LOST_PERCENT = 5
-_NO_VALUES: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -220,9 +219,10 @@ def _row(group: str, placed: Placed) -> BoardRow:
     url, host = report_address(placed.submission.get(REPORT_URL))
     tasks, attempts, scored = (_count(values.get(name)) for name in ("# Tasks", "Attempts", "Scored"))
     entries = _entries(placed)
-    clean = [each for each in entries if not each.is_attacked]
+    figures = Figures.of(each.counted for each in entries)
+    outcomes = [each.outcome for each in entries if not each.is_attacked]
     corrected = _number(detail.get(CORRECTED)) if not values.get("Shards") else None
-    is_borne_out = corrected is not None and follows_from_labels(detail, [each.outcome for each in clean])
+    is_borne_out = corrected is not None and follows_from_labels(detail, outcomes)
     return BoardRow(
         group=group,
         rank=None,
@@ -231,11 +231,11 @@ def _row(group: str, placed: Placed) -> BoardRow:
         agent=_text(values.get("Agent")),
         model=_text(values.get("Model")),
         success_rate=_number(values.get("Success Rate")),
-        interval=_interval(entries),
+        interval=(round(figures.all.low, 1), round(figures.all.high, 1)) if entries else None,
         success_rate_of_all=_number(values.get("Success Rate of All")),
         corrected_rate=corrected if is_borne_out else None,
         corrected_claimed=None if is_borne_out else corrected,
-        score=_percent(mean_score((each.repeated, each.score) for each in clean).get("score")),
+        score=_percent(figures.mean_score.get("score")),
         tasks=tasks,
         complete=complete if isinstance(complete := values.get("Complete"), bool) else None,
         why=_why(values, attempts, scored, has_verdicts=bool(entries)),
@@ -278,14 +278,6 @@ def _entries(placed: Placed) -> list[TaskEntry]:
     details = [as_mapping(each.get("detail")) for each in parts if each.get("winner") == winner]
     entries = [entry for detail in details for entry in as_mappings(detail.get("tasks"))]
     return list(read_entries(entries)) if all(entry.get("verdict") for entry in entries) else []
-
-
-def _interval(entries: Sequence[TaskEntry]) -> tuple[float, float] | None:
-    """The interval of the rate, from the entries."""
-    if not entries:
-        return None
-    low, high = rate_of(entries).published()["confidence_interval_95"]
-    return low, high
 
 
 def report_address(value: object) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from judge.records.attacks import Attack, AttackResult
 from judge.records.ledger import Frozen
 from judge.records.policies import PolicyResult
 from judge.records.steps import Step
-from judge.records.tasks import TASK_ID, key_of
+from judge.records.tasks import TASK_ID
 from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
@@ -52,7 +52,6 @@ from shared.models import TokenUsage
 from shared.snapshot import REF, parse_snapshot
 from shared.text import one_line
 
-LEVELS = ("easy", "medium", "hard", "unknown")
 # Other tools put images in the folder itself or in a subfolder of any name.
 _IMAGE = re.compile(r"(?:[A-Za-z0-9_-]{1,64}/)?([A-Za-z0-9_-]{1,64}\.(?:jpg|jpeg|png|webp))")
 # The size is near the beginning, unless metadata of a camera or editor precedes it.
@@ -157,11 +156,6 @@ class TaskRow(AttemptRow):
     def category_names(self) -> tuple[str, ...]:
         """The names of the categories; `other` for a failure without any."""
         return tuple(self.categories) or (("other",) if self.outcome == "failure" else ())
-
-    @property
-    def key(self) -> str:
-        """The name of the task in its epoch, unique in the run; also names its page and image folder."""
-        return key_of(self.task_id, self.epoch)
 
 
 @dataclass(frozen=True)

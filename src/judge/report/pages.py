@@ -28,14 +28,14 @@ from judge.report.comparing import (
     judges_of,
     task_counts,
 )
-from judge.report.data import LEVELS, RunView, TaskRow, TaskView
+from judge.report.data import RunView, TaskRow, TaskView
 from judge.report.network import ConsoleView
 from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
 from judge.results.corrections import rules_text
-from judge.results.rates import RowOutcome
+from judge.results.rates import LEVELS, RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
 from shared.plugins import plugins

@@ -7,21 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean, median
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from judge.report.data import LEVELS, Phases, TaskRow
-from judge.results.attacks import AttackTotals
+from judge.report.data import Phases, TaskRow
+from judge.results.figures import Figures
 from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
 from judge.results.metering import MeteredUsage
-from judge.results.policies import PolicyTotals, policies_of_row
-from judge.results.progress import mean_progress
-from judge.results.rates import CountedAttempt, Rate, RowOutcome
+from judge.results.rates import CountedAttempt, Rate, RowOutcome, rates_of
 from judge.results.rows import Column
 from judge.results.significance import ClusteredMean, clustered_interval
-from judge.results.statistics import repeats_of, tallies_of
+from judge.results.statistics import tallies_of
 from shared.models import TokenUsage
-
-GroupName = TypeVar("GroupName", str, JudgeName)
 
 
 class UsageClaims(NamedTuple):
@@ -34,11 +30,11 @@ class UsageClaims(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Totals:
-    """A run in numbers. Times are seconds, `None` if no attempt has any; so is `cost_usd` if one cost is unknown."""
+class Totals(Figures):
+    """A run in numbers. Tasks under attack count in times, tokens and costs as well.
 
-    all: Rate
-    by_level: dict[str, Rate]
+    Times are seconds, `None` if no attempt has any; so is `cost_usd` if one cost is unknown."""
+
     by_site: dict[str, Rate]
     cost_usd: float | None
     known_cost_usd: float
@@ -58,17 +54,8 @@ class Totals:
     judge_names: dict[str, JudgeName]
     # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
     of_completed: Rate
-    by_truth: dict[str, Rate]
-    # `repeats_of`; `None` for a run of one epoch.
-    repeats: dict[str, Any] | None
-    # `None` for a run without policies.
-    policies: PolicyTotals | None
-    # `None` for a run without attacks, which no other figure counts except times, tokens and costs.
-    attacks: AttackTotals | None
     # The interval clustered by website, if there are several and scipy is installed.
     clustered: ClusteredMean | None = None
-    # The mean partial credit in percent, and over how many attempts.
-    progress: tuple[float, int] | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
     metered: MeteredUsage | None = None
     # Successes without any action on a page, and successes whose answer was on no page that was observed.
@@ -191,11 +178,9 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
     judgings = [each for row in rows for each in row.judgings]
     names = judge_names({each.judge_id: each.name for each in judgings})
     names |= {once(judge_id): name for judge_id, name in names.items()}
-    by_level = _rates((row.difficulty, row.counted) for row in clean)
     return Totals(
-        all=Rate.of(attempts),
-        by_level={level: by_level[level] for level in LEVELS if level in by_level},
-        by_site=_rates((row.site, row.counted) for row in clean),
+        **vars(Figures.of(row.counted for row in rows)),
+        by_site=rates_of((row.site, row.counted) for row in clean),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -207,8 +192,7 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
         retried=sum(row.attempt > 1 for row in rows),
         scores=_scores(rows),
         flags=dict(Counter(flag for row in rows for flag in row.flags)),
-        by_truth=_rates((row.decided_by, row.counted) for row in clean if row.decided_by),
-        by_judge=_rates(
+        by_judge=rates_of(
             (names[each.judge_id], CountedAttempt(row.task_id, each.outcome))
             for row in clean
             for each in row.judgings
@@ -218,11 +202,7 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
         judging_cost_usd=cost_of(judgings),
         judge_names=names,
         of_completed=Rate.of(completed),
-        repeats=repeats_of(tallies_of((each.task, each.outcome) for each in attempts)),
-        policies=PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean),
-        attacks=AttackTotals.of(row.counted for row in rows),
         clustered=clustered_interval(_rates_by_site(clean)),
-        progress=mean_progress(row.progress for row in clean),
         metered=metered,
         without_action=sum(row.outcome == "success" and row.page_actions == 0 and bool(row.steps) for row in clean),
         unseen_answers=sum(row.outcome == "success" and row.answer_seen is False for row in clean),
@@ -251,14 +231,6 @@ def _rates_by_site(rows: Sequence[TaskRow]) -> list[tuple[str, float]]:
     sites = {row.task_id: row.site for row in rows}
     tallies = tallies_of((row.task_id, row.outcome) for row in rows)
     return [(sites[name], float(tally.rate)) for name, tally in tallies.items() if tally.rate is not None]
-
-
-def _rates(attempts: Iterable[tuple[GroupName, CountedAttempt]]) -> dict[GroupName, Rate]:
-    """The rate of each group, by name."""
-    groups: defaultdict[GroupName, list[CountedAttempt]] = defaultdict(list)
-    for group, attempt in attempts:
-        groups[group].append(attempt)
-    return {group: Rate.of(groups[group]) for group in sorted(groups)}
 
 
 def _scores(rows: Sequence[TaskRow]) -> dict[str, int]:

@@ -10,7 +10,6 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Self
 
-from judge.records.attacks import AttackOutcome
 from judge.results.rates import CountedAttempt, Rate
 from judge.results.statistics import mcnemar_exact, tallies_of
 from judge.trajectory.record import Attempt
@@ -136,15 +135,14 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     return {**entry, **without_none(left_out=attack.is_left_out or None)}
 
 
-def attack_in(table: Mapping[str, Any]) -> AttackOutcome | None:
-    """What became of the attack, as an entry says it, from any file; `None` for a clean task."""
+def attack_in(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the attack that an entry of a submission, from any file, names; none for a clean task."""
     if not table:
-        return None
-    started, succeeded = (
-        each if isinstance(each := table.get(key), bool) else None for key in ("started", "succeeded")
-    )
-    of, name, kind = (str(table.get(key) or "") for key in ("of", "name", "kind"))
-    return AttackOutcome(of, name, kind, table.get("shown") is True, started, succeeded, table.get("left_out") is True)
+        return {}
+    reached = {key: each if isinstance(each := table.get(key), bool) else None for key in ("started", "succeeded")}
+    texts = {key: str(table.get(key) or "") for key in ("name", "kind", "of")}
+    seen = {key: table.get(key) is True for key in ("shown", "left_out")}
+    return {f"attack_{key}".removesuffix("_name"): value for key, value in (reached | texts | seen).items()}
 
 
 def attack_text(detail: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from typing import Any, Literal, Self, get_args
 
 from judge.records.policies import PolicyResult, under_policy
 from judge.results.rates import CountedAttempt, Rate
-from judge.results.rows import AttemptRow
 from judge.trajectory.record import POLICIES, Attempt
 from shared.fields import as_mapping, as_mappings, without_none
 
@@ -35,6 +34,7 @@ class Risk:
         return self.violated / self.decided if self.decided else None
 
 
+_COLUMNS = ("policies", "violated_policies", "undecided_policies", "presumed_policies")
 _PolicyState = Literal["kept", "violated", "presumed", "undecided"]
 _STATES: tuple[_PolicyState, ...] = get_args(_PolicyState)
 
@@ -68,21 +68,18 @@ class PolicyTotals:
     presumed: int = 0
 
     @classmethod
-    def of(cls, attempts: Iterable[tuple[CountedAttempt, Iterable[PolicyResult]]]) -> Self | None:
-        """The totals of attempts with their policies; `None` if no attempt has any."""
-        known = [(counted, attempt_results) for counted, results in attempts if (attempt_results := list(results))]
+    def of(cls, attempts: Iterable[CountedAttempt]) -> Self | None:
+        """The totals of these attempts; `None` if none has policies."""
+        known = [each for each in attempts if each.policies]
         if not known:
             return None
-        states = Counter((each.dimension, _state(each)) for _, attempt_results in known for each in attempt_results)
+        states = Counter((each.dimension, _state(each)) for attempt in known for each in attempt.policies)
         dimensions = sorted({dimension for dimension, _ in states})
         return cls(
-            completion=Rate.of(counted for counted, _ in known),
-            under_policy=Rate.of(
-                counted._replace(outcome=under_policy(counted.outcome, attempt_results))
-                for counted, attempt_results in known
-            ),
+            completion=Rate.of(known),
+            under_policy=Rate.of(each._replace(outcome=under_policy(each.outcome, each.policies)) for each in known),
             by_dimension={name: _risk({state: states[name, state] for state in _STATES}) for name in dimensions},
-            presumed=sum(_is_presumed(counted.outcome, attempt_results) for counted, attempt_results in known),
+            presumed=sum(_is_presumed(each.outcome, each.policies) for each in known),
         )
 
     def published(self) -> dict[str, Any]:
@@ -119,31 +116,15 @@ def policy_entries(attempt: Attempt) -> list[dict[str, Any]]:
     return entries
 
 
-def policies_in(tables: object) -> list[PolicyResult]:
-    """The policies that an entry of a submission, from any file, lists."""
-    return [
-        PolicyResult(
-            name=str(each.get("name")),
-            dimension=str(each.get("dimension")),
-            violated=violated if isinstance(violated := each.get("violated"), bool) else None,
-            presumed=each.get("presumed") is True,
-        )
-        for each in as_mappings(tables)
-    ]
-
-
-def policies_of_row(row: AttemptRow) -> list[PolicyResult]:
-    """The same from the columns of a row."""
-    violated, undecided = row.violated_policies, row.undecided_policies
-    return [
-        PolicyResult(
-            name=name,
-            dimension=dimension,
-            violated=None if name in undecided else name in violated,
-            presumed=name in row.presumed_policies,
-        )
-        for name, dimension in row.policies.items()
-    ]
+def policies_in(tables: object) -> dict[str, dict[str, str]]:
+    """The columns of the policies that an entry of a submission, from any file, lists."""
+    columns: dict[str, dict[str, str]] = {name: {} for name in _COLUMNS}
+    for each in as_mappings(tables):
+        name, violated = str(each.get("name")), each.get("violated")
+        states = (True, violated is True, not isinstance(violated, bool), each.get("presumed") is True)
+        for column, has_it in zip(_COLUMNS, states, strict=True):
+            columns[column] |= {name: str(each.get("dimension"))} if has_it else {}
+    return columns
 
 
 def policy_text(detail: Mapping[str, Any]) -> str:

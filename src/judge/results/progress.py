@@ -63,11 +63,6 @@ def with_verdict(attempt: Attempt, verdict: Verdict) -> Attempt:
     return attempt.model_copy(update={"verdict": verdict, "progress": progress_of(verdict)})
 
 
-def progress_in(value: object) -> float | None:
-    """What an entry of a submission, from any file, says of it."""
-    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
-
-
 def mean_score(scores: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
     """The mean score of tasks with its 95 % interval, as in a submission, from the task and score of every attempt.
 

@@ -1,25 +1,29 @@
 """The success rate of attempts: the counts and rates of a submission, a table and a report are views of one `Rate`."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from judge.records.attacks import AttackOutcome
 from judge.records.ledger import Coverage
-from judge.results.statistics import interval_95, success_rate, success_rate_of_all, tallies_of
+from judge.records.policies import PolicyResult
+from judge.records.tasks import Level
+from judge.results.statistics import Percent, success_rate_of_all, tallies_of
 from shared.fields import without_none
 
 # `unfinished`: a task without a readable result. Not an official outcome, but a report must not hide it.
 RowOutcome = Literal["success", "failure", "unscored", "aborted", "unfinished"]
 OUTCOMES: tuple[RowOutcome, ...] = ("success", "failure", "unscored", "aborted", "unfinished")
 COVERAGES: tuple[Coverage, ...] = ("full", "uncertain", "off_archive")
+LEVELS: tuple[str, ...] = (*get_args(Level), "unknown")
 # A submission is incomplete if more than this percentage of its attempts has no verdict.
 _MAX_LOST_PERCENT = 5
+GroupT = TypeVar("GroupT", bound=tuple[str, ...] | str)
 
 
 class CountedAttempt(NamedTuple):
-    """An attempt's contribution to a rate. `ended_itself`: the participant ended it (`finish`, `browser_close`).
+    """An attempt's contribution to the figures of a run. `ended_itself`: the participant ended it.
 
     `coverage` is that of an attempt on frozen sites, `attack` what became of the attack on a task under one.
     `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success.
@@ -31,6 +35,11 @@ class CountedAttempt(NamedTuple):
     coverage: str | None = None
     attack: AttackOutcome | None = None
     is_unconfirmed: bool = False
+    policies: tuple[PolicyResult, ...] = ()
+    progress: float | None = None
+    score: float | None = None
+    level: str = "unknown"
+    decided_by: str = ""
 
     @property
     def may_succeed(self) -> bool:
@@ -106,12 +115,12 @@ class Rate:
         undecided = {task for task, tally in by_task.items() if not tally.scored}
         # An unreadable verdict file has no valid outcome.
         counter = Counter(each.outcome if each.outcome in OUTCOMES else "unfinished" for each in all_attempts)
-        share, (low, high) = success_rate(tallies), interval_95(tallies)
+        percent = Percent.of(tallies)
         return cls(
             counts={outcome: counter[outcome] for outcome in OUTCOMES},
-            rate=None if share is None else float(100 * share),
-            low=100 * low,
-            high=100 * high,
+            rate=percent.rate,
+            low=percent.low,
+            high=percent.high,
             rate_of_all=float(100 * success_rate_of_all(tallies)),
             tasks=len(by_task),
             scored_tasks=len(by_task) - len(undecided),
@@ -171,3 +180,11 @@ class Rate:
             "confidence_interval_95": [round(self.low, 1), round(self.high, 1)],
             **without_none(coverage=self.covered.published() if self.covered else None),
         }
+
+
+def rates_of(attempts: Iterable[tuple[GroupT, CountedAttempt]]) -> dict[GroupT, Rate]:
+    """The rate of each group, by name."""
+    groups: defaultdict[GroupT, list[CountedAttempt]] = defaultdict(list)
+    for group, attempt in attempts:
+        groups[group].append(attempt)
+    return {group: Rate.of(groups[group]) for group in sorted(groups)}

@@ -15,7 +15,8 @@ from judge.records.assertions import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.checks import SuccessRule
 from judge.records.findings import AnswerSeen
-from judge.records.tasks import Task
+from judge.records.policies import PolicyResult
+from judge.records.tasks import Task, key_of
 from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
 from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict, is_unconfirmed
 from judge.results.categories import Category, failure_categories
@@ -343,8 +344,23 @@ class AttemptRow:
         return cls(**(empty | values))
 
     @property
+    def key(self) -> str:
+        """The name of the task in its epoch, unique in the run; also names its page and image folder."""
+        return key_of(self.task_id, self.epoch)
+
+    @property
+    def is_attacked(self) -> bool:
+        """Whether the task was under attack: no rate of clean tasks counts it."""
+        return self.attack is not None
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Whether it is unscored because a frozen site does not confirm its success."""
+        return is_unconfirmed(self.verdict, self.reason_code)
+
+    @property
     def counted(self) -> CountedAttempt:
-        """The attempt's contribution to a rate."""
+        """The attempt's contribution to the figures of a run."""
         attack = None
         if self.attack is not None:
             attack = AttackOutcome(
@@ -356,9 +372,27 @@ class AttemptRow:
                 self.attack_succeeded,
                 bool(self.attack_left_out),
             )
-        unconfirmed = is_unconfirmed(self.verdict, self.reason_code)
-        is_finished = self.stop_reason == "finished"
-        return CountedAttempt(self.task_id, self.verdict, is_finished, self.coverage, attack, unconfirmed)
+        return CountedAttempt(
+            task=self.task_id,
+            outcome=self.verdict,
+            ended_itself=self.stop_reason == "finished",
+            coverage=self.coverage,
+            attack=attack,
+            is_unconfirmed=self.is_unconfirmed,
+            policies=tuple(
+                PolicyResult(
+                    name=name,
+                    dimension=dimension,
+                    violated=None if name in self.undecided_policies else name in self.violated_policies,
+                    presumed=name in self.presumed_policies,
+                )
+                for name, dimension in self.policies.items()
+            ),
+            progress=self.progress,
+            score=self.score,
+            level=self.level or "unknown",
+            decided_by=self.decided_by,
+        )
 
     def cells(self) -> dict[str, Any]:
         """The row as a flat record, for tables: lists are joined by spaces."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 Z95 = 1.959963984540054
 _RESAMPLES = 2_000
@@ -79,6 +79,20 @@ def interval_95(tallies: Collection[AttemptCounts]) -> tuple[float, float]:
         return exact(sum(tally.successes for tally in scored), len(scored))
     rates = [tally.successes / tally.scored for tally in scored]
     return bootstrap(rates) or wilson(sum(rates), len(rates))
+
+
+class Percent(NamedTuple):
+    """A success rate in percent with its 95 % interval; without a scored task `None`, between 0 and 100."""
+
+    rate: float | None
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, tallies: Collection[AttemptCounts]) -> Self:
+        """The rate of these tasks."""
+        share, (low, high) = success_rate(tallies), interval_95(tallies)
+        return cls(None if share is None else float(100 * share), 100 * low, 100 * high)
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float] | None:

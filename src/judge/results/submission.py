@@ -13,19 +13,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 
-from judge.records.tasks import Level, Task
+from judge.records.tasks import Task
 from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
-from judge.results.attacks import ATTACKS, AttackTotals, attack_entry
-from judge.results.entries import TaskEntry, kinds_of, rate_of, read_entries
-from judge.results.policies import PolicyTotals, policy_entries
-from judge.results.progress import mean_progress, mean_score
+from judge.results.attacks import ATTACKS, attack_entry
+from judge.results.entries import TaskEntry, read_entries
+from judge.results.figures import Figures
+from judge.results.policies import policy_entries
 from judge.results.rates import COVERAGES
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, RowSource, emptied, entry_of
-from judge.results.statistics import repeats_of, tallies_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError
@@ -62,7 +61,6 @@ _PUBLIC_KEYS = {each.entry for each in ENTRY_COLUMNS if each.public} | {
     "task_sha256",
 }
 _TEXTS = ("task_description", "error", "reason")
-_LEVELS: tuple[str, ...] = get_args(Level)
 
 _MAX_FILE_BYTES = 256_000_000
 _REMEDY = "give a submission's JSON file"
@@ -181,11 +179,6 @@ def public_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value if key in _PUBLIC_KEYS else emptied(value) for key, value in entry.items()}
 
 
-def repeats_in(entries: Iterable[TaskEntry]) -> dict[str, Any] | None:
-    """The statistics of repeats (`repeats_of`) of clean tasks."""
-    return repeats_of(tallies_of((each.repeated, each.outcome) for each in entries if not each.is_attacked))
-
-
 def rate_text(counts: Mapping[str, Any]) -> str:
     """The success rate with numerator and denominator, or a note that no task was scored, in one line."""
     return share_text(counts, "success rate ")
@@ -263,28 +256,13 @@ def detail_of(
     `excluded` are the tasks that the scenario leaves out.
     """
     left_out = [*excluded, *_excluded_by_run(entries)]
-    counts = rate_of(entries).published()
+    figures = Figures.of(each.counted for each in entries)
+    counts = figures.all.published()
     interval = counts.pop("confidence_interval_95")
     of_attempts = {name: counts.pop(name) for name in ("attempts", "scored_attempts")}
-    levels = [each.level or "unknown" for each in entries]
-    by_level = {
-        level: rate_of(each for each, of in zip(entries, levels, strict=True) if of == level).published()
-        for level in (*_LEVELS, "unknown")
-        if level in levels
-    }
-    # A rate over several kinds of verdicts is always shown together with the rate of each kind.
-    by_truth = {
-        truth: rate_of(each for each in entries if each.decided_by == truth).published()
-        for truth in kinds_of(each.decided_by for each in entries)
-    }
-    repeats = repeats_in(entries)
-    clean = [each for each in entries if not each.is_attacked]
-    policies = PolicyTotals.of((each.counted, each.policies) for each in clean)
-    progress = mean_progress(each.progress for each in clean)
-    attacks = AttackTotals.of(each.counted for each in entries)
     return {
         **counts,
-        "by_level": by_level,
+        "by_level": {level: rate.published() for level, rate in figures.by_level.items()},
         "confidence_interval_95": interval,
         "judge": dict(judge),
         "cost_usd": cost_usd,
@@ -292,13 +270,16 @@ def detail_of(
         **without_none(sealed=_sealed(entries)),
         **without_none(self_recorded=any(SELF_RECORDED in each.flags for each in entries) or None),
         "tasks": [_within(each.value, MAX_ENTRIES_BYTES // len(entries)) for each in entries],
-        "by_truth": by_truth,
+        # A rate over several kinds of verdicts is always shown together with the rate of each kind.
+        "by_truth": {truth: rate.published() for truth, rate in figures.by_truth.items()},
         **of_attempts,
-        **without_none(repeats=repeats or None),
-        **(policies.published() if policies else {}),
-        **(attacks.published() if attacks else {}),
-        **without_none(progress=round(progress[0] / 100, 4) if progress else None, excluded=left_out or None),
-        **mean_score((each.repeated, each.score) for each in clean),
+        **without_none(repeats=figures.repeats),
+        **(figures.policies.published() if figures.policies else {}),
+        **(figures.attacks.published() if figures.attacks else {}),
+        **without_none(
+            progress=round(figures.progress[0] / 100, 4) if figures.progress else None, excluded=left_out or None
+        ),
+        **figures.mean_score,
     }
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.records.assertions import assertions_in
-from judge.records.tasks import key_of
 from judge.records.verdicts import Verdict
-from judge.results.attacks import AttackTotals, attack_text
+from judge.results.attacks import attack_text
+from judge.results.figures import Figures
 from judge.results.folders import FoundTask
 from judge.results.identity import player
 from judge.results.label_files import LabelFiles, labels_folder
 from judge.results.labelled import PeopleLabels
 from judge.results.metering import Metering
-from judge.results.policies import PolicyTotals, policies_of_row, policy_text
-from judge.results.rates import CountedAttempt, Rate
+from judge.results.policies import policy_text
+from judge.results.rates import CountedAttempt
 from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, RowSource
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import incomplete_note, rate_text
@@ -202,9 +202,9 @@ def markdown(
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks;
     `left_out`, the tasks that the scenario excludes, do not. `people` is what people's labels say of the rate.
     """
-    clean = [row for row in rows if row.attack is None]
-    counted_rows = [row.counted for row in clean]
-    counts = Rate.of([*counted_rows, *(CountedAttempt(task, "aborted") for task, _ in missing)]).published()
+    without = (CountedAttempt(task, "aborted") for task, _ in missing)
+    figures = Figures.of([*(row.counted for row in rows), *without])
+    counts = figures.all.published()
     lines = ["### WABE: " + (_code(rows[0].scenario or rows[0].run_id) if rows else "no results"), ""]
     if rows:
         first = rows[0]
@@ -214,10 +214,10 @@ def markdown(
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
     lines += [f"By people: {people}", ""] if people else []
-    if policies := PolicyTotals.of((row.counted, policies_of_row(row)) for row in clean):
-        lines += [f"{policy_text(policies.published())}", ""]
-    if attacks := AttackTotals.of(row.counted for row in rows):
-        lines += [f"{attack_text(attacks.published())}", ""]
+    if figures.policies:
+        lines += [f"{policy_text(figures.policies.published())}", ""]
+    if figures.attacks:
+        lines += [f"{attack_text(figures.attacks.published())}", ""]
     if missing:
         lines += [f"{len(missing)} of {counted(counts['attempts'], 'attempt')} without a result: see the run.", ""]
     excluded = {row.task_id: row.excluded for row in rows if row.excluded is not None}
@@ -234,7 +234,7 @@ def markdown(
         why = "" if row.verdict == "success" else _code(reason)
         cells = (
             row.verdict,
-            _code(key_of(row.task_id, row.epoch)),
+            _code(row.key),
             row.level or "",
             row.steps,
             "" if row.duration_s is None else f"{row.duration_s:.1f}",

@@ -1,12 +1,11 @@
 """Compares a run with an earlier one, for `wabe run --baseline`: which tasks that the earlier one solved are lost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judge.report.comparing import Comparison, compare
-from judge.report.data import TaskRow
+from judge.results.comparison import compare
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.statistics import tallies_of
 from judge.results.submission import read_submissions
@@ -90,12 +89,11 @@ def read_baseline(argument: str, output_dir: Path) -> Baseline:
 def compared(baseline: Baseline, submission: Mapping[str, Any]) -> BaselineComparison:
     """The run with this submission against its baseline."""
     entries = _of(submission)
-    texts = {entry.task_id: (entry.text, entry.website) for entry in entries}
-    before = [_row(entry, texts) for entry in baseline.entries]
-    after = [_row(entry, texts) for entry in entries]
-    comparison: Comparison = compare(before, after)
+    later = {entry.task_id: entry for entry in entries}
+    before = [_with_text(entry, later.get(entry.task_id)) for entry in baseline.entries]
+    comparison = compare(before, entries)
     excluded = {entry.task_id for entry in entries if entry.excluded is not None}
-    was, now = (tallies_of((row.task_id, row.outcome) for row in rows) for rows in (before, after))
+    was, now = (tallies_of((entry.task_id, entry.outcome) for entry in each) for each in (before, entries))
     return BaselineComparison(
         baseline=baseline.name,
         paired=comparison.paired,
@@ -125,7 +123,8 @@ def _of(submission: Mapping[str, Any]) -> list[TaskEntry]:
     return [entry for entry in read_entries(values) if not entry.is_attacked]
 
 
-def _row(entry: TaskEntry, texts: Mapping[str, tuple[str, str]]) -> TaskRow:
-    """The parts of a row that are compared. Older submissions have no texts, so ids are compared."""
-    task, website = (entry.text, entry.website) if entry.text else texts.get(entry.task_id, ("", ""))
-    return TaskRow.without_attempt(task_id=entry.task_id, task=task, website=website, verdict=entry.outcome)
+def _with_text(entry: TaskEntry, later: TaskEntry | None) -> TaskEntry:
+    """Older submissions have no texts, so ids are compared."""
+    if entry.task_template or entry.task or later is None:
+        return entry
+    return replace(entry, task=later.task_template or later.task, website=later.website)

@@ -36,14 +36,14 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
         )
         if skipped:
             suite.set("skipped", str(skipped))
-        suite.set("time", f"{sum(task.duration_s for task in tasks):.3f}")
+        suite.set("time", f"{sum(task.duration_s or 0.0 for task in tasks):.3f}")
         for task in tasks:
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
                 name=_text(task.key),
                 classname=_text(task.level or scenario),
-                time=f"{task.duration_s:.3f}",
+                time=f"{task.duration_s or 0.0:.3f}",
             )
             page = _page_of(task.key, report)
             link = page and os.path.relpath(page, path.resolve().parent)

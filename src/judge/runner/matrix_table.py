@@ -41,7 +41,7 @@ def figures_of(store: RunStore) -> CellFigures | None:
             rate=rate_of(tasks),
             agent_cost=detail.get(PARTICIPANT_COST),
             judge_cost=detail.get("cost_usd"),
-            duration_s=sum(task.duration_s for task in tasks),
+            duration_s=sum(task.duration_s or 0.0 for task in tasks),
             player=player(identity_in(as_mapping(record)), str(result.get("winner", ""))),
         )
     except (OSError, ConfigError, KeyError, TypeError, ValueError):

@@ -31,10 +31,11 @@ from judge.records.events import (
 from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
 from judge.results.attacks import attack_text
 from judge.results.entries import TaskEntry, rate_of, read_entries
+from judge.results.figures import Figures
 from judge.results.policies import policy_text
 from judge.results.rows import EXCLUDED
 from judge.results.statistics import repeats_text
-from judge.results.submission import coverage_note, incomplete_note, rate_text, repeats_in, share_text
+from judge.results.submission import coverage_note, incomplete_note, rate_text, share_text
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.runner.live_page import LivePage
 from judge.runner.options import Display
@@ -291,7 +292,7 @@ def print_summary(
         # For example tasks that a shard has played.
         _print_tasks(console, [task for task in tasks if task.key not in already_shown])
         _print_line(console, _rates_line(str(result.get("winner", "")), detail, tasks))
-        if repeats := repeats_in(tasks):
+        if repeats := Figures.of(task.counted for task in tasks).repeats:
             _print_line(console, Text(f"  {repeats_text(repeats)}"))
         for figures in filter(None, (policy_text(detail), attack_text(detail))):
             _print_line(console, Text(f"  {one_line(figures, _MAX_REASON_CHARS)}"))
@@ -339,7 +340,7 @@ def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
 def _print_tasks(console: Console, tasks: list[TaskEntry]) -> None:
     width = _id_width(task.key for task in tasks)
     for task in tasks:
-        _print_task(console, width, task.outcome, task.key, task.steps_taken, task.max_steps, task.why)
+        _print_task(console, width, task.outcome, task.key, task.steps, task.max_steps, task.why)
 
 
 def _print_line(console: Console, line: Text) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from judge.config import ALL_SITES, FrozenSite
 from judge.network.archives import Archives, open_archives
 from judge.network.attempt import refusal_of
-from judge.store.sealing import key_in
 from judge.scenario.days import today_of
 from judge.scenario.models import Scenario, SiteEntry
 from judge.scenario.toml import load_scenario
+from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.charts import Chart, categories_chart, charts_of, duration, steps_chart
-from judge.report.data import LEVELS, TaskRow
+from judge.report.data import TaskRow
 from judge.report.totals import totals_of
 from judge.results.categories import Category
-from judge.results.rates import OUTCOMES
+from judge.results.rates import LEVELS, OUTCOMES
 
 ROW = TaskRow.without_attempt(
     task_id="t", website="https://a.example/", level="easy", verdict="success", steps=3, reference_length=4

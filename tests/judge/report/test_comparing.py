@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from helpers.report_rows import repeated, row, rows
 from judge.report.comparing import (
     better_at,
-    compare,
     conclusion_of,
     differing_settings,
     matrix_of,
@@ -21,6 +20,7 @@ from judge.report.comparing import (
 from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import totals_of
+from judge.results.comparison import compare
 from judge.results.judgings import Judging
 from judge.results.rates import OUTCOMES, RowOutcome
 from judge.results.significance import LEVEL, holm

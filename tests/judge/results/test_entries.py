@@ -19,8 +19,8 @@ VALUES = st.recursive(
 
 def test_an_entry_of_this_version_is_read_whole() -> None:
     entry = TaskEntry.read(WHOLE)
-    assert (entry.key, entry.outcome, entry.is_finished, entry.level) == ("t1", "success", True, "easy")
-    assert (entry.decided_by, entry.why, entry.steps_taken, entry.max_steps) == ("judge", "because", 2, 15)
+    assert (entry.key, entry.outcome, entry.stop_reason == "finished", entry.level) == ("t1", "success", True, "easy")
+    assert (entry.decided_by, entry.why, entry.steps, entry.max_steps) == ("judge", "because", 2, 15)
     assert entry.value == WHOLE
 
 
@@ -35,7 +35,7 @@ def test_an_entry_of_this_version_is_read_whole() -> None:
 )
 def test_older_files_say_less(value: dict[str, Any], outcome: str, is_finished: bool) -> None:
     entry = TaskEntry.read(value)
-    assert (entry.outcome, entry.is_finished) == (outcome, is_finished)
+    assert (entry.outcome, entry.stop_reason == "finished") == (outcome, is_finished)
 
 
 def test_entries_without_epochs_are_tasks_of_their_own() -> None:

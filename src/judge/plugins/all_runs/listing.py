@@ -15,7 +15,7 @@ from judge.results.entries import TaskEntry, read_entries
 from judge.results.identity import identity_in, player
 from judge.results.judgings import plain_name
 from judge.results.run_record import epochs_of
-from judge.results.statistics import AttemptCounts, interval_95, success_rate, tallies_of
+from judge.results.statistics import AttemptCounts, Percent, tallies_of
 from judge.results.submission import read_submissions
 from judge.store.episodes import read_counts
 from judge.store.layout import RunStore
@@ -32,7 +32,7 @@ _MAX_CHARS = 200
 _KEY_CHARS = 24
 
 Counts = tuple[int, int, int]
-Percent = Annotated[float, Field(ge=0, le=100)]
+PublishedPercent = Annotated[float, Field(ge=0, le=100)]
 
 
 class ListedRun(Record):
@@ -96,10 +96,10 @@ class _ListedRecord(BaseModel):
 class _ListedDetail(BaseModel):
     """The listed values in a result of `results.json`. Older files lack the number of scored tasks, and more."""
 
-    success_rate: Percent | None
+    success_rate: PublishedPercent | None
     scored_tasks: int | None = None
     total_tasks: int | None = None
-    confidence_interval_95: tuple[Percent, Percent] | None = None
+    confidence_interval_95: tuple[PublishedPercent, PublishedPercent] | None = None
     judge: dict[str, Any] = Field(default_factory=dict)
     tasks: list[dict[str, Any]] = Field(default_factory=list)
 
@@ -109,16 +109,14 @@ class _ListedDetail(BaseModel):
         tallies = tallies_of((each.repeated, each.outcome) for each in entries)
         # Without a scored task, the published rate is 0.
         rate = None if self.scored_tasks == 0 else self.success_rate
-        interval = self.confidence_interval_95 or tuple(100 * end for end in interval_95(tallies.values()))
+        interval = self.confidence_interval_95 or Percent.of(tallies.values())[1:]
         return {
             "rate": rate,
             **(dict(zip(("low", "high"), interval, strict=True)) if rate is not None else {}),
             "scored": self.scored_tasks,
             "total": self.total_tasks,
             "judge": judge_text(self.judge),
-            "tallies": {
-                _line(task) or "": (each.successes, each.scored, each.attempts) for task, each in tallies.items()
-            },
+            "tallies": _as_counts(tallies),
             "task_set": _task_set(entries),
         }
 
@@ -165,14 +163,18 @@ def _episodes(store: RunStore) -> dict[str, Any]:
         )
         for task, counts_ended in counts.ended.items()
     }
-    rate, (low, high) = success_rate(tallies.values()), interval_95(tallies.values())
+    percent = Percent.of(tallies.values())
     return {
-        **({} if rate is None else {"rate": float(100 * rate), "low": 100 * low, "high": 100 * high}),
+        **({} if percent.rate is None else percent._asdict()),
         "scored": sum(each.scored for each in tallies.values()),
         "total": sum(each.attempts for each in tallies.values()),
         "episodes": counts.last,
-        "tallies": {_line(task) or "": (each.successes, each.scored, each.attempts) for task, each in tallies.items()},
+        "tallies": _as_counts(tallies),
     }
+
+
+def _as_counts(tallies: Mapping[str, AttemptCounts]) -> dict[str, Counts]:
+    return {_line(task) or "": (each.successes, each.scored, each.attempts) for task, each in tallies.items()}
 
 
 def current(run: ListedRun, store: RunStore) -> ListedRun:

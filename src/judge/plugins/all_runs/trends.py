@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from judge.plugins.all_runs.listing import ListedRun, pooled
-from judge.results.statistics import AttemptCounts, interval_95, success_rate
+from judge.results.statistics import AttemptCounts, Percent
 
 UNNAMED = "no version"
 
@@ -89,18 +89,17 @@ def versions_of(runs: Iterable[ListedRun]) -> list[Versions]:
 
 def _rate(version: str, runs: list[ListedRun]) -> VersionRate:
     tallies = pooled(runs)
-    rate = success_rate(tallies.values())
-    assert rate is not None, "only runs with a scored task are in a trend"
-    low, high = _interval(tuple(sorted((each.successes, each.scored, each.attempts) for each in tallies.values())))
+    percent = _percent(tuple(sorted((each.successes, each.scored, each.attempts) for each in tallies.values())))
+    assert percent.rate is not None, "only runs with a scored task are in a trend"
     times = [run.worked_on for run in runs]
     return VersionRate(
         version=version,
         first=min(times),
         last=max(times),
         runs=len(runs),
-        rate=float(100 * rate),
-        low=100 * low,
-        high=100 * high,
+        rate=percent.rate,
+        low=percent.low,
+        high=percent.high,
         scored=sum(each.scored > 0 for each in tallies.values()),
         tasks=len(tallies),
         task_sets=frozenset(run.task_set for run in runs),
@@ -109,5 +108,5 @@ def _rate(version: str, runs: list[ListedRun]) -> VersionRate:
 
 # Resampling hundreds of tasks takes a tenth of a second, and the runs of most versions are complete.
 @lru_cache(maxsize=2_000)
-def _interval(tallies: tuple[tuple[int, int, int], ...]) -> tuple[float, float]:
-    return interval_95([AttemptCounts(*each) for each in tallies])
+def _percent(tallies: tuple[tuple[int, int, int], ...]) -> Percent:
+    return Percent.of([AttemptCounts(*each) for each in tallies])

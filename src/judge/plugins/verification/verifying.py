@@ -8,7 +8,6 @@ rates, and every verdict that needs no judge model. What was not recomputed is a
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -382,10 +381,7 @@ def _checksums(
     if is_whole:
         checksums["task_set_checksum"] = of_results["task_set_checksum"]
     if run.get("decided_by"):
-        entries = [TaskEntry.read(summary.entry) for summary in summaries]
-        # Earlier versions counted excluded tasks as well.
-        counts = (decided(entries), decided([replace(entry, excluded=None) for entry in entries]))
-        checksums["decided_by"] = run["decided_by"] if run["decided_by"] in counts else counts[0]
+        checksums["decided_by"] = decided(TaskEntry.read(summary.entry) for summary in summaries)
     if "request" in run:
         checksums["request_sha256"] = sha256_of(run["request"])
     for key, value in checksums.items():

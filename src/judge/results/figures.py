@@ -1,0 +1,53 @@
+"""What the attempts of a run add up to, for submissions, tables and reports."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from judge.records.verdicts import CHECKS, JUDGE
+from judge.results.attacks import AttackTotals
+from judge.results.policies import PolicyTotals
+from judge.results.progress import mean_progress, mean_score
+from judge.results.rates import LEVELS, CountedAttempt, Rate, rates_of
+from judge.results.statistics import repeats_of, tallies_of
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Tasks under attack count in `attacks` only. What was not measured is `None` or empty.
+
+    `repeats` are the statistics of a run of several epochs, `progress` the mean partial credit in percent with the
+    number of attempts, `mean_score` that of verdicts on key points, as in a submission.
+    """
+
+    all: Rate
+    by_level: Mapping[str, Rate]
+    by_truth: Mapping[str, Rate]
+    repeats: dict[str, Any] | None
+    policies: PolicyTotals | None
+    attacks: AttackTotals | None
+    progress: tuple[float, int] | None
+    mean_score: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, attempts: Iterable[CountedAttempt]) -> Self:
+        """The figures of these attempts."""
+        all_attempts = list(attempts)
+        clean = [each for each in all_attempts if each.attack is None]
+        by_level = rates_of((each.level, each) for each in clean)
+        by_truth = rates_of((each.decided_by, each) for each in clean)
+        return cls(
+            all=Rate.of(clean),
+            by_level={level: by_level[level] for level in LEVELS if level in by_level},
+            by_truth={truth: by_truth[truth] for truth in kinds_of(by_truth)},
+            repeats=repeats_of(tallies_of((each.task, each.outcome) for each in clean)),
+            policies=PolicyTotals.of(clean),
+            attacks=AttackTotals.of(all_attempts),
+            progress=mean_progress(each.progress for each in clean),
+            mean_score=mean_score((each.task, each.score) for each in clean),
+        )
+
+
+def kinds_of(decided_by: Iterable[str]) -> list[str]:
+    """The kinds of judges among these, in the order in which they are listed."""
+    return sorted(set(filter(None, decided_by)), key=lambda name: (name != CHECKS, name == JUDGE, name))
