@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "src")]
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from judge.browser.chromium import find_browser
+from judge.browser.installed import find_browser
 from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.results.entries import read_entries
 from judge.results.submission import detail_of

@@ -34,7 +34,7 @@ import judge.server.service
 from helpers.episode.still_page import StillPage
 from helpers.ports import free_ports
 from helpers.runner.commands import BIN
-from judge.browser.chromium import find_browser
+from judge.browser.installed import find_browser
 from judge.browser.session import Hop, ToolResult
 from judge.browser.settle import SettleMode
 from judge.commands.serve import serve as serve_judge

@@ -36,7 +36,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.a2a.raw_agent import RawRequest, message, raw_agent
 from helpers.ports import free_port
-from judge.browser.chromium import CONFIG_FILE, BrowserFolder, BrowserSettings
+from judge.browser.chromium import CONFIG_FILE, BrowserSettings
+from judge.browser.folders import BrowserFolder
 from judge.browser.pool import browser_pool
 from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_code, settle_mode
 from judge.config import RunConfig

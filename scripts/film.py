@@ -20,7 +20,7 @@ from PIL import Image
 from playwright.async_api import Browser, ViewportSize, async_playwright
 from starlette.applications import Starlette
 
-from judge.browser.chromium import find_browser
+from judge.browser.installed import find_browser
 from judge.records.events import RunStarted, Sink, StepBegun, StepDone, TaskDone, TaskStarted
 from judge.report.build import make_report
 from judge.server.live import LiveHub, live_routes

@@ -14,7 +14,7 @@ from helpers.browser.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.cases import each
 from helpers.trajectory.recordings import checked
 from judge.browser import requests
-from judge.browser.chromium import FoundBrowser
+from judge.browser.installed import FoundBrowser
 from judge.browser.settle import SettleMode
 from judge.records.tasks import Task
 from judge.trajectory.network import write_har

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, suppress
 
 from playwright.async_api import Error, async_playwright
 
-from judge.browser.chromium import find_browser
 from judge.browser.form_login import intercepted_options, launch_options
+from judge.browser.installed import find_browser
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy
 from shared.errors import BrowserFault, ConfigError

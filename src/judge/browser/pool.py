@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from judge.browser.chromium import BrowserFolder, BrowserSettings
+from judge.browser.chromium import BrowserSettings
 from judge.browser.display import virtual_display
+from judge.browser.folders import BrowserFolder
 from judge.browser.mcp_server import McpServer
 from judge.browser.orphans import reaping_orphans
 from judge.browser.playwright import PlaywrightBrowser

@@ -18,9 +18,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from judge.browser.chromium import BrowserSettings, find_browser, wanted_by
+from judge.browser.chromium import BrowserSettings
 from judge.browser.display import has_display, require_display
 from judge.browser.fonts import FONT_PACKAGES, SCRIPTS, titles_of
+from judge.browser.installed import find_browser, wanted_by
 from judge.browser.pool import browser_pool
 from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding

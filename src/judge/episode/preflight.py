@@ -4,7 +4,7 @@
 The judge runs it only for trusted requests, because the error messages reveal which files exist.
 """
 
-from judge.browser.chromium import configured_browser
+from judge.browser.installed import configured_browser
 from judge.config import RunConfig
 from judge.judges.factory import OFFLINE, check_judge, check_judge_model, model_method
 from judge.judges.prompt_set import load_prompts

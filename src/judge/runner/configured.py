@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from judge.browser.chromium import find_browser, wanted_by
 from judge.browser.display import require_display
+from judge.browser.installed import find_browser, wanted_by
 from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.options import declared_options

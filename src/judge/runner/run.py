@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 from rich.console import Console
 
-from judge.browser.chromium import sweep
+from judge.browser.folders import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
 from judge.report.build import make_report, open_page

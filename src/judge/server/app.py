@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from judge.browser.chromium import sweep
+from judge.browser.folders import sweep
 from judge.browser.orphans import adopt_orphans
 from judge.records.events import RESUME_TOKEN_KEY
 from judge.server.limits import ServiceLimits

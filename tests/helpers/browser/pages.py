@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from judge.browser.chromium import find_browser
+from judge.browser.installed import find_browser
 from shared.settings import Settings
 
 # Long, for a busy machine: no test here waits for it to be over.

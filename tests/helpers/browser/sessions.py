@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from helpers.browser.kept import browser_pool
-from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.chromium import BrowserSettings
+from judge.browser.installed import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.pool import BrowserPool
 from judge.browser.processes import Process, family, list_processes

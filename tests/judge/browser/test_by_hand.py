@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from helpers.network.interceptors import Answering, answer
-from judge.browser import chromium
+from judge.browser import installed
 from judge.browser.by_hand import browse_by_hand
-from judge.browser.chromium import find_browser
 from judge.browser.display import virtual_display, xvfb
+from judge.browser.installed import find_browser
 from judge.config import RunConfig
 from judge.network.interception import WireAnswer, WireRequest
 from judge.network.policy import NetworkPolicy
@@ -23,7 +23,7 @@ URL = "https://shop.example/"
 
 
 async def test_a_headless_shell_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
+    monkeypatch.setattr(installed, "_SYSTEM", "Linux")
     shell = tmp_path / "bin" / "chromium-headless-shell"
     shell.parent.mkdir()
     shell.write_text("#!/bin/sh\n")

@@ -10,16 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.browser import chromium, requests
-from judge.browser.chromium import (
-    BrowserFolder,
-    BrowserSettings,
-    FoundBrowser,
-    find_browser,
-    sandbox_state,
-    sweep,
-    version_of,
-)
+from judge.browser import installed, requests
+from judge.browser.chromium import BrowserSettings
+from judge.browser.folders import BrowserFolder, sweep
+from judge.browser.installed import FoundBrowser, find_browser, sandbox_state, version_of
 from judge.config import RunConfig
 from shared.errors import ConfigError
 from shared.settings import Settings
@@ -27,7 +21,7 @@ from shared.settings import Settings
 
 @pytest.fixture(autouse=True)
 def on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
+    monkeypatch.setattr(installed, "_SYSTEM", "Linux")
 
 
 def program(path: Path) -> Path:
@@ -167,7 +161,7 @@ def test_the_version_is_read_without_passing_any_key_to_the_browser(
     assert version_of(find_browser(None, settings(tmp_path)), {}) == version
 
 
-OWNER = "from judge.browser.chromium import BrowserFolder; f = BrowserFolder(); print(f.path, flush=True); input()"
+OWNER = "from judge.browser.folders import BrowserFolder; f = BrowserFolder(); print(f.path, flush=True); input()"
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])

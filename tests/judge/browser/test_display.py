@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from helpers.browser.hostile_site import hostile_site
-from judge.browser import chromium
-from judge.browser.chromium import BrowserSettings, find_browser, wanted_by
+from judge.browser import installed
+from judge.browser.chromium import BrowserSettings
 from judge.browser.display import has_display, require_display, virtual_display
+from judge.browser.installed import find_browser, wanted_by
 from judge.browser.pool import browser_pool
 from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
@@ -56,7 +57,7 @@ def both(tmp_path: Path) -> Path:
 def test_the_browser_is_one_of_the_kind_that_is_asked_for(
     both: Path, config: RunConfig, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
+    monkeypatch.setattr(installed, "_SYSTEM", "Linux")
     assert find_browser(None, settings(both), build=wanted_by(config)).path.name == name
 
 

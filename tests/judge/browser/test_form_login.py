@@ -11,9 +11,10 @@ import pytest
 from helpers.browser.hostile_site import Site
 from helpers.browser.login_site import PASSWORD, USER, login_site
 from helpers.network.interceptors import Answering, PassingOn, answer
-from judge.browser import chromium
-from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser import installed
+from judge.browser.chromium import BrowserSettings
 from judge.browser.form_login import Account, LoginFailed, launch_options, log_in
+from judge.browser.installed import FoundBrowser
 from judge.config import RunConfig
 from judge.network.interception import WireAnswer, WireRequest
 from judge.network.policy import NetworkPolicy
@@ -104,7 +105,7 @@ def program(path: Path) -> None:
 async def test_a_log_in_says_what_its_browser_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: RunConfig, names: list[str], problem: str
 ) -> None:
-    monkeypatch.setattr(chromium, "_SYSTEM", "Linux")
+    monkeypatch.setattr(installed, "_SYSTEM", "Linux")
     for name in names:
         program(tmp_path / "bin" / name)
     settings = Settings.from_environ({"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")})

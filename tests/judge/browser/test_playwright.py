@@ -22,7 +22,7 @@ from helpers.browser.sessions import (
 )
 from helpers.ports import free_port
 from judge.browser import bot_walls
-from judge.browser.chromium import FoundBrowser
+from judge.browser.installed import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.processes import is_browser, is_server, list_processes
 from judge.browser.responses import ToolResponse

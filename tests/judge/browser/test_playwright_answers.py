@@ -14,7 +14,8 @@ import pytest
 from mcp.types import CallToolResult, TextContent
 
 from judge.browser import processes
-from judge.browser.chromium import BrowserSettings, FoundBrowser
+from judge.browser.chromium import BrowserSettings
+from judge.browser.installed import FoundBrowser
 from judge.browser.mcp_server import McpServer
 from judge.browser.playwright import PlaywrightBrowser
 from judge.config import RunConfig

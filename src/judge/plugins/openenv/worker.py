@@ -11,7 +11,7 @@ import logging
 import shutil
 import sys
 
-from judge.browser.chromium import sweep
+from judge.browser.folders import sweep
 from judge.environment.errors import EpisodeFault, SessionMisused
 from judge.environment.host import EnvironmentHost
 from judge.environment.opening import open_host
