@@ -43,8 +43,9 @@ from judge.browser.settle import MAX_SETTLE_S, SettleMode, begin_code, settle_co
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.attempts import AttemptSetup
-from judge.judges.factory import OFFLINE, open_judge
+from judge.judges.factory import open_judge
 from judge.records.tasks import Task
+from judge.records.verdicts import OFFLINE
 from judge.store.layout import RunStore
 from shared.a2a.client import ParticipantClient
 from shared.models import Action

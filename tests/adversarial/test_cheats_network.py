@@ -24,7 +24,7 @@ from helpers.episode.live_judge import (
     some_tasks,
     tool_call,
 )
-from judge.browser import chromium
+from judge.browser import proxying
 from judge.browser.pool import BrowserPool
 from judge.browser.session import ToolResult
 from judge.network import guard
@@ -392,7 +392,7 @@ NAMES = """<link rel="dns-prefetch" href="//prefetch.leak.example">
 
 async def datagrams(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """How many datagrams a page sends from a browser with these arguments, and what the guard refused to it."""
-    monkeypatch.setattr(chromium, "_PROXY_ONLY", arguments)
+    monkeypatch.setattr(proxying, "_PROXY_ONLY", arguments)
     with datagram_ears() as ears:
         ports = {ear.getsockname()[0]: ear.getsockname()[1] for ear in ears}
         with hostile_site({"/": DATAGRAMS % json.dumps(ports) + NAMES}) as site:
@@ -409,7 +409,7 @@ async def test_the_browser_neither_sends_a_datagram_nor_looks_a_name_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     log = tmp_path / "net.json"
-    count, refused = await datagrams(monkeypatch, (*chromium._PROXY_ONLY, f"--log-net-log={log}"))
+    count, refused = await datagrams(monkeypatch, (*proxying._PROXY_ONLY, f"--log-net-log={log}"))
     record_property("outcome", f"{count} datagrams; refused: {'; '.join(refused)}")
     assert count == 0
     assert refused, "what goes by TCP has to end at the guard"

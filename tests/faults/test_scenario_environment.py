@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.runner.scenario_runs import run_here, write_scenario
-from judge.judges.factory import check_judge_model
+from judge.judges.methods import check_judge_model
 from judge.runner.launch import child_environ, launched, members_of
 from judge.runner.options import RunOptions
 from judge.runner.plan import make_plan

@@ -12,6 +12,7 @@ from judge.browser import console, downloads, requests, uploads
 from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.hosted import HostedBrowser
 from judge.browser.installed import FoundBrowser, find_browser, kind_of, version_of, wanted_by
+from judge.browser.proxying import NO_BYPASS, proxy_options
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
 from shared.errors import ConfigError
@@ -24,17 +25,6 @@ _SERVER = Path(__file__).with_name("server.cjs")
 
 # The environment variables that a browser may need. No API keys, in case a page breaks out of the browser.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "LANG", "LC_ALL", "TZ")
-# Traffic that bypasses an HTTP proxy is disabled: WebRTC's and QUIC's datagrams, and DNS look-ups, through which a page
-# could send data out. The guard resolves names itself.
-_PROXY_ONLY = (
-    # Two names for one policy: Chromium reads the first, its headless shell the second.
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-quic",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-)
-# By default, Chromium bypasses the proxy for loopback addresses.
-_NO_BYPASS = "<-loopback>"
 
 
 def _mcp_cli(settings: Settings) -> Path | None:
@@ -146,7 +136,7 @@ class BrowserSettings(Record):
         # `judge.browser.settle` replaces the server's own wait, which is 500 ms, and only after some tools.
         args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
         if proxy:
-            args += ["--proxy-server", proxy, "--proxy-bypass", _NO_BYPASS]
+            args += ["--proxy-server", proxy, "--proxy-bypass", NO_BYPASS]
         node, cli = compute_driver_executable()
         return [node, str(_SERVER), str(self.mcp_cli or cli), *args]
 
@@ -214,9 +204,3 @@ class BrowserSettings(Record):
         places = {name: str(folder) for name in ("HOME", "TMPDIR", "TEMP", "TMP")}
         cache = {"NODE_COMPILE_CACHE": str(self.compile_cache)} if self.compile_cache else {}
         return {**self.environment, **places, **cache, **trusted}
-
-
-def proxy_options(proxy: str, spki_hash: str | None = None) -> dict[str, Any]:
-    """Playwright's launch options for a browser whose traffic all goes through a proxy, which may end TLS."""
-    trust = [] if spki_hash is None else [f"--ignore-certificate-errors-spki-list={spki_hash}"]
-    return {"args": [*_PROXY_ONLY, *trust], "proxy": {"server": proxy, "bypass": _NO_BYPASS}}

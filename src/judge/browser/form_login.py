@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from judge.browser.chromium import proxy_options
 from judge.browser.display import has_display, require_display, virtual_display, xvfb
 from judge.browser.installed import FoundBrowser, find_browser, wanted_by
+from judge.browser.proxying import proxy_options
 from judge.config import RunConfig
 from judge.network.guard import guarding
 from judge.network.interception import Interceptor

@@ -171,7 +171,7 @@ def check_headed(settings: Settings) -> Finding:
 def check_model(settings: Settings) -> Finding:
     """Whether the key of the default judge model is set. The demo needs none."""
     # Imported here, as in `check_agent`, because image builds and health checks only run one of the checks.
-    from judge.judges.factory import check_judge_model
+    from judge.judges.methods import check_judge_model
 
     model = settings.judge_model or RunConfig().judge_model
     try:

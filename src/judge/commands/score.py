@@ -17,8 +17,10 @@ from judge.commands.score_output import InOrder, JudgeTally, in_order_of, show, 
 from judge.commands.score_tasks import Edits, is_scenario, require_fitting
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
-from judge.judges.factory import METHODS, OFFLINE, check_judge_model, evaluator, evaluators, model_methods, open_judge
+from judge.judges.factory import open_judge
+from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods
 from judge.judges.rescoring import find_trajectories, score_all
+from judge.records.verdicts import OFFLINE
 from judge.results.expected import Asking
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names

@@ -10,7 +10,7 @@ import typer
 
 from judge.commands.options import plain_type, with_parameters
 from judge.config import RunConfig
-from judge.judges.factory import METHODS
+from judge.judges.methods import METHODS
 from shared.declarations import Option
 from shared.llm.providers import model_forms
 

@@ -14,11 +14,12 @@ from judge.environment.host import EnvironmentHost, Episodes, HostSettings, trai
 from judge.episode.attempts import AttemptSetup
 from judge.episode.preflight import check_config
 from judge.judges.base import Judge
-from judge.judges.factory import OFFLINE, open_judge
+from judge.judges.factory import open_judge
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
+from judge.records.verdicts import OFFLINE
 from judge.results.episode_runs import recorded_episodes
 from judge.runner.options import RunOptions
 from judge.runner.place import launch_of

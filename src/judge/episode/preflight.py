@@ -6,8 +6,9 @@ The judge runs it only for trusted requests, because the error messages reveal w
 
 from judge.browser.installed import configured_browser
 from judge.config import RunConfig
-from judge.judges.factory import OFFLINE, check_judge, check_judge_model, model_method
+from judge.judges.methods import check_judge, check_judge_model, model_method
 from judge.judges.prompt_set import load_prompts
+from judge.records.verdicts import OFFLINE
 from shared.llm.environment import require_key_log
 from shared.settings import Settings
 from shared.tls import require_certificates

@@ -23,7 +23,7 @@ from judge.records.sites import Origin, origin_of, place_of
 from judge.records.tasks import Task
 from shared.errors import SiteFault, SiteUnreachable
 from shared.text import one_line
-from shared.tls import site_client, why_no_answer
+from shared.tls import refused_reset, site_client, why_no_answer
 
 _TIMEOUT_S = 30.0
 # The runner itself gives a site 60 s to start again, and a log-in after it as much.
@@ -224,9 +224,3 @@ async def reset_site(address: str, policy: NetworkPolicy, upstream: UpstreamProx
         ) from None
     if not answer.is_success:
         raise SiteUnreachable(f"{address[:200]}: the site could not be reset: {refused_reset(answer)}")
-
-
-def refused_reset(answer: httpx.Response) -> str:
-    """What a site answered instead of being reset."""
-    path = answer.request.url.raw_path.decode("ascii")[:200]
-    return f"POST {path} answered {answer.status_code} (a reset_url gets a POST)"

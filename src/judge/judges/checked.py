@@ -11,11 +11,10 @@ from judge.judges.confirming import confirmed
 from judge.records.assertions import Assertion
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
-from judge.records.verdicts import NO_PROMPTS, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import NO_PROMPTS, OFFLINE, WITHOUT_CHECKS, ImageScore, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import CURRENT_RULES, Trajectory
 
 METHOD = "checks"
-OFFLINE = "offline"
 _FOREIGN = (
     "recorded by another program: origins of frames, editors and senders of requests are unknown, and not checked"
 )

@@ -99,6 +99,10 @@ def _is_count(value: object) -> object:
     return value
 
 
+# Limited because each value is recorded at every step, and each answer once.
+MAX_EXPRESSIONS, MAX_FETCHES = 10, 5
+
+
 class AsWritten:
     """Marks a key whose texts are never rewritten to what people see: patterns, code, names of recorded values.
 
@@ -226,6 +230,11 @@ class KindCheck(BaseCheck):
     @property
     def read_in_page(self) -> str | None:
         """The expression that the judge reads in the page for it, if any."""
+        return None
+
+    @property
+    def asks_for(self) -> tuple[str, str | None] | None:
+        """The address that the judge itself asks for it, and the item of the local storage that it sends, if any."""
         return None
 
     @property
@@ -367,6 +376,11 @@ def is_text_or_table(value: object) -> str:
 def expressions_of(checks: Sequence[Check]) -> tuple[str, ...]:
     """The distinct expressions of a task's checks, in the order in which they are read in the page and recorded."""
     return tuple(dict.fromkeys(each.read_in_page for each in plain_checks(checks) if each.read_in_page is not None))
+
+
+def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
+    """The distinct addresses, each with its header, that a task's checks ask for."""
+    return tuple(dict.fromkeys(each.asks_for for each in plain_checks(checks) if each.asks_for is not None))
 
 
 def names_compared(expected: str | Mapping[str, Any]) -> frozenset[str]:

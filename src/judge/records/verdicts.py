@@ -68,7 +68,8 @@ OFF_ARCHIVE = "off_archive"
 UNCERTAIN_ARCHIVE = "uncertain_archive"
 UNCONFIRMED = frozenset({OFF_ARCHIVE, UNCERTAIN_ARCHIVE})
 # Models of judges that ask none, and the model of another program's evaluator.
-NO_MODEL = frozenset({"offline", "none", ""})
+OFFLINE = "offline"
+NO_MODEL = frozenset({OFFLINE, "none", ""})
 UNKNOWN_MODEL = "unknown"
 
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judge.config import RunConfig
-from judge.judges.factory import OFFLINE
-from judge.records.verdicts import NO_PROMPTS
+from judge.records.verdicts import NO_PROMPTS, OFFLINE
 from judge.results.run_record import NO_RESULT
 from shared.fields import as_mapping
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from judge.records.verdicts import OFFLINE
 from judge.results.identity import identity_in
 from judge.results.metering import MeteredUsage
 from shared.llm.prices import maker_of
-
-_OFFLINE = "offline"
 
 
 def shared_family(record: Mapping[str, Any], metered: MeteredUsage | None) -> str | None:
@@ -17,7 +16,7 @@ def shared_family(record: Mapping[str, Any], metered: MeteredUsage | None) -> st
     such provider, or it is not known.
     """
     judge = record.get("judge_model")
-    if not isinstance(judge, str) or judge == _OFFLINE or (maker := maker_of(judge)) is None:
+    if not isinstance(judge, str) or judge == OFFLINE or (maker := maker_of(judge)) is None:
         return None
     declared = identity_in(record)["model"]
     used = [*(metered.models if metered else ()), *([declared] if declared else [])]

@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from judge.judges.checked import OFFLINE
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
-from judge.records.verdicts import JudgeInfo, Verdict
+from judge.records.verdicts import OFFLINE, JudgeInfo, Verdict
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_attempt
 from shared.errors import TrajectoryError

@@ -16,12 +16,13 @@ from judge.browser.pool import BrowserPool, browser_pool
 from judge.config import RunConfig
 from judge.episode.assessment import Assessment
 from judge.episode.attempts import AttemptSetup
-from judge.judges.checked import OFFLINE, ChecksJudge
+from judge.judges.checked import ChecksJudge
 from judge.network.archives import Archives
 from judge.network.attempt import InterceptorFactory, require_networks
 from judge.network.upstream_proxy import require_upstream
 from judge.records.events import Sink
 from judge.records.tasks import Task
+from judge.records.verdicts import OFFLINE
 from judge.results.metering import LEDGER
 from judge.runner.instances import placed, require_public_addresses
 from judge.runner.launch import Child, Member, child_environ, launched, site_members

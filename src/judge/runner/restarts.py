@@ -14,14 +14,13 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from judge.episode.reset import refused_reset
 from judge.runner.instances import at, instance_name
 from judge.runner.launch import Child, site_member, wait_until_up
 from judge.runner.routes import routed_client
 from judge.runner.site_logins import SiteLogins
 from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
-from shared.tls import why_no_answer
+from shared.tls import refused_reset, why_no_answer
 
 _RESET_S = 30.0
 _INSTANCES: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 from rich.console import Console
@@ -15,8 +15,6 @@ from rich.console import Console
 from judge.browser.folders import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
-from judge.report.build import make_report, open_page
-from judge.report.public import make_public_report
 from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import withdraw_unplayed
@@ -41,15 +39,13 @@ from judge.runner.plan import Plan, make_plan
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins
-from judge.runner.terminal import Progress, print_json, print_summary
+from judge.runner.terminal import Progress, print_json, print_summary, tell_problem
 from judge.runner.trivial_agents import play_trivial_agents
 from judge.runner.uploads import Uploads, open_store
 from judge.scenario.days import day_of
-from judge.server.view import serve_run
 from judge.store.layout import RunStore
 from judge.trajectory.files import read_result
 from judge.trajectory.record import Attempt
-from shared.a2a.serving import listen
 from shared.engines import Engine
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.files import read_json, sha256_json, write_errors, write_json
@@ -92,17 +88,24 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
             raise without_meter(plan, lost) from None
         finally:
             for crash in crashes:
-                _tell_problem(console, crash)
+                tell_problem(console, crash)
             # A judge that was killed has left its browsers' folders behind.
             sweep()
     if options.trivial_agents and plan.store is not None and plan.store.has_begun:
         again = resume_command(options, plan.store)
         await play_trivial_agents(plan.store, options, settings, console, run, again)
         # Once more, with their lines beside the agent's.
-        _report(plan.store, options.model_copy(update={"open_report": False}), console)
+        _ending().report(plan.store, options.model_copy(update={"open_report": False}), console)
     if options.linger:
-        await linger(plan, console)
+        await _ending().linger(plan, console)
     return code
+
+
+def _ending() -> ModuleType:
+    """What comes after the run. Loaded when it has ended, because reports and pages are a fifth of all code."""
+    from judge.runner import ending
+
+    return ending
 
 
 async def _check_shared_limits(url: SecretStr, run_id: str) -> None:
@@ -112,29 +115,6 @@ async def _check_shared_limits(url: SecretStr, run_id: str) -> None:
         await state.check()
     finally:
         await state.aclose()
-
-
-async def linger(plan: Plan, console: Console) -> None:
-    """Serve the run where its live page was, until a signal, which then only ends this."""
-    endpoint = plan.members[-1].endpoint
-    if plan.members[-1].cmd is None or plan.store is None:
-        console.out(
-            f"The judge at {endpoint} was not started by this command; its live page stays up.", highlight=False
-        )
-        return
-    place = urlsplit(endpoint)
-
-    def on_ready(address: str) -> None:
-        console.out(f"The live page stays at {address} until Ctrl-C.", highlight=False)
-
-    try:
-        sock = listen(place.hostname or "127.0.0.1", place.port or 80)
-        await serve_run(plan.store, sock, on_ready, takes_signals=False)
-    except asyncio.CancelledError:
-        pass
-    except WabeError as error:
-        # The exit code remains that of the run.
-        _tell_problem(console, f"No live page: {error}", style="")
 
 
 async def _until_released(store: RunStore) -> None:
@@ -275,7 +255,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         raise ConfigError(f"the judge refused the request: {outcome.message}")
     submission = _submission_of(outcome, plan)
     if submission is None:
-        _tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
+        tell_problem(console, f"The judge gave no result ({outcome.state}): {outcome.message}", style="")
         if store is not None and store.has_begun:
             console.out(f"Resume with: {resume_command(options, store)}", highlight=False)
         return EXIT_LOST
@@ -287,10 +267,10 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         raise WabeError(f"the judge's result cannot be read: {type(error).__name__}: {one_line(str(error))}") from error
     if unwritten:
         code = EXIT_LOST
-        _tell_problem(console, unwritten)
+        tell_problem(console, unwritten)
     page = None
     if store is not None:
-        page = _report(store, options, console)
+        page = _ending().report(store, options, console)
     _write_junit(submission, plan, page)
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
@@ -306,7 +286,7 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         code = EXIT_LOST
     for rate in _rates_under(options.fail_under, submission):
         code = EXIT_LOST
-        _tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
+        tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
     if progress.display == "json":
         detail = submission["results"][0]["detail"]
         counts = counts_of(detail["tasks"])
@@ -357,7 +337,7 @@ def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) 
     is_worse = comparison.is_worse(plan.options.baseline_p)
     for line in comparison.lines():
         if is_worse:
-            _tell_problem(console, line)
+            tell_problem(console, line)
         else:
             console.out(line, highlight=False)
     return comparison
@@ -372,38 +352,10 @@ def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
     return sha256_json(stored) == sha256_json(submission["results"])
 
 
-def _report(store: RunStore, options: RunOptions, console: Console) -> Path | None:
-    """Write the report of a run that is stored here, and print its path."""
-    try:
-        has_tasks = next(store.task_folders(), None) is not None
-        with console.status("Writing the report"):
-            page = _write_report(store) if has_tasks else None
-    except WabeError as error:
-        _tell_problem(console, f"No report: {error}", style="")
-        return None
-    console.out(
-        f"Report:  {page}" if page else "No report: the judge keeps its trajectories elsewhere.", highlight=False
-    )
-    if page and options.open_report:
-        open_page(page)
-    return page
-
-
-def _write_report(store: RunStore) -> Path:
-    """The report; for a sealed task set, in a CI service, the one without its tasks."""
-    is_ci = Settings.from_environ().is_ci
-    return make_public_report(store) if is_ci and store.is_sealed else make_report([store], contents=not is_ci)
-
-
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:
     """The rates of all tasks that are below the limit, recomputed from the tasks rather than taken from the judge."""
     rates = [counts_of(result["detail"]["tasks"])["success_rate_of_all"] for result in submission["results"]]
     return [rate for rate in rates if limit is not None and rate < limit]
-
-
-def _tell_problem(console: Console, text: str, style: str = "red") -> None:
-    """Print a line that matters in every display mode; on standard error if nothing else is shown."""
-    (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)
 
 
 ENGINE = Engine(run=run)

@@ -242,6 +242,11 @@ def print_json(console: Console, event: str, **fields: Any) -> None:
     console.file.flush()
 
 
+def tell_problem(console: Console, text: str, style: str = "red") -> None:
+    """Print a line that matters in every display mode; on standard error if nothing else is shown."""
+    (Console(stderr=True) if console.quiet else console).out(text, style=style, highlight=False)
+
+
 def _id_width(task_ids: Iterable[str]) -> int:
     return min(max(map(len, task_ids), default=0), _MAX_ID_CHARS)
 

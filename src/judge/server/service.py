@@ -19,7 +19,7 @@ from judge.episode.attempts import AttemptSetup
 from judge.episode.instances import waiting_notes
 from judge.episode.preflight import check_config
 from judge.judges.base import Judge
-from judge.judges.factory import OFFLINE, open_judge
+from judge.judges.factory import open_judge
 from judge.network.archives import Archives, open_archives, require_playable
 from judge.network.attempt import require_networks
 from judge.network.upstream_proxy import require_upstream
@@ -35,6 +35,7 @@ from judge.records.events import (
     sealed_form,
     to_wire,
 )
+from judge.records.verdicts import OFFLINE
 from judge.results.entries import read_entries
 from judge.results.identity import identity_in, record_card
 from judge.results.metering import LEDGER

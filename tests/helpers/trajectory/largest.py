@@ -1,7 +1,7 @@
 """The largest steps that there can be: every field as large as it is recorded."""
 
 from helpers.results import JPEG
-from judge.evaluators.kinds.probe import MAX_EXPRESSIONS
+from judge.records.checks import MAX_EXPRESSIONS
 from judge.records.steps import MAX_STEPS, Outcome, ProbeValue, Step
 from judge.records.tasks import Task
 from judge.store.bounds import bounded

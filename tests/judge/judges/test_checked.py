@@ -6,7 +6,8 @@ from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import CheckedJudge, ChecksJudge
-from judge.judges.factory import check_judge_model, open_judge
+from judge.judges.factory import open_judge
+from judge.judges.methods import check_judge_model
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory

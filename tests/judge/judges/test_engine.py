@@ -18,7 +18,7 @@ from helpers.llm.scripted import (
 from judge.judges import engine
 from judge.judges.engine import ModelJudge
 from judge.judges.evidence import CLAIMS_VERSION
-from judge.judges.factory import model_method, model_methods
+from judge.judges.methods import model_method, model_methods
 from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
 from judge.judges.webjudge import WebJudge
 from shared.errors import ModelError

@@ -7,7 +7,8 @@ import pytest
 
 from helpers.llm.scripted import ScriptedModel, trajectory, webjudge_script
 from judge.config import RunConfig
-from judge.judges.factory import check_judge, check_judge_model, model_methods, open_judge
+from judge.judges.factory import open_judge
+from judge.judges.methods import check_judge, check_judge_model, model_methods
 from shared.errors import ConfigError
 from shared.settings import Settings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.judges.factory import model_method, model_methods
+from judge.judges.methods import model_method, model_methods
 from judge.judges.prompt_set import REQUIRED, load_prompts
 from shared.errors import ConfigError
 

@@ -23,7 +23,7 @@ from helpers.llm.scripted import (
 )
 from helpers.trajectory.attempts import BAD, ELSEWHERE, SITE, TASK, a_step, attempt, clicked, typed
 from judge.judges.engine import ModelJudge
-from judge.judges.factory import METHODS
+from judge.judges.methods import METHODS
 from judge.judges.rubric import RubricJudge
 from judge.judges.single_question import AgentTrekJudge, AutonomousJudge, WebVoyagerJudge
 from judge.judges.webjudge import WebJudge

@@ -17,11 +17,12 @@ from helpers.runs import write_synthetic_run
 from judge.records.verdicts import OFF_ARCHIVE, WITHOUT_CHECKS
 from judge.results.entries import read_entries
 from judge.runner.baseline import Baseline
+from judge.runner.ending import linger
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
 from judge.runner.plan import Plan
-from judge.runner.run import conclude, linger
+from judge.runner.run import conclude
 from judge.runner.terminal import Progress
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore

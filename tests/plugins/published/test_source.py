@@ -17,7 +17,7 @@ from helpers.llm.scripted import ScriptedModel, parts_for
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.judges.engine import JudgeParts
-from judge.judges.factory import check_judge
+from judge.judges.methods import check_judge
 from judge.judges.prompt_set import load_prompts
 from judge.judges.published import published_status
 from judge.judges.webjudge import WebJudge, WebJudgeKeyPoints

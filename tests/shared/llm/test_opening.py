@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from judge.config import RunConfig
-from judge.judges.factory import check_judge_model, open_judge
+from judge.judges.factory import open_judge
+from judge.judges.methods import check_judge_model
 from participants.base import ParticipantOptions
 from participants.command import load
 from shared.errors import ConfigError

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -19,9 +19,9 @@ from judge.records.checks import (
     KindCheck,
     PathValues,
     Text,
+    fetches_of,
     is_text_or_table,
     names_compared,
-    plain_checks,
 )
 from judge.records.sites import Site
 from judge.records.tasks import Task
@@ -38,10 +38,6 @@ RETRY_S = 2.0
 PAUSE_S = 0.2
 _MAX_REDIRECTS = 5
 _NOT_ASKED = "the attempt ended before the judge could ask"
-
-
-# Limited because each answer is recorded, and asking takes time.
-MAX_FETCHES = 5
 
 
 def _is_one_address(value: str) -> str:
@@ -71,7 +67,7 @@ class FetchCheck(KindCheck):
     bearer: Bearer | None = None
 
     @property
-    def target(self) -> tuple[str, str | None]:
+    def asks_for(self) -> tuple[str, str | None]:
         """What is requested: the address, and the name in the local storage."""
         return self.url, self.bearer
 
@@ -84,11 +80,6 @@ class FetchCheck(KindCheck):
     def addresses(self) -> tuple[str, ...]:
         """What is requested."""
         return (self.url,)
-
-
-def fetches_of(checks: Sequence[Check]) -> tuple[tuple[str, str | None], ...]:
-    """The distinct addresses, each with its header, that a task's `fetch` checks ask for."""
-    return tuple(dict.fromkeys(each.target for each in plain_checks(checks) if isinstance(each, FetchCheck)))
 
 
 class Asker(Protocol):
@@ -143,7 +134,7 @@ class Fetches:
         return all(
             _decision(check.as_seen(), fetched, values_as_seen, inverted=inverted).passed
             for check, inverted in _fetch_checks(self._task.checks)
-            if check.target == (fetched.url, fetched.bearer)
+            if check.asks_for == (fetched.url, fetched.bearer)
         )
 
 
@@ -160,7 +151,7 @@ def _fetch_checks(checks: Iterable[Check]) -> Iterator[tuple[FetchCheck, bool]]:
 def decide(check: FetchCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
     """Whether the stored answer passes the check. Raises `MissingEvidence` if the recording has none."""
     known = {(each.url, each.bearer): each for each in recording.trajectory.attempt.fetched}
-    fetched = known.get(check.target)
+    fetched = known.get(check.asks_for)
     if fetched is None:
         raise MissingEvidence(f"the judge recorded no answer of {check.url}")
     if recording.looks and recording.is_unsure(recording.looks[-1].step.index):

@@ -19,8 +19,6 @@ from shared.fields import printable as shown_in_errors
 from shared.models import Page
 from shared.text import excerpt, one_line, plain
 
-# Limited because each value is recorded at every step.
-MAX_EXPRESSIONS = 10
 # The least reward above 0, because a check's `min` counts as reached.
 LEAST = 1e-9
 

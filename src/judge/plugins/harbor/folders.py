@@ -15,9 +15,9 @@ from typing import Any
 
 import jinja2
 
-from judge.judges.factory import OFFLINE
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
+from judge.records.verdicts import OFFLINE
 from judge.scenario.frozen import on_archives
 from judge.scenario.logins import with_logins
 from judge.scenario.models import VARIABLE, Scenario

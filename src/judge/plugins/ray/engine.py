@@ -20,13 +20,14 @@ from judge.browser.orphans import end_with_parent
 from judge.config import RunConfig
 from judge.records.events import SHARD_STARTED, Event, RequestWarning, RunDone, RunStarted, Sink, from_wire
 from judge.runner.boundary import ERROR, EXIT_USAGE, Interrupted
+from judge.runner.ending import linger
 from judge.runner.follow import RunOutcome
 from judge.runner.launch import child_environ, launched, log_tail
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import Plan, make_plan, require_as_planned
 from judge.runner.playable import require_first_pages, require_folders
 from judge.runner.ports import LOOPBACK
-from judge.runner.run import conclude, linger
+from judge.runner.run import conclude
 from judge.runner.shards import MAX_SHARDS
 from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from judge.config import RunConfig
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
-from judge.judges.checked import METHOD, OFFLINE
+from judge.judges.checked import METHOD
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
 from judge.plugins.verification.episodes import EpisodeFindings
 from judge.records.tasks import Task
-from judge.records.verdicts import JudgeInfo, Verdict
+from judge.records.verdicts import OFFLINE, JudgeInfo, Verdict
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, has_labels
 from judge.results.entries import TaskEntry, decided, read_entries
 from judge.results.folders import FolderStore

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from judge.judges.base import Evaluator, Judge, judge_id
-from judge.judges.checked import OFFLINE
 from judge.judges.code import found_plugins, installed_code
-from judge.judges.factory import METHODS
+from judge.judges.methods import METHODS
 from judge.plugins.webarena.package import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
 from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number
-from judge.records.verdicts import NO_PROMPTS, JudgeInfo, Verdict
+from judge.records.verdicts import NO_PROMPTS, OFFLINE, JudgeInfo, Verdict
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
