@@ -10,13 +10,13 @@ from helpers.paths import ROOT, load_file
 CEILINGS = {
     "read an attempt": 3_700,
     "checks": 5_400,
-    "guard": 3_800,
+    "guard": 3_700,
     "judge a stored attempt": 5_800,
     "one row": 6_000,
-    "a submission": 7_000,
-    "play": 17_500,
-    "wabe run": 30_500,
-    "the judge's server": 32_000,
+    "a submission": 6_900,
+    "play": 17_000,
+    "wabe run": 19_500,
+    "the judge's server": 31_200,
 }
 
 
