@@ -90,7 +90,7 @@ def _problems(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "SSL_CERT_DIR", f"{folder}: no such folder"
 
 
-def refused_reset(answer: httpx.Response) -> str:
+def refused_reset(answer: "httpx.Response") -> str:
     """What a site answered instead of being reset."""
     path = answer.request.url.raw_path.decode("ascii")[:200]
     return f"POST {path} answered {answer.status_code} (a reset_url gets a POST)"
