@@ -92,15 +92,15 @@ def steps_chart(rows: Sequence[TaskRow]) -> Chart | None:
     def at(length: float, steps: float) -> tuple[float, float]:
         return left + wide * length / reach, top + tall - tall * steps / reach
 
-    tick = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if reach / size <= 8 or size == 500)
+    every = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500) if reach / size <= 8 or size == 500)
     shapes = []
-    for value in range(0, reach + 1, tick):
+    for value in range(0, reach + 1, every):
         x, y = at(value, value)
-        shapes += [_line(left, y, left + wide, y, "grid"), _tick(left - 8, y + 4, str(value), "end")]
-        shapes.append(_tick(x, top + tall + 18, str(value)))
-    shapes.append(_line(*at(0, 0), *at(reach, reach), "even"))
-    shapes.append(_tick(left + wide / 2, top + tall + 38, "human reference length (steps)"))
-    shapes.append(_tick(left + 4, top + 10, "steps used", "start"))
+        shapes += [line(left, y, left + wide, y, "grid"), tick(left - 8, y + 4, str(value), "end")]
+        shapes.append(tick(x, top + tall + 18, str(value)))
+    shapes.append(line(*at(0, 0), *at(reach, reach), "even"))
+    shapes.append(tick(left + wide / 2, top + tall + 38, "human reference length (steps)"))
+    shapes.append(tick(left + 4, top + 10, "steps used", "start"))
     for (length, steps, outcome), count in pairs.most_common():
         x, y = at(length, steps)
         # By the square root, so that the area grows with the number of tasks.
@@ -207,10 +207,26 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}\u00a0h\u00a0{minutes % 60:02d}\u00a0min"
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Shape:
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Shape:
+    """A line of a kind that the style sheet knows."""
     places = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
     return Shape("line", {**{name: round(place, 1) for name, place in places.items()}, "class": kind})
 
 
-def _tick(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
+def tick(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
+    """A text beside an axis or a mark."""
     return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)
+
+
+def circle(x: float, y: float, kind: str, title: str) -> Shape:
+    """A round mark with a tooltip."""
+    return Shape("path", {"d": _MARKS["success"], "class": kind, "transform": f"translate({x} {y})"}, title=title)
+
+
+def percent_grid(left: float, top: float, wide: float, tall: float) -> list[Shape]:
+    """The lines and texts of an axis from 0 to 100 %."""
+    shapes = []
+    for share in (0, 25, 50, 75, 100):
+        y = round(top + tall - tall * share / 100, 1)
+        shapes += [line(left, y, left + wide, y, "grid"), tick(left - 8, y + 4, f"{share} %", "end")]
+    return shapes

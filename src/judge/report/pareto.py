@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from judge.report.charts import WIDTH, Chart, Shape
+from judge.report.charts import WIDTH, Chart, circle, line, percent_grid, tick
 from judge.report.totals import Totals
 from shared.text import usd
 
@@ -43,26 +43,19 @@ def chart_of_points(points: Sequence[tuple[str, float, float]], left_out: Sequen
     def at(cost: float, rate: float) -> tuple[float, float]:
         return round(left + wide * cost / most, 1), round(top + tall - tall * rate / 100, 1)
 
-    shapes = []
-    for share in (0, 25, 50, 75, 100):
-        _, y = at(0, share)
-        shapes.append(Shape("line", {"x1": left, "y1": y, "x2": left + wide, "y2": y, "class": "grid"}))
-        shapes.append(_text(left - 8, y + 4, f"{share} %", "end"))
+    shapes = percent_grid(left, top, wide, tall)
     for part in (0.0, 0.5, 1.0):
-        shapes.append(_text(left + wide * part, top + tall + 18, usd(most * part)))
-    shapes.append(_text(left + wide / 2, top + tall + 38, "model cost per task (metered, lower bound)"))
-    line = sorted((cost, rate) for name, cost, rate in points if name in front)
-    places = [at(cost, rate) for cost, rate in line]
-    for (x1, y1), (x2, y2) in itertools.pairwise(places):
-        shapes.append(Shape("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": "even"}))
+        shapes.append(tick(left + wide * part, top + tall + 18, usd(most * part)))
+    shapes.append(tick(left + wide / 2, top + tall + 38, "model cost per task (metered, lower bound)"))
+    places = [at(cost, rate) for cost, rate in sorted((cost, rate) for name, cost, rate in points if name in front)]
+    shapes += (line(*one, *other, "even") for one, other in itertools.pairwise(places))
     for name, cost, rate in points:
         x, y = at(cost, rate)
         title = f"{name}: {rate:.1f} %, {usd(cost)} per task"
         kind = "mark o-success" if name in front else "mark o-aborted"
-        mark = {"d": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "class": kind, "transform": f"translate({x} {y})"}
-        shapes.append(Shape("path", {**mark}, title=title))
+        shapes.append(circle(x, y, kind, title))
         if name in front or len(points) <= _MAX_LABELLED:
-            shapes.append(_text(x, y - 9, name))
+            shapes.append(tick(x, y - 9, name))
     missing = f" Without a known cost, so not drawn: {_names(left_out)}." if left_out else ""
     return Chart(
         name="pareto",
@@ -78,7 +71,3 @@ def chart_of_points(points: Sequence[tuple[str, float, float]], left_out: Sequen
 def _names(names: Sequence[str]) -> str:
     first_names = ", ".join(names[:_MAX_NAMED])
     return first_names if len(names) <= _MAX_NAMED else f"{first_names} and {len(names) - _MAX_NAMED} more"
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> Shape:
-    return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)

@@ -11,8 +11,7 @@ from judge.records.tasks import Task
 from judge.results.run_record import EPISODES, begin_run, compared_parts, sha256_of
 from judge.scenario.models import Launch
 from judge.store.episodes import EpisodeStore, Retention
-from judge.store.layout import RunStore, new_run_id, runs_in
-from shared.errors import ConfigError
+from judge.store.layout import RunStore, new_run_id, recorded_runs
 
 # The participant is whoever trains: nothing that the judge calls.
 TRAINER = "trainer"
@@ -61,10 +60,7 @@ def recorded_episodes(
 
 def _served_before(output_dir: Path, request_sha256: str) -> RunStore | None:
     """The newest run of episodes with this request that no process is serving."""
-    for run in reversed(runs_in(output_dir)):
-        # A newer version's record is not read.
-        with contextlib.suppress(ConfigError):
-            record = run.read_run() or {}
-            if record.get(EPISODES) and record.get("request_sha256") == request_sha256 and not run.is_being_judged:
-                return run
+    for run, record in recorded_runs(output_dir):
+        if record.get(EPISODES) and record.get("request_sha256") == request_sha256 and not run.is_being_judged:
+            return run
     return None

@@ -23,7 +23,7 @@ from judge.results.entries import TaskEntry, decided
 from judge.results.identity import identity_of_launch, resumed
 from judge.results.submission import TaskSummary, judge_of
 from judge.scenario.models import Launch, Shard
-from judge.store.layout import RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, runs_in
+from judge.store.layout import RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, recorded_runs
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt
 from shared.dates import day_in
@@ -235,17 +235,14 @@ def newest_unfinished(output_dir: Path, launch: Launch) -> RunStore | None:
     the same bytes is preferred. Runs that were merged from shards are not included: only their shards can be resumed.
     """
     unfinished: dict[tuple[bool, float, str], RunStore] = {}
-    for store in runs_in(output_dir):
-        # A run recorded by a newer version cannot be resumed.
-        with contextlib.suppress(ConfigError):
-            record = store.read_run() or {}
-            if record.get("schema_version") != RUN_SCHEMA or store.shards() or record.get(EPISODES):
-                continue
-            known = as_mapping(record.get("scenario"))
-            is_same = known.get("sha256") == launch.scenario_sha256
-            if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):
-                worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
-                unfinished[is_same, worked_on, store.run_id] = store
+    for store, record in recorded_runs(output_dir):
+        if record.get("schema_version") != RUN_SCHEMA or store.shards() or record.get(EPISODES):
+            continue
+        known = as_mapping(record.get("scenario"))
+        is_same = known.get("sha256") == launch.scenario_sha256
+        if (is_same or known.get("path") == launch.scenario_path) and not _is_finished(record):
+            worked_on = float(record.get("resumed_at") or record.get("started_at") or 0)
+            unfinished[is_same, worked_on, store.run_id] = store
     return unfinished[max(unfinished)] if unfinished else None
 
 

@@ -359,6 +359,14 @@ def runs_in(output_dir: Path) -> list[RunStore]:
     return [store for store in _stores(output_dir) if store.has_begun or store.shards()]
 
 
+def recorded_runs(output_dir: Path) -> Iterator[tuple[RunStore, dict[str, Any]]]:
+    """These runs with their `run.json`, the newest first; those that another version recorded are left out."""
+    for store in reversed(runs_in(output_dir)):
+        with contextlib.suppress(ConfigError):
+            record = store.read_run() or {}
+            yield store, record
+
+
 def _stores(output_dir: Path, under: str = "") -> list[RunStore]:
     """The folders in `runs/<under>` whose names can be ids, in name order."""
     folder = output_dir / "runs" / under

@@ -10,7 +10,7 @@ from helpers.browser.hostile_site import Site
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.trajectory.recordings import checked
-from judge.browser.chromium import FoundBrowser
+from judge.browser.installed import FoundBrowser
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.session import Traffic
 from judge.browser.settle import SettleMode

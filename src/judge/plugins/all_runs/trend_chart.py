@@ -3,7 +3,7 @@
 import itertools
 
 from judge.plugins.all_runs.trends import Trend, VersionRate
-from judge.report.charts import WIDTH, Chart, Shape
+from judge.report.charts import WIDTH, Chart, Shape, circle, line, percent_grid, tick
 from shared.text import clip, counted
 
 _LEFT, _TOP, _WIDE, _TALL = 48, 16, WIDTH - 72, 130
@@ -17,13 +17,13 @@ def trend_chart(trend: Trend, name: str, *, left_out: int = 0) -> Chart:
     versions = trend.versions
     step = _WIDE / len(versions)
     places = [(round(_LEFT + step * (number + 0.5), 1), each) for number, each in enumerate(versions)]
-    shapes = [*_grid()]
+    shapes = percent_grid(_LEFT, _TOP, _WIDE, _TALL)
     for (x1, before), (x2, after) in itertools.pairwise(places):
-        shapes.append(_line(x1, _y(before.rate), x2, _y(after.rate), "trend"))
+        shapes.append(line(x1, _y(before.rate), x2, _y(after.rate), "trend"))
     for x, each in places:
         shapes += _interval(x, each)
-        shapes.append(_text(x, _TOP + _TALL + 18, clip(each.version, max(3, int(step / _CHAR))), "middle"))
-    shapes.append(_text(_LEFT + _WIDE / 2, _TOP + _TALL + 38, "version, in the order of the first runs", "middle"))
+        shapes.append(tick(x, _TOP + _TALL + 18, clip(each.version, max(3, int(step / _CHAR)))))
+    shapes.append(tick(_LEFT + _WIDE / 2, _TOP + _TALL + 38, "version, in the order of the first runs"))
     return Chart(
         name=name,
         question=f"{trend.agent} on {trend.scenario}",
@@ -63,33 +63,12 @@ def _y(rate: float) -> float:
     return round(_TOP + _TALL - _TALL * rate / 100, 1)
 
 
-def _grid() -> list[Shape]:
-    shapes = []
-    for share in (0, 25, 50, 75, 100):
-        shapes.append(_line(_LEFT, _y(share), _LEFT + _WIDE, _y(share), "grid"))
-        shapes.append(_text(_LEFT - 8, _y(share) + 4, f"{share} %", "end"))
-    return shapes
-
-
 def _interval(x: float, each: VersionRate) -> list[Shape]:
     title = f"{each.version}: {each.rate:.1f} %, 95 % interval {each.low:.1f} % to {each.high:.1f} %"
-    mark = {
-        "d": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
-        "class": "amount",
-        "transform": f"translate({x} {_y(each.rate)})",
-    }
     low, high = _y(each.low), _y(each.high)
     return [
-        _line(x, high, x, low, "whisker"),
-        _line(x - _CAP, high, x + _CAP, high, "whisker"),
-        _line(x - _CAP, low, x + _CAP, low, "whisker"),
-        Shape("path", {**mark}, title=title),
+        line(x, high, x, low, "whisker"),
+        line(x - _CAP, high, x + _CAP, high, "whisker"),
+        line(x - _CAP, low, x + _CAP, low, "whisker"),
+        circle(x, _y(each.rate), "amount", title),
     ]
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Shape:
-    return Shape("line", {"x1": round(x1, 1), "y1": y1, "x2": round(x2, 1), "y2": y2, "class": kind})
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> Shape:
-    return Shape("text", {"x": round(x, 1), "y": round(y, 1), "class": "tick", "text-anchor": anchor}, text)
