@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from shared.logs import LogFormat
 from shared.seams import Seam
 from shared.text import one_line
 
@@ -18,6 +19,16 @@ TasksFile = Annotated[
     Path | None,
     typer.Option("--tasks", help="Dataset file with the descriptions of a foreign folder's tasks.", metavar="FILE"),
 ]
+OneRun = Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`.", metavar="RUN")]
+OneTask = Annotated[str, typer.Option("--task", help="The task.", metavar="ID")]
+OneEpoch = Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")]
+# Of servers: those that others may reach, and pages for the person at this machine.
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+OwnHost = Annotated[str, typer.Option(help="Address to listen on; other machines are refused.")]
+OwnPort = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")]
+OpenPage = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
+LogForm = Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")]
 RUN_HELP = "A run's id, its folder, `latest`, or a folder with trajectories."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _PIPED_WIDTH = 140

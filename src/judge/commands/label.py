@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from starlette.applications import Starlette
 
-from judge.commands import RUN_HELP, OutputDir, TasksFile
+from judge.commands import RUN_HELP, OpenPage, OutputDir, OwnHost, OwnPort, TasksFile
 from judge.results.folders import resolve_store
 from judge.results.label_files import DEFAULT_LABELLER
 from judge.results.label_plan import MAX_SEED
@@ -41,10 +41,10 @@ def label(
     ] = None,
     label_column: Annotated[str, typer.Option(help="The labels' column there, if its name is not human.")] = "human",
     tasks: TasksFile = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; other machines are refused.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 9011,
+    host: OwnHost = "127.0.0.1",
+    port: OwnPort = 9011,
     output_dir: OutputDir = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    open_: OpenPage = False,
 ) -> None:
     """Serve a page on which a person labels attempts by keyboard, until Ctrl-C. Labels stand beside each run.
 

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import OutputDir
+from judge.commands import Host, LogForm, OutputDir, Verbose
 from judge.scenario.models import MAX_TASKS
 from judge.server.app import serve_judge
 from judge.server.limits import ServiceLimits
 from judge.store.layout import output_folder
-from shared.logs import LogFormat, configure_logging
+from shared.logs import configure_logging
 from shared.settings import Settings
 
 _COST = "What the judge model may cost, over all assessments; a request's max_judge_cost_usd is clamped to it."
@@ -18,7 +18,7 @@ _PUBLIC = "Show the live page to other machines too, without WABE_AUTH_TOKEN."
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9009,
     card_url: Annotated[str | None, typer.Option(help="Address in the agent card (behind a proxy).")] = None,
     output_dir: OutputDir = None,
@@ -34,8 +34,8 @@ def serve(
     ] = None,
     no_ui: Annotated[bool, typer.Option("--no-ui", help="No live page at /.")] = False,
     public_live: Annotated[bool, typer.Option("--public-live", help=_PUBLIC)] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")] = "text",
+    verbose: Verbose = False,
+    log_format: LogForm = "text",
 ) -> None:
     """Serve the judge over A2A."""
     settings = Settings.from_environ()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import Command, OutputDir
+from judge.commands import Command, OpenPage, OutputDir, OwnHost, OwnPort
 from judge.plugins.all_runs.page import serve_runs
 from judge.server.view import report_address, serve_run
 from judge.store.layout import output_folder, resolve_run
@@ -24,10 +24,10 @@ def view(
         list[Path] | None,
         typer.Option(help="Also list the submission files in this folder; repeatable.", metavar="DIR"),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; other machines are refused.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 9009,
+    host: OwnHost = "127.0.0.1",
+    port: OwnPort = 9009,
     output_dir: OutputDir = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    open_: OpenPage = False,
 ) -> None:
     """Serve all local runs on one page, or a stored run at the addresses of the live page, until Ctrl-C."""
     folder = output_folder(output_dir)

@@ -7,7 +7,7 @@ from typing import Annotated
 import psutil
 import typer
 
-from judge.commands import Command, OutputDir, plain_app
+from judge.commands import Command, Host, LogForm, OutputDir, Verbose, plain_app
 from judge.commands.run import scenario_file
 from judge.environment.host import HostSettings
 from judge.environment.opening import open_host
@@ -21,7 +21,7 @@ from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError
 from shared.files import read_errors, sha256_file
 from shared.hosts import is_loopback
-from shared.logs import LogFormat, configure_logging
+from shared.logs import configure_logging
 from shared.settings import Settings
 
 # Harbor limits an agent's time. Before its first and after its last call, it may take long.
@@ -36,13 +36,13 @@ Port = Annotated[int, typer.Option(min=1, max=65535, help="The port of the tools
 def serve(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or a bundled task set.", metavar="SCENARIO.toml")],
     task: Annotated[str, typer.Option(help="The task that is played.", metavar="ID")],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Port = PORT,
     images: Annotated[bool, typer.Option("--images", help="Send screenshots as well.")] = False,
     sha256: Annotated[str | None, typer.Option(help="Refuse a scenario file with another SHA-256.")] = None,
     output_dir: OutputDir = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")] = "text",
+    verbose: Verbose = False,
+    log_format: LogForm = "text",
 ) -> None:
     """Serve the tools of one task over MCP, at /mcp. The episode begins with the first request of a client."""
     settings = Settings.from_environ()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judge.commands import Command, plain_app
+from judge.commands import Command, LogForm, Verbose, plain_app
 from judge.commands.run import scenario_file
 from judge.environment.host import HostSettings
 from judge.plugins.openenv.app import EnvironmentDescription, build_app
@@ -26,7 +26,7 @@ from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import address_of, listen, serve_app
 from shared.errors import ConfigError
 from shared.hosts import is_loopback
-from shared.logs import LogFormat, configure_logging
+from shared.logs import configure_logging
 from shared.settings import Settings
 from shared.text import counted
 
@@ -64,8 +64,8 @@ def serve(
         float, typer.Option(min=1, help="Seconds without a question after which a client is left.")
     ] = 600.0,
     record: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the episodes in this folder.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
-    log_format: Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")] = "text",
+    verbose: Verbose = False,
+    log_format: LogForm = "text",
 ) -> None:
     """Serve the tasks as environments over OpenEnv's wire. An unscored attempt is an error, never a reward."""
     settings = Settings.from_environ()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.commands import AsJson, Command, OutputDir, plain_app
+from judge.commands import AsJson, Command, OneRun, OutputDir, plain_app
 from judge.commands.run import scenario_file
 from judge.plugins.steps.asking import ScoredStep, ask_all
 from judge.plugins.steps.metrics import StepScore, averages
@@ -30,7 +30,7 @@ steps = plain_app(
 
 @steps.command()
 def make(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, or `latest`.")] = "latest",
+    run: OneRun = "latest",
     output: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to write; default: steps/ in the run's folder.")
     ] = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import Command, OutputDir, plain_app
+from judge.commands import Command, OneEpoch, OneRun, OneTask, OutputDir, plain_app
 from judge.judges.edited import paired
 from judge.plugins.suggestions.suggesting import suggest as suggest_checks
 from judge.plugins.suggestions.suggesting import suggestions_toml
@@ -30,9 +30,9 @@ def group() -> None:
 
 @checks.command()
 def suggest(
-    run: Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`.", metavar="RUN")],
-    task: Annotated[str, typer.Option("--task", help="The task.", metavar="ID")],
-    epoch: Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")] = 1,
+    run: OneRun,
+    task: OneTask,
+    epoch: OneEpoch = 1,
     any_: Annotated[bool, typer.Option("--any", help="Accept an attempt that did not succeed.")] = False,
     against: Annotated[
         str | None,

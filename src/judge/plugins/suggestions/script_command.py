@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import Command, OutputDir
+from judge.commands import Command, OneEpoch, OneRun, OneTask, OutputDir
 from judge.config import CONFIG
 from judge.plugins.suggestions.checks_command import attempt_folder
 from judge.plugins.suggestions.replaying import PlayedScript, play_script
@@ -34,9 +34,9 @@ from shared.validation import validated
 
 
 def script(
-    run: Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`.", metavar="RUN")],
-    task: Annotated[str, typer.Option("--task", help="The task.", metavar="ID")],
-    epoch: Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")] = 1,
+    run: OneRun,
+    task: OneTask,
+    epoch: OneEpoch = 1,
     scenario: Annotated[
         Path | None, typer.Option(help="The run's scenario file. [default: as recorded]", metavar="FILE")
     ] = None,
