@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from shared.logs import LogFormat
 from shared.seams import Seam
 from shared.text import one_line
 
@@ -28,7 +27,7 @@ OwnHost = Annotated[str, typer.Option(help="Address to listen on; other machines
 OwnPort = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")]
 OpenPage = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
-LogForm = Annotated[LogFormat, typer.Option(help="Log lines of text, or a JSON object per line.")]
+LogForm = Annotated[Literal["text", "json"], typer.Option(help="Log lines of text, or a JSON object per line.")]
 RUN_HELP = "A run's id, its folder, `latest`, or a folder with trajectories."
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _PIPED_WIDTH = 140
