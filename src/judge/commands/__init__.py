@@ -22,7 +22,7 @@ OneRun = Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`
 OneTask = Annotated[str, typer.Option("--task", help="The task.", metavar="ID")]
 OneEpoch = Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")]
 # Of servers: those that others may reach, and pages for the person at this machine.
-Host = Annotated[str, typer.Option(help="Address to listen on.")]
+AnyHost = Annotated[str, typer.Option(help="Address to listen on.")]
 OwnHost = Annotated[str, typer.Option(help="Address to listen on; other machines are refused.")]
 OwnPort = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")]
 OpenPage = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import Host, LogForm, OutputDir, Verbose
+from judge.commands import AnyHost, LogForm, OutputDir, Verbose
 from judge.scenario.models import MAX_TASKS
 from judge.server.app import serve_judge
 from judge.server.limits import ServiceLimits
@@ -18,7 +18,7 @@ _PUBLIC = "Show the live page to other machines too, without WABE_AUTH_TOKEN."
 
 
 def serve(
-    host: Host = "127.0.0.1",
+    host: AnyHost = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 9009,
     card_url: Annotated[str | None, typer.Option(help="Address in the agent card (behind a proxy).")] = None,
     output_dir: OutputDir = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import psutil
 import typer
 
-from judge.commands import Command, Host, LogForm, OutputDir, Verbose, plain_app
+from judge.commands import AnyHost, Command, LogForm, OutputDir, Verbose, plain_app
 from judge.commands.run import scenario_file
 from judge.environment.host import HostSettings
 from judge.environment.opening import open_host
@@ -36,7 +36,7 @@ Port = Annotated[int, typer.Option(min=1, max=65535, help="The port of the tools
 def serve(
     scenario: Annotated[str, typer.Argument(help="A scenario file, or a bundled task set.", metavar="SCENARIO.toml")],
     task: Annotated[str, typer.Option(help="The task that is played.", metavar="ID")],
-    host: Host = "127.0.0.1",
+    host: AnyHost = "127.0.0.1",
     port: Port = PORT,
     images: Annotated[bool, typer.Option("--images", help="Send screenshots as well.")] = False,
     sha256: Annotated[str | None, typer.Option(help="Refuse a scenario file with another SHA-256.")] = None,
