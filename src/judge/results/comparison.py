@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from judge.results.rows import AttemptRow
-from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
 from judge.results.significance import detectable_difference
+from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
 
 
 @dataclass(frozen=True)
