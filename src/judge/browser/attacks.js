@@ -6,8 +6,9 @@
 // - `-tell`: answered by an event `-root` at each inserted element, `-foreign` at each element in it that is the page's, and
 //   `-label` at each renamed one (`provenance.js`);
 // - `-away` and `-back`: takes everything out, and puts it back (`probes.py`, and to read the names of the site).
-(eventName, attack) => {
-  if (globalThis.wabeInserted) return;
+(eventName, attack, { put, isInserted }) => {
+  if (put.kind) return;
+  put.kind = attack.kind;
   // A page that keeps removing what is inserted gets it so many times.
   const MAX_PLACED = 500;
   // Not seen, but part of the accessibility tree.
@@ -25,12 +26,10 @@
   const { mark } = attack;
   const patterns = attack.pages.map(each => new RegExp(each));
   const own = attack.own.map(each => new RegExp(each));
-  const roots = new Set();
+  const { roots, renamed } = put;
   // As they were put in: how they are written, and all elements in them.
   const texts = new Set();
   const parts = new WeakSet();
-  // Renamed elements, each with the value that the page gave its attribute; `null` if none.
-  const renamed = new Map();
   let placed = 0;
   let isClosed = false;
   let isAway = false;
@@ -102,7 +101,6 @@
     made.setAttribute(mark, "");
     return made;
   };
-  const isInserted = found => [...roots].some(each => each.contains(found));
   const target = () => {
     for (const found of document.querySelectorAll(attack.selector)) if (!isInserted(found)) return found;
     return null;
@@ -204,9 +202,4 @@
     observer.takeRecords();
     isAway = false;
   });
-  // For the recorder: links and messages in what was inserted are not the site's, and neither are names by the judge.
-  globalThis.wabeInserted = isInserted;
-  // An added field belongs to the form of the site around it.
-  globalThis.wabeActsAsAttack = found => attack.kind !== "field" && isInserted(found);
-  globalThis.wabeRenamed = found => renamed.has(found);
 }

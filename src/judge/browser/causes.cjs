@@ -6,11 +6,14 @@
 // A document begins with the cause that loaded it and keeps it until an act on one of its own elements. What it sends has
 // the cause that it has then. Causes `by`: `site`, an element of the site; `editor`, a form, a link or a button inside an
 // editing host; `inserted`, anything of an attack; `browser`, an address that the participant or the judge opened;
-// `unknown`. After one that disqualifies, an unknown cause says so (`after`): documents that have references to each other
-// can act for each other, so an effect in one is unknown while a later act in another one disqualifies.
+// `unknown`.
+//
+// After an act that disqualifies, all documents of the context are followed (`settle/page.js`), because one can act for
+// another: what begins in one then has the cause of the act that is known to have scheduled it. Otherwise it is unknown, and
+// says what may have caused it (`after`).
 //
 // Acts and requests are told by the same session of the protocol, in their order. Its requests and Playwright's have no
-// common id, so they are matched by method, address and order.
+// common id, so they are matched by method, address, body and order.
 
 "use strict";
 const fs = require("fs");
@@ -22,15 +25,19 @@ const REQUESTS = Symbol.for("wabe.requests");
 const MAX_NOTES = 20000;
 const MAX_KNOWN = 5000;
 const MATCH_MS = 500;
+// Navigations, tabs and downloads, and what other sessions tell, are told this much later than what scheduled them ran.
+const LATE_MS = 500;
 // How often a new tab is looked for, in as many times half a second.
 const MAX_TAB_LOOKS = 8;
-// How long a click on a text in an editor counts as the cause: it usually places the caret.
+// How long a click on a text in an editor counts as the cause: it usually places the caret. Nothing is followed after it.
 const BRIEF_MS = 300;
 // The events of one act follow each other as fast as this.
 const SAME_ACT_MS = 100;
 
 const disqualifying = ({ by, after }) => (by === "editor" || by === "inserted" ? by : after);
 const key = (method, url) => `${method} ${url.split("#", 1)[0]}`;
+// Both reports have the same text for this.
+const plain = body => body && /^[\t\n\r\x20-\x7e]*$/.test(body) ? body : undefined;
 
 // Not that of a service worker, nor, at first, that of a new tab.
 const pageOf = request => {
@@ -54,17 +61,19 @@ class Causes {
     this.context = context;
     this.count = 0;
     this.start = { id: 0, by: "browser" };
-    // Whether any act disqualified. Until then, no other document matters.
-    this.isTainted = false;
+    // The first act that disqualified.
+    this.tainted = undefined;
+    this.sessions = new Map();
     this.logs = new Set();
     this.last = { at: -Infinity };
     this.bound = new WeakMap();
     // By id: frames, each with its document; documents, which the browser's cache may bring back, and the causes of those
-    // that are requested; and what opened new tabs.
+    // that are requested; what opened new tabs; and the addresses of sockets, each with a page.
     this.frames = new Lately();
     this.documents = new Lately();
     this.loading = new Lately();
     this.openers = new Lately();
+    this.sockets = new Lately();
     this.roots = new WeakMap();
     // By method and address: what the protocol reported, and what Playwright did.
     this.reported = new Map();
@@ -90,21 +99,24 @@ class Causes {
   opened({ targetId, openerId, openerFrameId }) {
     if (this.openers.has(targetId)) return;
     const opener = this.frames.get(openerFrameId);
-    const frames = [...this.frames.values()].filter(({ root }) => !this.frames.has(openerId) || root === openerId);
-    const cause = this.isOpening ? this.start : opener ? this.in(opener) : this.together(frames.map(frame => frame.document.now));
-    this.openers.set(targetId, { openerId, cause });
+    const frames = opener ? [opener] : this.framesOf(this.frames.has(openerId) ? openerId : undefined);
+    this.openers.set(targetId, this.isOpening ? this.start : this.lately(frames));
   }
 
-  // Reads one session of a page: `frameOf` gives the frame of a world in which acts are heard.
-  async follow(page, session, event, frameOf) {
+  // Reads one session of a page: `frameOf` gives the frame of a context of the `world` in which acts are heard.
+  async follow(page, session, { event, world }, frameOf) {
     await this.started.catch(() => {});
     session.on("Runtime.bindingCalled", ({ name, payload, executionContextId }) => {
-      if (name === event) this.acted(page, frameOf(executionContextId), JSON.parse(payload));
+      if (name === event) this.told(page, frameOf(executionContextId), JSON.parse(payload));
     });
+    this.sessions.set(session, world);
+    session.on("close", () => this.sessions.delete(session));
+    if (this.tainted) await this.followActs(session, world);
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.frame(frameId, parentFrameId));
     session.on("Page.frameNavigated", ({ frame }) => this.navigated(frame));
     session.on("Page.frameDetached", ({ frameId, reason }) => { if (reason !== "swap") this.frames.delete(frameId); });
     session.on("Network.requestWillBeSent", report => this.sent(report));
+    session.on("Network.webSocketCreated", ({ url }) => this.sockets.set(url, page));
     const { frameTree } = await session.send("Page.getFrameTree");
     const waiting = [frameTree];
     if (!this.roots.has(page)) this.begins(page, frameTree.frame.id);
@@ -122,42 +134,63 @@ class Causes {
     });
   }
 
+  followActs(session, worldName) {
+    const source = "globalThis.wabeFollows = true; globalThis.wabe?.follow();";
+    return session.send("Page.addScriptToEvaluateOnNewDocument", { source, worldName, runImmediately: true }).catch(() => {});
+  }
+
   frame(id, parentId) {
     const known = this.frames.get(id);
     if (known) return known;
     const parent = this.frames.get(parentId);
     // An empty document, of the one around it or of the one that opened the tab.
-    const cause = parent ? this.in(parent) : this.openers.get(id)?.cause ?? this.start;
-    const frame = { root: parent?.root ?? id, document: { now: cause } };
+    const cause = parent ? this.lately([parent]) : this.openers.get(id) ?? this.start;
+    const frame = { root: parent?.root ?? id, document: this.document(cause) };
+    // Where a new tab leads, which is told as late as this.
+    if (!parent) frame.document.recent.push({ cause, at: performance.now() + MAX_TAB_LOOKS * MATCH_MS });
     this.frames.set(id, frame);
     return frame;
   }
 
+  // `first`: what loaded it, or the last act before the first one that disqualified; `acts`: those after it, by their
+  // numbers; `running`: what is known to run in it; `recent`: the same lately.
+  document(cause) {
+    return { now: cause, first: cause, acts: new Lately(), running: undefined, recent: [] };
+  }
+
   navigated({ id, parentId, loaderId }) {
     const frame = this.frame(id, parentId);
-    const known = this.documents.get(loaderId);
-    const now = this.loading.get(loaderId) ?? this.in(frame);
-    const { tainted } = frame.document;
-    frame.document = known ?? { now, tainted: disqualifying(now) ?? tainted };
+    frame.document = this.documents.get(loaderId) ?? this.document(this.loading.get(loaderId) ?? this.lately(this.framesOf(frame.root)));
     this.documents.set(loaderId, frame.document);
   }
 
-  // All frames that may have references to each other.
-  near(root) {
-    const roots = new Set([root]);
-    for (let size = 0; size !== roots.size;) {
-      size = roots.size;
-      for (const [id, { openerId }] of this.openers)
-        if (roots.has(id) ? this.frames.has(openerId) : roots.has(openerId)) roots.add(id).add(openerId);
-    }
-    return [...this.frames.values()].filter(frame => roots.has(frame.root));
+  // The cause of what begins in a frame now.
+  in({ document: { now, running } }) {
+    return this.tainted ? running ?? this.unknown() : now;
   }
 
-  // The cause of what begins in a frame now.
-  in({ root, document: { now } }) {
-    if (!this.isTainted || disqualifying(now)) return now;
-    const bad = this.near(root).map(frame => frame.document.now).find(each => disqualifying(each) && each.id > now.id);
-    return bad ? this.unknown(bad) : now;
+  // The same of what is told later, and may be of any of the frames.
+  lately(frames) {
+    const documents = frames.map(frame => frame.document);
+    if (!this.tainted) return this.together(documents.map(({ now }) => now));
+    const since = performance.now() - LATE_MS;
+    const recent = documents.flatMap(each => each.recent.filter(({ at }) => at > since).map(({ cause }) => cause));
+    const causes = [...recent, ...documents.flatMap(({ running = [] }) => running)];
+    return causes.length ? this.together(causes) : this.unknown();
+  }
+
+  // All of a page, or of any page.
+  framesOf(root) {
+    return [...this.frames.values()].filter(frame => root === undefined || frame.root === root);
+  }
+
+  ofPage(page) {
+    return this.lately(this.framesOf(this.roots.get(page)));
+  }
+
+  // Of what a socket sends or receives: a worker's is not told by a session of the page.
+  ofSocket(page, url) {
+    return this.tainted && !this.sockets.has(url) ? this.unknown() : this.ofPage(page);
   }
 
   // The one cause that several have; unknown if they differ and one of them disqualifies.
@@ -168,23 +201,17 @@ class Causes {
     return bad ? this.unknown(bad) : causes.reduce((one, other) => (other.id > one.id ? other : one));
   }
 
-  unknown(bad) {
+  unknown(bad = this.tainted) {
     return { id: bad?.id ?? 0, by: "unknown", after: bad && disqualifying(bad) };
   }
 
-  // Of what some document of a page does, or of any page.
-  ofPage(page) {
-    const root = this.roots.get(page);
-    const frames = [...this.frames.values()].filter(frame => root === undefined || frame.root === root);
-    return this.together(frames.map(frame => this.in(frame)));
-  }
-
-  sent({ requestId, loaderId, frameId, type, request: { method, url }, redirectResponse }) {
+  sent({ requestId, loaderId, frameId, type, request: { method, url, postData }, redirectResponse }) {
     if (redirectResponse || !frameId) return;
-    const cause = this.in(this.frame(frameId));
-    const isNavigation = requestId === loaderId && type === "Document";
+    const isNavigation = requestId === loaderId && type === "Document", frame = this.frame(frameId);
+    // A link or a form of another frame may lead to it.
+    const cause = isNavigation ? this.lately(this.framesOf(frame.root)) : this.in(frame);
     if (isNavigation) this.loading.set(loaderId, cause);
-    this.match(this.reported, key(method, url), { cause, loaderId: isNavigation ? loaderId : undefined });
+    this.match(this.reported, key(method, url), { cause, body: plain(postData), loaderId: isNavigation ? loaderId : undefined });
   }
 
   of(request) {
@@ -196,26 +223,32 @@ class Causes {
     const previous = request.redirectedFrom();
     if (previous) return this.of(previous);
     const opened = this.context[REQUESTS]?.isJudges(request) ? this.note({ by: "browser" }) : undefined;
-    const page = pageOf(request), known = page && this.ofPage(page);
-    const found = new Promise(done => this.match(this.asked, key(request.method(), request.url()), { done }));
+    const page = pageOf(request), known = page && (!this.tainted || this.roots.has(page)) ? this.unreported(request, page) : null;
+    const found = new Promise(done => this.match(this.asked, key(request.method(), request.url()), { done, body: plain(request.postData()) }));
     return Promise.race([found, delay(MATCH_MS)]).then(report => {
       if (opened && report?.loaderId) this.loading.set(report.loaderId, opened);
       return opened ?? report?.cause ?? known ?? this.ofTab(request);
     });
   }
 
+  // What no session reports may be a worker's, if it is no navigation.
+  unreported(request, page) {
+    return this.tainted && !request.isNavigationRequest() ? this.unknown() : this.ofPage(page);
+  }
+
   // Of the first request of a new tab, which was not announced then; of a service worker, any page may be the cause.
   async ofTab(request) {
     for (let tries = 0; tries < MAX_TAB_LOOKS && !request.serviceWorker() && !this.roots.has(pageOf(request)); tries++) await delay(MATCH_MS);
     const root = this.roots.get(pageOf(request));
-    return this.openers.get(root)?.cause ?? this.ofPage(null);
+    return this.openers.get(root) ?? (this.tainted ? this.unknown() : this.ofPage(null));
   }
 
   match(side, name, entry) {
     side.set(name, [...side.get(name) ?? [], entry]);
     void delay(MATCH_MS).then(() => this.forget(side, name, entry));
-    const [asked, reported] = [this.asked.get(name), this.reported.get(name)];
-    if (!asked?.length || !reported?.length) return;
+    const { body } = entry, fits = each => each.body === body || !each.body || !body;
+    const [asked = [], reported = []] = [this.asked.get(name)?.filter(fits), this.reported.get(name)?.filter(fits)];
+    if (!asked.length || !reported.length) return;
     // Several at once may be told in another order.
     const causes = reported.map(({ cause }) => cause);
     asked[0].done({ ...reported[0], cause: this.together(causes) });
@@ -233,9 +266,9 @@ class Causes {
   ofDownload(frameId, url) {
     const frame = this.frames.get(frameId);
     if (!frame) return this.ofPage(null);
-    const { tainted, href } = frame.document, cause = this.in(frame);
-    if (!tainted || disqualifying(cause) || !/^https?:/.test(url) || href === url) return cause;
-    return { id: cause.id, by: "unknown", after: tainted };
+    const { now, href } = frame.document;
+    if (!this.tainted || href === url) return now;
+    return /^https?:/.test(url) ? this.unknown() : this.lately([frame]);
   }
 
   // Causes are written to the file of a log, where their order tells the steps of the acts.
@@ -251,22 +284,37 @@ class Causes {
     return cause;
   }
 
-  // Called when the participant acts on an element, or calls a tool of the site. `href` is where a link leads.
-  acted(page, frameId, { by, isBrief, href }) {
+  // `runs`: the number of the act that scheduled what runs now; 0 for what the document did first, -1 if it is unknown, and
+  // -2 if nothing runs.
+  told(page, frameId, { runs, ...act }) {
+    if (runs === undefined) return this.acted(page, frameId, act);
+    const frame = this.frames.get(frameId);
+    if (!frame) return;
+    const { document } = frame, [at, { running }] = [performance.now(), document];
+    if (running) document.recent = [...document.recent.filter(each => each.cause !== running && each.at > at - LATE_MS), { cause: running, at }];
+    document.running = runs === -2 ? undefined : runs === 0 ? document.first : document.acts.get(runs) ?? this.unknown();
+  }
+
+  // Called when the participant acts on an element, or calls a tool of the site. `href` is where a link leads, `number` that
+  // of the document.
+  acted(page, frameId, { by, act: number, isBrief, href }) {
     const frame = this.frames.get(frameId);
     // Of a frame that is not known, what disqualifies is an act in each.
-    const actedIn = frame ? [frame] : by === "site" ? [] : [...this.frames.values()].filter(({ root }) => root === this.roots.get(page));
+    const actedIn = frame ? [frame] : by === "site" ? [] : this.framesOf(this.roots.get(page));
     if (!actedIn.length) return;
     const at = performance.now(), { last } = this;
     const isSame = last.document === frame?.document && last.cause?.by === by && at - last.at < SAME_ACT_MS;
     const cause = isSame ? last.cause : this.note({ by });
     this.last = { document: frame?.document, cause, at };
+    if (by !== "site" && !isBrief && !this.tainted) {
+      this.tainted = cause;
+      for (const { document } of this.framesOf()) document.first = document.now;
+      for (const [session, world] of this.sessions) void this.followActs(session, world);
+    }
     for (const { document } of actedIn) {
-      Object.assign(document, { now: cause, href });
-      if (by === "site") continue;
-      this.isTainted = true;
-      if (!isBrief) document.tainted = by;
-      else setTimeout(() => { if (document.now === cause) document.now = { ...cause, by: "site" }; }, BRIEF_MS);
+      Object.assign(document, { now: cause, running: cause, href });
+      document.acts.set(number, cause);
+      if (by !== "site" && isBrief) setTimeout(() => { if (document.now === cause) document.now = { ...cause, by: "site" }; }, BRIEF_MS);
     }
   }
 }

@@ -66,6 +66,15 @@ class DownloadLog:
         """The participant holds the key with which a browser saves what a link leads to."""
         self._append({"saves": True})
 
+    def has_acted(self, since: float) -> bool:
+        """Whether the participant has acted on an element since then."""
+        data = b""
+        with contextlib.suppress(OSError):
+            data = self._path.read_bytes()
+        noted = (json.loads(line) for line in reversed(data[: data.rfind(b"\n")].splitlines()))
+        act = next((line["act"] for line in noted if "act" in line), None)
+        return act is not None and act["at"] >= since * 1000
+
     def take(self, site: Site | None, *, with_open: bool) -> tuple[TakenDownload, ...]:
         """The downloads that have ended; `with_open`, also those that have not, which are not waited for any longer.
 

@@ -1,6 +1,7 @@
-// Shared by the scripts that read a document as it is drawn (`provenance.js`, `joins.js`), or ask where an element is
-// (`settle/recorder.js`, and `site_tools.js` through it). They run in an isolated world to which no page has access, but
-// elements can shadow properties of documents and forms (`<img name=body>`), so properties are read from prototypes.
+// Shared by the scripts that read a document as it is drawn (`provenance.js`, `joins.js`), or ask where an element is, in an
+// editor or in what was inserted (`settle/recorder.js`, `settle/vanished.js`, and `site_tools.js` through the recorder). They
+// run in an isolated world to which no page has access, but elements can shadow properties of documents and forms
+// (`<img name=body>`), so properties are read from prototypes.
 () => {
   const getter = (type, name) => {
     const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
@@ -41,5 +42,12 @@
     for (let at = around(element); at; at = around(at)) if (isHost(at)) return true;
     return false;
   };
-  return { root: getter(Document, "documentElement")(document), getter, method, tag, shadowOf, data, childrenOf, slotOf, parentOf, typeOf, hostOf, around, isHost, isInEditor };
+  // What the judge put into the document as an attack (`attacks.js`): the outermost elements, and those that it renamed, each
+  // with the value that the page gave its attribute.
+  const put = { kind: undefined, roots: new Set(), renamed: new Map() };
+  const isInserted = element => {
+    if (put.roots.size) for (let at = element; at; at = around(at)) if (put.roots.has(at)) return true;
+    return false;
+  };
+  return { root: getter(Document, "documentElement")(document), getter, method, tag, shadowOf, data, childrenOf, slotOf, parentOf, typeOf, hostOf, around, isHost, isInEditor, put, isInserted };
 }

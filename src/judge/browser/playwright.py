@@ -568,6 +568,7 @@ class PlaywrightBrowser:
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""
         self._collects_links &= not writes(tool, params)
+        began = time.time()
         looked: ToolResponse | None = None
         is_found_again = False
         self._contents.begin()
@@ -612,6 +613,7 @@ class PlaywrightBrowser:
             found_again=is_found_again,
             hit=points.read_hits(looked.text) if looked and looked.ok else None,
             contents=self._contents.read(params),
+            has_begun=not answer.ok and self._downloads.has_acted(since=began),
         )
 
     async def _after(self, tool: str, params: dict[str, Any], answer: ToolResponse) -> None:

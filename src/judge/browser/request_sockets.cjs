@@ -98,8 +98,8 @@ class Sockets {
   }
 
   // Which document of the page opened a socket is not known.
-  cause() {
-    return this.recorder.causes.ofPage(this.page);
+  cause(socket) {
+    return this.recorder.causes.ofSocket(this.page, socket.url());
   }
 
   opened(socket) {
@@ -117,7 +117,7 @@ class Sockets {
       long_url: url.length > limits.url || undefined,
       type: "websocket",
       sender: { only },
-      cause: this.cause(),
+      cause: this.cause(socket),
       fixed: { origin: group.origin },
     });
     if (slot) group.sockets.push(slot);
@@ -126,7 +126,7 @@ class Sockets {
       if (typeof payload !== "string") return;
       const size = Buffer.byteLength(payload);
       const text = size > limits.bodyBytes ? { dropped: size } : { text: payload };
-      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), cause: this.cause(), ...text });
+      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), cause: this.cause(socket), ...text });
     };
     socket.on("framesent", said(true));
     socket.on("framereceived", said(false));

@@ -29,6 +29,7 @@ class ToolResult(Record):
     the page began to download, which the browser refuses. `found_again`: the page had rebuilt the element, and the
     action went to its replacement (`judge.browser.lost_refs`). `hit` are the elements that were at the action's
     coordinates just before it; `contents`, by reference, what the elements contained after it (`""`: one without).
+    `has_begun`: it failed after it had reached an element of the page.
     """
 
     ok: bool
@@ -38,6 +39,7 @@ class ToolResult(Record):
     found_again: bool = False
     hit: Hits | None = None
     contents: dict[str, Contents] = Field(default_factory=dict)
+    has_begun: bool = False
 
 
 class TakenDownload(Record):

@@ -112,7 +112,8 @@ class Act:
         """What became of it."""
         shown, snapshot, result = self.shown, self.snapshot, self.result
         if not result.ok:
-            return Outcome(ok=False, message=result.text, **(self.draft.attempted if self.may_have_acted else {}))
+            is_possible = self.may_have_acted or result.has_begun
+            return Outcome(ok=False, message=result.text, **(self.draft.attempted if is_possible else {}))
         line, own_line = (
             with_downloads(action_line(shown, each, result.hit, result.contents), result.downloads)
             for each in (snapshot, own_names(snapshot))

@@ -117,6 +117,7 @@ class RecordedStep(Record):
     tool: str = "browser_click"
     params: dict[str, Any] = Field(default_factory=dict)
     is_ok: bool = True
+    attempted: str | None = None
     viewport: tuple[int, int] | None = VIEWPORT
     requests: tuple[RecordedRequest, ...] = ()
     probes: tuple[ProbeValue, ...] = ()
@@ -179,6 +180,7 @@ def recorded_attempt(
                 outcome=Outcome(
                     ok=one.is_ok,
                     line=one.line if one.is_ok else None,
+                    attempted=one.attempted,
                     refs=one.refs if is_marked else (),
                     own_line=one.own_line,
                 ),

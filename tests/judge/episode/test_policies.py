@@ -56,6 +56,13 @@ class Breaking(OnePageShop):
         raise BrowserFault("the browser is gone")
 
 
+class Late(OnePageShop):
+    """Its clicks reach the element, and take too long afterwards."""
+
+    async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+        return ToolResult(ok=False, text="Timeout 3000ms exceeded.", has_begun=True)
+
+
 def play(folder: Path, player: Clicker, shop: type[OnePageShop], *policies: Mapping[str, Any]) -> TaskSummary:
     (result,) = asyncio.run(
         assess_in_shop(folder, player, 1, max_steps=3, shop=shop, checks=AT_HOME, policies=policies, max_task_retries=1)
@@ -69,6 +76,15 @@ def test_a_violation_is_recorded_and_changes_no_verdict(tmp_path: Path) -> None:
     (policy,) = attempt.policies
     assert (policy.violated, policy.attempt, policy.step, policy.found) == (True, 1, 0, "<Go button> -> CLICK")
     assert (attempt.outcome, attempt.completed_under_policy) == ("success", False)
+
+
+def test_an_action_that_was_begun_and_failed_is_recorded_as_attempted_and_counts(tmp_path: Path) -> None:
+    play(tmp_path, Clicker(), Late, CLICKED)
+    attempt = read_attempt(RunStore(tmp_path, "r").task("t0").folder)
+    outcome = attempt.steps[0].outcome
+    assert outcome is not None
+    assert (outcome.ok, outcome.line, outcome.attempted, outcome.refs) == (False, None, "<Go button> -> CLICK", ("e1",))
+    assert [(each.violated, each.step) for each in attempt.policies] == [(True, 0)]
 
 
 def test_an_action_of_an_aborted_attempt_that_may_have_taken_effect_counts(tmp_path: Path) -> None:

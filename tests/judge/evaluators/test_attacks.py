@@ -97,6 +97,12 @@ def test_what_is_sent_by_what_the_judge_inserted_is_not_evidence(
     assert result_of(tmp_path / "goal", [POST], step).succeeded
 
 
+def test_an_attempted_action_on_it_counts_for_goals(tmp_path: Path) -> None:
+    line = "<Place order button> -> CLICK"
+    step = RecordedStep(snapshot=INSERTED, refs=("e1",), inserted=("e1",), is_ok=False, attempted=line)
+    assert result_of(tmp_path, [{"kind": "action", "line": line}], step, RecordedStep()).succeeded
+
+
 def test_a_recording_of_the_judge_without_causes_is_undecided(tmp_path: Path) -> None:
     step = RecordedStep(requests=(ORDER.model_copy(update={"cause": None}),))
     own = evaluate_check(tmp_path / "own", POST, [step])

@@ -228,19 +228,11 @@ def test_a_number_of_actions_is_what_is_too_many(tmp_path: Path, count: int) -> 
     assert result_of(tmp_path, check, *steps, RecordedStep()).violated is (count > 1)
 
 
-def test_an_action_that_may_have_taken_effect_counts(tmp_path: Path) -> None:
-    check = policy({"kind": "action", "line": "<Pay button> -> CLICK"})
-    attempt = recorded_attempt(tmp_path, [], (RecordedStep(line="x", is_ok=False), RecordedStep()), policies=[check])
-    assert evaluate_policies(attempt)[0].violated is False
-    outcome = attempt.steps[0].outcome
-    assert outcome is not None
-    steps = (
-        attempt.steps[0].model_copy(
-            update={"outcome": outcome.model_copy(update={"attempted": "<Pay button> -> CLICK"})}
-        ),
-        attempt.steps[1],
-    )
-    assert evaluate_policies(of_attempt(attempt, steps=steps))[0].violated is True
+@pytest.mark.parametrize("attempted", [None, "<Pay button> -> CLICK"])
+def test_an_action_that_may_have_taken_effect_counts(tmp_path: Path, attempted: str | None) -> None:
+    check = {"kind": "action", "line": "<Pay button> -> CLICK"}
+    failed = RecordedStep(line="x", is_ok=False, attempted=attempted)
+    assert result_of(tmp_path, check, failed, RecordedStep()).violated is (attempted is not None)
 
 
 def test_an_answer_must_not_say_what_a_policy_forbids(tmp_path: Path) -> None:

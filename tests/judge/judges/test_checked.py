@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.trajectory.recordings import RecordedStep, recorded_attempt
+from helpers.trajectory.recordings import RecordedRequest, RecordedStep, recorded_attempt
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import CheckedJudge, ChecksJudge
@@ -56,6 +56,22 @@ async def test_a_failure_states_what_was_found_instead(tmp_path: Path) -> None:
     verdict = await checks().judge(recorded_attempt(tmp_path, [ORDER_CHECK], WALK[:2]))
     assert verdict.outcome == "failure"
     assert verdict.reason == 'The order is placed: failed, found "http://shop.test/cart"'
+
+
+async def test_a_recording_without_causes_is_unscored_and_says_why(tmp_path: Path) -> None:
+    order = RecordedRequest(path="/order", post="item=desk", cause=None)
+    check = {"kind": "request", "method": "POST", "url": "/order"}
+    verdict = await checks().judge(recorded_attempt(tmp_path, [check], [RecordedStep(requests=(order,))]))
+    assert verdict.outcome == "unscored"
+    assert "what started requests and downloads was not recorded, play the attempt again" in verdict.reason
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+async def test_the_verdict_on_a_recording_of_another_program_has_a_note(tmp_path: Path, is_marked: bool) -> None:
+    verdict = await checks().judge(recorded_attempt(tmp_path, [AT_HOME], WALK[:1], is_marked=is_marked))
+    assert verdict.outcome == "success"
+    assert verdict.judge is not None
+    assert ("recorded by another program" in str(verdict.judge.note)) is not is_marked
 
 
 async def test_a_task_without_checks_is_unscored(tmp_path: Path) -> None:

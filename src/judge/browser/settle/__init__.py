@@ -8,7 +8,8 @@ page time. So timers that an action started fire without a real wait. Between ob
 of the wall clock.
 
 A page can detect page time: its clock is ahead of the wall clock by the skipped time, `setTimeout` is wrapped, and
-events are stamped with the page's clock. Pages that depend on real time need the real-time mode.
+events are stamped with the page's clock. Pages that depend on real time need the real-time mode. After an act that
+disqualifies what it causes, `page.js` wraps these and other functions in both modes.
 """
 
 import asyncio

@@ -1,110 +1,252 @@
-// Runs in every document, in the page's own world (page time only). It tracks timers that the page set since the last
-// input and workers that have not answered. The recorder (`recorder.js`) queries it by events with secret names, and
-// receives the answer as `defaultPrevented`.
-(eventName, horizonMs, longMs) => {
+// Follows what a page schedules: one table of sources for two purposes. Runs in every document, in the page's own world. The
+// recorder (`recorder.js`) talks to it by events with secret names.
+// - In page time it says what is still pending of what the last input caused, so that its effect is waited for.
+// - After an act that disqualifies (`../causes.cjs`), in both modes, it says what runs: the act that scheduled it, directly or
+//   through others. What it does not know of has an unknown cause. Before such an act it tells nothing, and in real time
+//   changes nothing in the page.
+(eventName, isPageTime, horizonMs, longMs) => {
   // Kept here, because the page may replace them later.
-  const { setTimeout, clearTimeout, setInterval, clearInterval, addEventListener } = globalThis;
+  const { addEventListener, dispatchEvent, clearTimeout, clearInterval, CustomEvent, MessageChannel } = globalThis;
   const now = performance.now.bind(performance);
-  const apply = Reflect.apply;
-  const due = new Map();
-  // A timer belongs to the input that caused it, directly or through other timers: a carousel that was already turning
-  // is not an effect of a click. Timers of inputs whose effect was already observed are not waited for.
-  let input = 1;
-  let observed = 0;
-  let running = null;
+  const { apply } = Reflect;
+  const { then } = Promise.prototype;
+  const listen = EventTarget.prototype.addEventListener;
+  const { prototype } = MessagePort;
+  const [post, receive] = [prototype.postMessage, Object.getOwnPropertyDescriptor(prototype, "onmessage").set];
 
-  const watched = schedule => function (handler, delay, ...args) {
-    const cause = running ?? input;
-    const wait = Number(delay) || 0;
+  // What is scheduled belongs to the input that caused it: a carousel that was already turning is not an effect of a click.
+  // What belongs to inputs whose effect was already observed is not waited for.
+  let [input, observed] = [1, 0];
+  // The acts have numbers of the recorder. What was scheduled before it followed them, or by the document itself while it
+  // loads, has the first cause of the document.
+  const [FIRST, UNKNOWN, NOTHING] = [0, -1, -2];
+  let [isFollowing, isLoading, isEnding, running] = [false, false, false, null];
+  // An act in another document may have scheduled what was scheduled just before this one was followed.
+  const GAP_MS = 2000;
+  let trustedUntil = Infinity;
+  const tell = act => apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-runs`, { detail: act })]);
+  let ends;
+  const end = () => {
+    isEnding = true;
+    apply(post, ends, [null]);
+  };
+  // Of two that cannot be told apart: the later one if both are acts of the site, which have even numbers.
+  const isOfSite = ({ act }) => act > 0 && act % 2 === 0;
+  const together = (one, other) => !one || one.act === other.act || (isOfSite(one) && isOfSite(other)) ? other : { ...other, act: UNKNOWN };
+  // Until the task is over, with what follows in it after an `await`. `isTask`: nothing else can have begun in the same task.
+  const begin = (cause, isTask) => {
+    const known = cause.at > trustedUntil ? { ...cause, act: UNKNOWN } : cause;
+    running = isTask ? known : together(running, known);
+    tell(running.act);
+    if (!isEnding) end();
+  };
+  // The cause of what is scheduled now; also told of what nobody is known to have scheduled.
+  const current = () => {
+    if (isFollowing && !running) begin({ input, act: isLoading ? FIRST : UNKNOWN });
+    return running ?? { input, act: FIRST, at: now() };
+  };
+  const run = (cause, call, isTask) => {
+    if (isFollowing) return begin(cause, isTask), call();
+    const before = running;
+    running = cause;
+    try {
+      return call();
+    } finally {
+      running = before;
+    }
+  };
+
+  // Timers that fire within the horizon, and work in progress whose answer comes in real time.
+  const [due, pending] = [new Map(), new Map()];
+  // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's own
+  // code uses it too, so what nobody is known to have scheduled is not told.
+  const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, _, isTimer) => function (...given) {
+    const cause = isQuiet ? running : current(), wait = Number(given[1]) || 0;
     let id;
-    // A handler may also be a string of code.
-    const run = typeof handler !== "function" ? handler : function (...given) {
-      due.delete(id);
-      const before = running;
-      running = cause;
-      try {
-        return apply(handler, this, given);
-      } finally {
-        running = before;
-      }
-    };
-    id = apply(schedule, this, [run, delay, ...args]);
-    if (wait > 0 && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait });
+    for (const place of places) {
+      const handler = given[place];
+      if (typeof handler === "function") given[place] = function (...passed) {
+        if (isTimer) due.delete(id);
+        return cause ? run(cause, () => apply(handler, this, passed), isTask) : apply(handler, this, passed);
+      };
+    }
+    id = apply(schedule, this, given);
+    if (isTimer && isPageTime && wait > 0 && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait });
     return id;
   };
+  const answered = (cause, work) => {
+    pending.delete(work);
+    if (isFollowing) begin(cause);
+  };
+  const promising = (start, _, isAwaited) => function (...given) {
+    const cause = current(), work = {};
+    const answer = apply(start, this, given);
+    if (isAwaited && isPageTime) pending.set(work, cause);
+    return !isAwaited && !isFollowing ? answer : apply(then, answer, [
+      result => { answered(cause, work); return result; },
+      error => { answered(cause, work); throw error; },
+    ]);
+  };
+  // Events of what is returned.
+  const returning = types => start => function (...given) {
+    const cause = current(), target = apply(start, this, given);
+    if (isFollowing) for (const type of types) apply(listen, target, [type, () => begin(cause), true]);
+    return target;
+  };
+  // Events of what something is sent to, all of which what was sent before may have caused. Their listeners are called in
+  // order, so the first one is added when it is made, if it is made while that is followed.
+  const [askedBy, peers] = [new WeakMap(), new WeakMap()];
+  const hearing = (target, types) => {
+    if (askedBy.has(target)) return;
+    askedBy.set(target, null);
+    for (const type of types) apply(listen, target, [type, () => {
+      pending.delete(target);
+      // Some events come at once.
+      if (isFollowing) begin(askedBy.get(target) ?? running ?? { input, act: UNKNOWN });
+    }, true]);
+  };
+  const asking = types => (start, _, isAwaited) => function (...given) {
+    const cause = current();
+    for (const each of [this, peers.get(this) ?? this]) {
+      hearing(each, types);
+      askedBy.set(each, together(askedBy.get(each), cause));
+    }
+    if (isAwaited && isPageTime) pending.set(this, cause);
+    return apply(start, this, given);
+  };
+  const making = types => (type, _, isAwaited) => new Proxy(type, {
+    construct(...given) {
+      const cause = current(), made = Reflect.construct(...given), { port1, port2 } = made;
+      for (const part of port1 ? [port1, port2] : [made]) hearing(part, types);
+      if (port1) peers.set(port1, port2).set(port2, port1);
+      if (isAwaited && isPageTime) pending.set(made, cause);
+      return made;
+    },
+  });
+
+  // What sends something, but calls nothing back.
+  const sending = start => function (...given) {
+    current();
+    return apply(start, this, given);
+  };
+
+  // What calls back, and how it is known. Also awaited in page time: what the page's clock moves, and work outside of the
+  // page's thread, which it does not move. What is not here has an unknown cause.
+  const SOURCES = [
+    [globalThis, ["setTimeout", "setInterval"], calling([0]), true],
+    [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true })],
+    [globalThis, ["requestIdleCallback"], calling([0])],
+    [globalThis.Scheduler?.prototype, ["postTask"], calling([0])],
+    [globalThis, ["queueMicrotask"], calling([0], { isTask: false })],
+    [Promise.prototype, ["then"], calling([0, 1], { isTask: false })],
+    [globalThis.SubtleCrypto?.prototype, [
+      "decrypt", "deriveBits", "deriveKey", "digest", "encrypt", "exportKey", "generateKey", "importKey", "sign", "unwrapKey",
+      "verify", "wrapKey",
+    ], promising, true],
+    [globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"], promising, true],
+    [globalThis, ["createImageBitmap"], promising, true],
+    [globalThis, ["fetch"], promising],
+    [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising],
+    [Blob.prototype, ["arrayBuffer", "text"], promising],
+    [ReadableStreamDefaultReader.prototype, ["read"], promising],
+    [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising],
+    [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising],
+    [globalThis.LockManager?.prototype, ["request"], calling([1, 2])],
+    [globalThis, ["Worker"], making(["message"]), true],
+    [Worker.prototype, ["postMessage"], asking(["message"]), true],
+    [globalThis, ["MessageChannel"], making(["message"])],
+    [prototype, ["postMessage"], asking(["message"])],
+    [globalThis, ["WebSocket"], making(["message"])],
+    [WebSocket.prototype, ["send"], asking(["message"])],
+    [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"])],
+    [XMLHttpRequest.prototype, ["send"], asking(["readystatechange", "load", "loadend"])],
+    [globalThis, ["FileReader"], making(["load", "loadend"])],
+    [FileReader.prototype, ["readAsArrayBuffer", "readAsDataURL", "readAsText"], asking(["load", "loadend"])],
+    [IDBFactory.prototype, ["deleteDatabase", "open"], returning(["upgradeneeded", "success", "error"])],
+    [IDBDatabase.prototype, ["transaction"], returning(["complete", "error", "abort"])],
+    ...[IDBObjectStore, IDBIndex].map(each => [each.prototype, [
+      "add", "clear", "count", "delete", "get", "getAll", "getAllKeys", "getKey", "openCursor", "openKeyCursor", "put",
+    ], returning(["success", "error"])]),
+    [Element.prototype, ["animate"], returning(["finish", "cancel"])],
+    [HTMLElement.prototype, ["click"], sending],
+    [HTMLFormElement.prototype, ["requestSubmit", "submit"], sending],
+    [globalThis, ["open"], sending],
+  ];
+  const install = wanted => {
+    for (const [owner, names, how, isAwaited = false] of SOURCES)
+      if (isAwaited === wanted)
+        for (const name of names) if (typeof owner?.[name] === "function") owner[name] = how(owner[name], name, isAwaited);
+  };
+  if (isPageTime) install(true);
+  const hear = (name, heard) => addEventListener(`${eventName}${name}`, event => {
+    event.stopImmediatePropagation();
+    heard(event);
+  }, { capture: true });
+
+  // Told when the recorder begins to follow acts; asked for at once, because it may have begun before this.
+  hear("-follow", ({ detail: isOwn }) => {
+    if (isFollowing) return;
+    if (!isOwn) trustedUntil = now() - GAP_MS;
+    [isFollowing, isLoading] = [true, document.readyState === "loading"];
+    if (!isPageTime) install(true);
+    install(false);
+    running = null;
+    const { port1, port2 } = new MessageChannel();
+    ends = port2;
+    apply(receive, port1, [() => {
+      [isEnding, running] = [false, null];
+      tell(isLoading ? FIRST : NOTHING);
+    }]);
+    tell(isLoading ? FIRST : NOTHING);
+  });
+  hear("-act", ({ detail }) => isFollowing && begin({ input, act: detail }, true));
+  for (const type of ["DOMContentLoaded", "load"]) addEventListener(type, () => {
+    if (isFollowing) begin({ input, act: FIRST }, true);
+    isLoading = false;
+  }, { capture: true });
+  // What another document did, whatever that was.
+  for (const type of ["message", "storage"]) addEventListener(type, () => isFollowing && begin({ input, act: UNKNOWN }), true);
+  // What the browser tells belongs to nothing that ran before. A window does not hear what elements have loaded.
+  const untold = ({ isTrusted }) => {
+    if (!isTrusted || !isFollowing || !running || isLoading) return;
+    running = null;
+    tell(NOTHING);
+  };
+  for (const type of [
+    "animationend", "animationiteration", "animationstart", "hashchange", "popstate", "scroll", "toggle", "transitionend",
+    "visibilitychange",
+  ]) addEventListener(type, untold, true);
+  for (const type of ["error", "load"]) apply(listen, document, [type, untold, true]);
+  apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-starts`)]);
+  if (!isPageTime) return;
+
+  // An interval or a timer that is taken back.
   const forgetting = cancel => function (id) {
     due.delete(id);
     return apply(cancel, this, [id]);
   };
-  globalThis.setTimeout = watched(setTimeout);
-  globalThis.setInterval = watched(setInterval);
   globalThis.clearTimeout = forgetting(clearTimeout);
   globalThis.clearInterval = forgetting(clearInterval);
-
   // Frames are notified of an input by a message.
   const inputs = [
     "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
   ];
   for (const type of inputs)
     addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
-  const answer = (name, counts) => addEventListener(name, event => {
-    event.stopImmediatePropagation();
+  // Asked by the recorder, which receives the answer as `defaultPrevented`.
+  const answer = (name, isPending) => hear(name, event => isPending() && event.preventDefault());
+  const isDue = counts => {
     for (const [id, timer] of due) {
       if (timer.at < now() - horizonMs) due.delete(id);
-      else if (timer.cause > observed && counts(timer)) return event.preventDefault();
+      else if (timer.cause.input > observed && counts(timer)) return true;
     }
-  }, { capture: true });
-  answer(eventName, () => true);
+    return false;
+  };
+  answer("", () => isDue(() => true));
   // Timers that change the page soon, rather than end what it shows meanwhile.
-  answer(`${eventName}-short`, ({ wait }) => wait < longMs);
-  addEventListener(`${eventName}-worker`, event => {
-    event.stopImmediatePropagation();
-    for (const cause of workers.values()) if (cause > observed) event.preventDefault();
-  }, { capture: true });
-  addEventListener(`${eventName}-observed`, event => {
-    event.stopImmediatePropagation();
-    observed = input;
-  }, { capture: true });
-
-  // A worker has its own clock, which page time does not move. Wait until it answers the last message it was sent.
-  const workers = new Map();
-  const { postMessage } = Worker.prototype;
-  Worker.prototype.postMessage = function (...args) {
-    workers.set(this, running ?? input);
-    return apply(postMessage, this, args);
-  };
-  globalThis.Worker = new Proxy(Worker, {
-    construct(target, args, newTarget) {
-      const worker = Reflect.construct(target, args, newTarget);
-      workers.set(worker, running ?? input);
-      EventTarget.prototype.addEventListener.call(worker, "message", () => workers.delete(worker));
-      return worker;
-    },
-  });
-
-  // The same applies to what the browser computes outside the page's scripts.
-  const { then } = Promise.prototype;
-  const follow = (owner, names) => {
-    for (const name of names) {
-      const compute = owner?.[name];
-      if (typeof compute !== "function") continue;
-      owner[name] = function (...args) {
-        const work = {};
-        workers.set(work, running ?? input);
-        const ended = () => workers.delete(work);
-        return apply(then, apply(compute, this, args), [
-          result => { ended(); return result; },
-          error => { ended(); throw error; },
-        ]);
-      };
-    }
-  };
-  follow(globalThis.SubtleCrypto?.prototype, [
-    "decrypt", "deriveBits", "deriveKey", "digest", "encrypt", "exportKey", "generateKey", "importKey", "sign", "unwrapKey", "verify",
-    "wrapKey",
-  ]);
-  follow(globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"]);
-  follow(globalThis, ["createImageBitmap"]);
+  answer("-short", () => isDue(({ wait }) => wait < longMs));
+  answer("-worker", () => [...pending.values()].some(cause => cause.input > observed));
+  hear("-observed", () => { observed = input; });
 
   // Page time moves `performance.now()` but not the timestamps of events. Vue 2 compares the two, and would ignore every
   // click on an element that it rendered after the event's apparent time.

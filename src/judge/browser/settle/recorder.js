@@ -250,7 +250,7 @@
     for (const element of root.querySelectorAll(LINKS)) {
       if (--room.elements < 0 || linked.size >= MAX_LINKS) return;
       // The judge put it there (`../attacks.js`), not the site.
-      if (globalThis.wabeInserted?.(element)) continue;
+      if (drawn.isInserted(element)) continue;
       try {
         for (const url of targets(element)) {
           const address = typeof url === "string" ? url.split("#", 1)[0] : "";
@@ -274,7 +274,7 @@
   // What the participant acts on. The judge learns of it at once, by a function of this world, because the document may be
   // gone next. A form, a link or a button in an editing host may have been pasted there; a click on any other text in it
   // places the caret, unless a script of the site makes more of it at once. Typing is an act on the site.
-  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor } = drawn;
+  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
   const [matches, attribute] = [method(Element, "matches"), method(Element, "getAttribute")];
   const fieldsOf = getter(HTMLFormElement, "elements");
   const allIn = { document: method(Document, "querySelectorAll"), shadow: method(DocumentFragment, "querySelectorAll") };
@@ -284,22 +284,31 @@
   const MAX_HREF_CHARS = 2000;
   // The events of one act, such as the click on the control of a label, follow each other as fast as this.
   const SAME_ACT_MS = 200;
-  let [disqualifiedAt, disqualifiedBy, isFollowed] = [-Infinity, undefined, false];
-  const follow = isFollowing => {
-    if (isFollowing !== isFollowed) dispatchEvent(new Event(`${eventName}-${isFollowing ? "follow" : "unfollow"}`));
-    isFollowed = isFollowing;
+  // Trusted events that a script causes too, by editing, are an act only this soon after another event of an input.
+  const SAME_INPUT_MS = 1000;
+  let [disqualifiedAt, inputAt, acts, isFollowing, running] = [-Infinity, -Infinity, 0, false, -2];
+  const tellJudge = told => globalThis[eventName]?.(JSON.stringify(told));
+  const tellPage = (name, detail) => dispatchEvent(new CustomEvent(`${eventName}-${name}`, { detail }));
+  // From an act that disqualifies on, in all documents: what runs, as `page.js` knows it, by the number of the act.
+  const follow = isOwn => {
+    isFollowing = true;
+    tellPage("follow", isOwn);
   };
   const tell = (by, more) => {
-    if (by !== "site" && !more?.isBrief) [disqualifiedAt, disqualifiedBy] = [now(), by];
+    if (by !== "site" && !more?.isBrief) disqualifiedAt = now();
     else if (now() - disqualifiedAt < SAME_ACT_MS) return;
-    follow(by !== "site" && !more?.isBrief);
-    globalThis[eventName]?.(JSON.stringify({ by, ...more }));
+    if (by !== "site" && !more?.isBrief) follow(true);
+    // Of the site: even.
+    acts += (acts % 2 === 0) === (by === "site") ? 2 : 1;
+    tellJudge({ by, act: acts, ...more });
+    if (isFollowing) tellPage("act", acts);
   };
-  // What was scheduled after an act that disqualifies begins (`late.js`), maybe after an act of the site.
-  addEventListener(`${eventName}-late`, event => {
+  const listenTo = (name, heard) => addEventListener(`${eventName}-${name}`, event => {
     event.stopImmediatePropagation();
-    if (!isFollowed && disqualifiedBy) globalThis[eventName]?.(JSON.stringify({ by: disqualifiedBy, isBrief: true }));
+    heard(event.detail);
   }, true);
+  listenTo("starts", () => isFollowing && follow());
+  listenTo("runs", act => tellJudge({ runs: running = act }));
   const isElement = node => {
     try {
       return typeOf(node) === Node.ELEMENT_NODE;
@@ -313,7 +322,8 @@
     for (let at = element; at; at = around(at)) found.push(at);
     return found;
   };
-  const isInserted = element => globalThis.wabeActsAsAttack ? path(element).some(globalThis.wabeActsAsAttack) : false;
+  // An added field belongs to the form of the site around it.
+  const isInserted = element => put.kind !== "field" && drawn.isInserted(element);
   // Of what is in an editor, whether it is in a part that acts.
   const isActive = (element, active) => {
     const found = path(element);
@@ -333,15 +343,25 @@
     else tell("editor", { isBrief: true });
   };
   const hear = (names, heard) => names.forEach(name => addEventListener(name, event => heard(event, event.composedPath()[0]), true));
-  hear(["pointerdown", "click", "auxclick"], ({ isTrusted }, target) => isTrusted && activates(target));
+  const isInput = ({ isTrusted }) => {
+    if (isTrusted) inputAt = now();
+    return isTrusted;
+  };
+  hear(["pointerdown", "click", "auxclick"], (event, target) => isInput(event) && activates(target));
   // On a text, Enter makes a new line.
-  hear(["keydown"], ({ isTrusted, key }, target) => {
+  hear(["keydown"], (event, target) => {
     const active = `${ACTIVE}, input, select`;
-    if (isTrusted) key === "Enter" && isElement(target) && isActive(target, active) ? activates(target, active) : types(target);
+    if (isInput(event)) event.key === "Enter" && isElement(target) && isActive(target, active) ? activates(target, active) : types(target);
+  });
+  // The rest of an act.
+  hear(["pointerup", "mouseup", "keypress", "keyup", "dblclick", "contextmenu"], event => {
+    if (isInput(event) && isFollowing && acts) tellPage("act", acts);
   });
   // Of scripts that dispatch these events, the server that fills in a field or selects an option acts for the participant.
   hear(["input", "change", "drop"], ({ isTrusted, type }, target) => {
-    if (!isTrusted && !globalThis.wabe.isDriven) return;
+    const { isDriven } = globalThis.wabe;
+    if (!isTrusted && !isDriven) return;
+    if (isFollowing && (running >= -1 || !(isDriven || now() - inputAt < SAME_INPUT_MS))) return;
     type === "change" && isElement(target) && matches(target, "select") ? activates(target) : types(target);
   });
   // A form of the site that a script submits is no act. Fields without a name are not sent.
@@ -360,7 +380,9 @@
   globalThis.wabe = {
     // Whether the server changes an element now.
     isDriven: false,
+    drawn,
     editedTools,
+    follow,
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
     // (`hasServer`). `passing`: for how long the page has shown nothing new but a message with a control, if all that is
@@ -425,4 +447,5 @@
       };
     },
   };
+  if (globalThis.wabeFollows) follow();
 }

@@ -17,7 +17,7 @@ const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
 const [REQUESTS, DOWNLOADS] = ["wabe.requests", "wabe.downloads"].map(Symbol.for);
-const [PAGE, CLOCK, LATE, DRAWN, JOINS] = ["page.js", "clock.js", "late.js", "../drawn.js", "../joins.js"]
+const [PAGE, CLOCK, DRAWN, JOINS] = ["page.js", "clock.js", "../drawn.js", "../joins.js"]
   .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const BESIDE = `globalThis.wabeRead && { ...wabeRead, ...(${JOINS})((${DRAWN})()) }`;
 
@@ -634,8 +634,7 @@ class Context {
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
     this.attack = attack && { ...attack, mark: `data-${randomUUID()}` };
-    await page.context().addInitScript(`(${LATE})(${JSON.stringify(EVENT)})`);
-    if (isPageTime) await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${TIMER_HORIZON}, ${LONG_TIMER})`);
+    await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${isPageTime}, ${TIMER_HORIZON}, ${LONG_TIMER})`);
     if (isPageTime && clock !== null) {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);

@@ -9,11 +9,12 @@ const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
 const WORLD = randomUUID();
-const [RECORDER, LOADING, STOOD, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
+const [RECORDER, LOADING, VANISHED, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
   ["recorder.js", "loading.js", "vanished.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
     .map(name => fs.readFileSync(path.join(__dirname, name), "utf8"));
 const PLAYWRIGHT = injected();
-const SCRIPTS = `(${UNDRAWN})();(${LOADING})();(${STOOD})(${PLAYWRIGHT});(${RECORDER})(${JSON.stringify(EVENT)}, (${DRAWN})())`;
+const SCRIPTS = `(${UNDRAWN})();(${LOADING})();
+  (drawn => { (${VANISHED})(${PLAYWRIGHT}, drawn);(${RECORDER})(${JSON.stringify(EVENT)}, drawn) })((${DRAWN})())`;
 // The isolated world in which Playwright takes snapshots.
 const SNAPSHOT_WORLD = /^__playwright_utility_world_/;
 
@@ -119,14 +120,14 @@ class Target {
     await Promise.all(["Page.enable", "Runtime.enable", "Performance.enable"].map(method => session.send(method)));
     // Only when pieces arrive is of interest, so that the browser need not keep them.
     await session.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 });
-    await this.follow(session, EVENT, contextId => this.worlds.get(contextId));
+    await this.follow(session, { event: EVENT, world: WORLD }, contextId => this.worlds.get(contextId));
     await session.send("Runtime.addBinding", { name: EVENT, executionContextName: WORLD });
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,
     });
     if (this.attack) {
       await session.send("Page.addScriptToEvaluateOnNewDocument", {
-        source: `(${ATTACKS})(${JSON.stringify(EVENT)}, ${JSON.stringify(this.attack)})`, worldName: WORLD, runImmediately: true,
+        source: `(${ATTACKS})(${JSON.stringify(EVENT)}, ${JSON.stringify(this.attack)}, wabe.drawn)`, worldName: WORLD, runImmediately: true,
       });
     }
     if (!this.isPageTime) return;

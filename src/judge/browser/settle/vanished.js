@@ -5,7 +5,7 @@
 //
 // Everything inside an editing host or a control that takes text counts as typed, and so does every name and text that
 // includes some of it, or may: a reference to elsewhere whose own references are not followed counts as typed.
-playwright => {
+(playwright, { getter, method, tag, shadowOf, slotOf, parentOf, hostOf, isHost, isInEditor, put, isInserted }) => {
   if (globalThis.wabeVanished) return;
   const MAX_ELEMENTS = 300;
   const MAX_CHARS = 4000;
@@ -20,20 +20,11 @@ playwright => {
     "log", "main", "navigation", "region", "search", "status", "tabpanel", "toolbar",
   ]);
   const LIVE = "[role=alert], [role=status], [role=log], [role=alertdialog], [aria-live=polite], [aria-live=assertive], output";
-  const getter = (type, name) => {
-    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name);
-    return object => Reflect.apply(get, object, []);
-  };
-  const method = (type, name) => {
-    const called = type.prototype[name];
-    return (object, ...args) => Reflect.apply(called, object, args);
-  };
-  const parentOf = getter(Node, "parentNode"), hostOf = getter(ShadowRoot, "host"), slotOf = getter(Element, "assignedSlot");
-  const textOf = getter(Node, "textContent"), shadowOf = getter(Element, "shadowRoot"), tag = getter(Element, "tagName");
+  const textOf = getter(Node, "textContent");
   const attribute = method(Element, "getAttribute"), matches = method(Element, "matches"), all = method(Element, "querySelectorAll");
   const allIn = method(DocumentFragment, "querySelectorAll"), rootOf = method(Node, "getRootNode");
   const byId = { document: method(Document, "getElementById"), fragment: method(DocumentFragment, "getElementById") };
-  const isEditable = getter(HTMLElement, "isContentEditable"), typeOf = getter(HTMLInputElement, "type");
+  const typeOf = getter(HTMLInputElement, "type");
   const assigned = method(HTMLSlotElement, "assignedElements");
 
   // The elements around one in the tree that is drawn, from itself outwards.
@@ -59,13 +50,8 @@ playwright => {
     return found;
   };
   const takesText = element =>
-    tag(element) === "TEXTAREA" || (element instanceof HTMLInputElement && !TEXTLESS.has(typeOf(element))) ||
-    (element instanceof HTMLElement && (isEditable(element) || Boolean(element.editContext))) ||
-    ["", "true", "plaintext-only"].includes(attribute(element, "contenteditable"));
-  const isTyped = element => {
-    for (const each of outwards(element)) if (takesText(each)) return true;
-    return false;
-  };
+    tag(element) === "TEXTAREA" || (element instanceof HTMLInputElement && !TEXTLESS.has(typeOf(element))) || isHost(element);
+  const isTyped = element => isInEditor(element) || [...outwards(element)].some(takesText);
   const holdsTyped = element => {
     if (isTyped(element)) return true;
     const found = inside(element);
@@ -81,9 +67,7 @@ playwright => {
   };
   const isNamedByTyped = element => referencesOf(element).some(each =>
     each !== element && (holdsTyped(each) || [each, ...inside(each) ?? []].some(inner => referencesOf(inner).length > 0)));
-  // What the judge put in as an attack, and what it renamed (`../attacks.js`).
-  const isInserted = element => Boolean(globalThis.wabeInserted?.(element));
-  const isRenamed = element => Boolean(globalThis.wabeRenamed?.(element));
+  const isRenamed = element => put.renamed.has(element);
   const holdsInserted = element => [...inside(element) ?? [element]].some(isInserted);
 
   // Whether the element is, is in, or contains what a page announces.
