@@ -126,3 +126,10 @@ def test_a_read_is_quiet_if_pages_wrote_nothing_after_any_one_like_it(data: st.D
         match = matcher.match(request(f"/{name}/9", headers=FETCHED))
         assert match.is_quiet == (bool(followed[name]) and not any(followed[name]))
         assert not (match.is_quiet and name in writing)
+
+
+def test_a_log_in_that_the_browser_asks_for_does_not_follow_its_page() -> None:
+    page = request("/login", headers=(("Accept", "text/html"),), step=1)
+    asked, done = answer(b"who are you?", 401), answer(status=302, headers=(("Location", "/"),))
+    assert missed(request("/roadmap", headers=page.headers), (page, asked), (page, done)).is_read
+    assert not missed(request("/roadmap", headers=page.headers), (page, answer(b"wait")), (page, done)).is_read

@@ -9,11 +9,12 @@ most one segment of the path; one like a link with side effects also has a word 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from http.client import UNAUTHORIZED
 from itertools import pairwise
 
 from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange
-from judge.plugins.frozen.kinds import kind_of
+from judge.plugins.frozen.kinds import DOCUMENTS, kind_of
 from judge.plugins.frozen.matching.contexts import content_of
 from judge.plugins.frozen.matching.places import Tree
 from judge.plugins.frozen.matching.plays import cookies_in
@@ -51,9 +52,8 @@ class ReadEffects:
         for walk in self._walks.values():
             self._learn_cookies(walk)
             self._learn_links(walk)
-            for is_followed in (True, False):
-                reads = (each for each in walk if writes.has_after(each) == is_followed)
-                self._add(reads, self._changing if is_followed else self._quiet)
+            for each in walk:
+                self._add([each], self._changing if writes.has_after(each) else self._quiet)
         for group in groups:
             self._learn_answers(group)
 
@@ -80,7 +80,10 @@ class ReadEffects:
 
     def _add(self, exchanges: Iterable[RecordedExchange], paths: _Paths) -> None:
         for each in exchanges:
-            if kind_of(each.request) in _KINDS and not is_recorded_write(each):
+            kind = kind_of(each.request)
+            # What follows the question for a log-in is the browser's answer to it.
+            is_question = kind in DOCUMENTS and each.answer is not None and each.answer.status == UNAUTHORIZED
+            if kind in _KINDS and not is_recorded_write(each) and not is_question:
                 tree = self._tree_of(each.request)
                 paths[tree.shape].add(tuple(tree.root["path"]))
 
