@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.browser.hostile_site import hostile_site
+from helpers.browser.download_pages import ORDERS, attached
+from helpers.browser.hostile_site import Handler, Page, hostile_site
 from helpers.cases import each
 from helpers.episode.file_plays import (
     CASES,
@@ -19,6 +20,9 @@ from helpers.episode.file_plays import (
 )
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
 from helpers.plugins import verify_run
+from judge.browser.settle import SettleMode
+from judge.network import guard
+from judge.network.policy import NetworkPolicy
 from judge.store.layout import RunStore
 from judge.trajectory.network import read_har
 
@@ -63,6 +67,57 @@ async def test_the_right_files_pass_and_others_fail(judge: LiveJudge, names: tup
     declared = assessed.result("replaced-right")["files"]
     assert declared[0] == {"name": "cv.pdf", "size": 300_020, "sha256": post.files[0].sha256}
     assert "<file chooser> -> UPLOAD: cv.pdf" in assessed.result("replaced-right")["action_history"]
+
+
+# A guest book with an open redirect: what is posted becomes a link.
+GUEST_BOOK = """<title>Guest book</title><form id="f"><input aria-label="Link"><button>Post</button></form>
+<ul id="l"></ul><script>f.onsubmit = event => {
+  event.preventDefault();
+  const link = document.createElement('a');
+  link.href = link.textContent = f.elements[0].value;
+  l.append(link);
+};</script>"""
+
+
+def sent_elsewhere(handler: Handler) -> None:
+    handler.redirect(handler.path.partition("?")[2])
+
+
+async def test_a_file_from_the_participants_own_server_is_not_the_sites(
+    judge: LiveJudge, settle: SettleMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = ORDERS.encode()
+    pages: dict[str, Page] = {"/": GUEST_BOOK, "/go": sent_elsewhere}
+    own_pages: dict[str, Page] = {"/orders.csv": attached("orders.csv", content, "text/csv")}
+    with hostile_site(pages) as site, hostile_site(own_pages) as own:
+        # Played on this machine, its server stands for one on the public web.
+        monkeypatch.setattr(NetworkPolicy, "refuse_address", lambda *_: None)
+        monkeypatch.setattr(guard, "is_this_machine", lambda _: False)
+        links = {"own server": f"{own.url}orders.csv", "site's redirect": f"{site.url}go?{own.url}orders.csv"}
+        facts = {"name": "orders.csv", "type": "text/csv", "size": len(content), "text": {"contains": "L-7"}}
+        check = {"kind": "download", **facts, "sha256": hashlib.sha256(content).hexdigest()}
+        trials = [(name, extra) for name in links for extra in ({}, {"from": [own.url.rstrip("/")]})]
+        tasks = [
+            {**task, "task": f"Post: {name}, {number}", "checks": [check | extra]}
+            for number, (task, (name, extra)) in enumerate(zip(some_tasks(site.url, 4), trials, strict=True))
+        ]
+        posted: dict[int, str] = {}
+
+        def posts_and_clicks(turn: ParticipantTurn) -> str:
+            text = turn.observation.instruction or ""
+            link = posted.setdefault(turn.episode, next((links[name] for name in links if name in text), ""))
+            steps = (
+                lambda: tool_call("browser_type", ref=ref(turn, 'textbox "Link"'), text=link, submit=True),
+                lambda: tool_call("browser_click", ref=ref(turn, f'link "{link}"')),
+                finish,
+            )
+            return steps[turn.n]()
+
+        async with participant(posts_and_clicks) as url:
+            assessed = await judge.ask(url, tasks, judge_model="offline", settle=settle, max_steps=4)
+    results = [assessed.result(f"t{number}") for number in range(4)]
+    assert [one["verdict"] for one in results] == ["failure", "success"] * 2, json.dumps(results)
+    assert all("is not the task's site" in one["reason"] for one in results[::2])
 
 
 async def test_no_way_leads_to_another_file_of_this_machine(judge: LiveJudge) -> None:
