@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.config import CONFIG, RunConfig
+from judge.environment.episode_runs import recorded_episodes
 from judge.environment.host import EnvironmentHost, Episodes, HostSettings, training_config, untimed
 from judge.episode.attempts import AttemptSetup
 from judge.episode.preflight import check_config
@@ -20,7 +21,6 @@ from judge.network.upstream_proxy import require_upstream
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.verdicts import OFFLINE
-from judge.results.episode_runs import recorded_episodes
 from judge.runner.options import RunOptions
 from judge.runner.place import launch_of
 from judge.runner.plan import PlayChoice, choose

@@ -21,10 +21,10 @@ from judge.records.steps import Step
 from judge.records.tasks import TASK_ID
 from judge.records.verdicts import ImageScore, Verdict
 from judge.report.evidence import JudgeView, VerdictView, verdict_view
+from judge.report.family import shared_family
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
 from judge.results.corrections import Correction, LabelledRun, has_labels
-from judge.results.family import shared_family
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import JudgeDisagreement, differences_of
 from judge.results.identity import identity_in, player

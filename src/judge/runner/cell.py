@@ -6,11 +6,11 @@ import typer
 from rich.console import Console
 
 from judge.results.entries import read_entries
-from judge.results.other_code import rejudging_note
 from judge.results.run_record import is_finished
 from judge.runner.boundary import EXIT_INTERRUPTED, Interrupted, run_command, run_interruptible
 from judge.runner.follow import RunOutcome
 from judge.runner.options import RunOptions
+from judge.runner.other_code import rejudging_note
 from judge.runner.plan import Plan, make_plan
 from judge.runner.run import conclude
 from judge.runner.terminal import Progress

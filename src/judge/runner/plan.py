@@ -9,7 +9,6 @@ from typing import Any
 from judge.config import CONFIG, RunConfig
 from judge.network.archives import Archives, open_archives, pinned, require_playable
 from judge.records.tasks import Task
-from judge.results.other_code import rejudging_note
 from judge.results.run_record import (
     compared_parts,
     day_of_run,
@@ -24,6 +23,7 @@ from judge.runner.configured import check_judge, configured, notes_for_another_j
 from judge.runner.instances import placed
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
+from judge.runner.other_code import rejudging_note
 from judge.runner.person import pages_of_people
 from judge.runner.place import launch_of, store_of
 from judge.runner.shards import balanced_shards, shard_of

@@ -8,7 +8,7 @@ import pytest
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
-from judge.results.other_code import rejudging_note
+from judge.runner.other_code import rejudging_note
 from judge.store.layout import RunStore
 from shared.models import TokenUsage
 

@@ -15,8 +15,8 @@ from helpers.episodes import CONFIG, TASKS, begin, finish, offline_judge
 from helpers.paths import ROOT
 from helpers.plugins import skip_without_command, verify_run
 from judge.commands.app import app
+from judge.environment.episode_runs import recorded_episodes
 from judge.records.tasks import Task
-from judge.results.episode_runs import recorded_episodes
 from judge.store.episodes import EpisodeStore, Retention
 from judge.store.layout import RunStore, runs_in
 from shared.errors import ConfigError
@@ -149,7 +149,7 @@ DIES = """
 import os, sys
 from pathlib import Path
 from helpers.episodes import CONFIG, TASKS, begin, finish, offline_judge
-from judge.results.episode_runs import recorded_episodes
+from judge.environment.episode_runs import recorded_episodes
 
 judge, (lamps, rugs) = offline_judge(), TASKS
 with recorded_episodes(Path(sys.argv[1]), config=CONFIG, tasks=TASKS, judge=judge) as episodes:

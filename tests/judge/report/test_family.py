@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.results.family import shared_family
+from judge.report.family import shared_family
 from judge.results.metering import MeteredUsage
 from shared.llm.prices import maker_of
 
