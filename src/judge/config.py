@@ -169,7 +169,7 @@ Instances = Annotated[tuple[Url, ...], FailFast(), Field(min_length=1), at_most(
 
 
 def instances_problem(sites: Mapping[str, Sequence[str]], others: Iterable[str] = ()) -> Invalid | None:
-    """Why these addresses cannot be those of the websites' instances, or `None`; `others` are sites without any.
+    """Why these addresses cannot belong to instances of the websites, or `None`; `others` are sites without any.
 
     An attempt sees the website's address, so the connection to an instance has to be of the same kind.
     """
@@ -200,7 +200,7 @@ class RunConfig(Table):
 
     Timeouts nest strictly: call < step < task < attempt, and reply < step.
 
-    `task_timeout_s` is the participant's own time; `attempt_timeout_s` is the wall time of an attempt and includes the
+    `task_timeout_s` is the participant's time; `attempt_timeout_s` is the wall time of an attempt and includes the
     judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 

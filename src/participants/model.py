@@ -78,7 +78,7 @@ def system_prompt(max_actions: int) -> str:
 
 
 def model_name(name: str | None, *, provider: str, default: str) -> str:
-    """The provider's own name of a model, which may be written as `provider:name`; `default` if there is none.
+    """The provider's name of a model, which may be written as `provider:name`; `default` if there is none.
 
     Raises `ConfigError` for another provider. Only known providers count as a prefix: `llama3:8b` is a plain name.
     """

@@ -52,7 +52,7 @@ class Obedient:
                 self._done.add(key)
                 return action
         self._is_played = True
-        # The script counts its own steps: a first one begins it.
+        # The script counts its steps: a first one begins it.
         resumed = observation.model_copy(update={"feedback": self._feedback, "step": self._actions})
         self._actions += 1
         return await self._play(resumed)
@@ -62,7 +62,7 @@ class Obedient:
 
 
 def _orders(page: Snapshot, described: Sequence[str]) -> Iterator[Action]:
-    """What the texts of the page, and then those of its tools, tell it to do, as far as it can be done."""
+    """What the texts of the page, and then its tools', tell it to do, as far as it can be done."""
     texts = [part for node in page.nodes for part in (node.name, node.text, node.placeholder) if part]
     for text in (*texts, *described):
         for order in _OPEN.finditer(text):

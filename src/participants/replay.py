@@ -4,7 +4,7 @@ The script is given by `--script` or `WABE_REPLAY_SCRIPT`; several files are sep
 (`:`; `;` on Windows). Without one, the scripts of the bundled task sets are played.
 
 A file contains `[[scripts]]`, each with the `task` as the judge sends it (white space is normalised), an optional
-`website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's own tools are offered.
+`website`, and `[[scripts.steps]]`. One with `site_tools = true` is played where the first page's tools are offered.
 A step is either `say` (a raw reply) or `tool`, with `params`, `thought` and, to
 name an element, `role`, `name` and `nth` (from 0; negative counts from the end). `browser_drag` takes two of them as
 `start = { role, name }` and `end`, `browser_fill_form` several as `fields = [{ role, name, value }]`. With `then =
@@ -46,7 +46,7 @@ _WAIT_S = 1
 _FIELD_TYPES = MappingProxyType({"searchbox": "textbox", "spinbutton": "textbox", "switch": "checkbox"})
 # Where dates are written out.
 _DATED = ("task", "steps")
-# A task and its website, normalised; without a website it applies to any. Whether it uses the site's own tools.
+# A task and its website, normalised; without a website it applies to any. Whether it uses the site's tools.
 _Key = tuple[str, str | None, bool]
 
 
@@ -303,7 +303,7 @@ class Player:
         return None
 
     def _together(self) -> Sequence[ScriptStep]:
-        """The steps that are sent in one reply."""
+        """The steps sent in one reply."""
         remaining = self._steps[self._at :]
         return remaining[: next((at for at, step in enumerate(remaining, 1) if not step.then), len(remaining))]
 

@@ -1,4 +1,4 @@
-"""What a participant says about its model and its own work, in the metadata of its A2A replies: untrusted claims, which
+"""What a participant says about its model and its work, in the metadata of its A2A replies: untrusted claims, which
 are shown as such, and are neither measurements nor evidence.
 """
 
@@ -18,7 +18,7 @@ _Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class _UsageClaim(Record):
-    """The keys that are read; others are ignored."""
+    """The keys in use; others are ignored."""
 
     input_tokens: _Tokens = 0
     output_tokens: _Tokens = 0

@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 class Option:
     """An option of `wabe run`, with its text and the placeholder of its value in help.
 
-    `flag` is its name if it is not that of the field, `old_flag` an earlier one, which help does not show.
+    `flag` is its name if it is not the field's, `old_flag` an earlier one, which help does not show.
     Help lists it before the option of the field `before`, or last.
     `variable` is the field of `Settings`, from the environment, that counts without the option.
     `is_repeated`: the command that resumes a run repeats it.
@@ -38,7 +38,7 @@ class Setting:
 
     - `meaning`: for the documentation, in Markdown, as is `default` if the field's own says too little.
     - `option`: the option that sets it, if there is one.
-    - `host`: in a request, only the user who started the judge may set it: it reaches the judge's own machine.
+    - `host`: in a request, only the user who started the judge may set it: it reaches the judge's machine.
     - `instead`: it may not stand in a scenario file; why, and what to write there.
     - `compared`: a run is resumed with the same value only.
     - `in_checksum`: it can affect a result, and is part of `config_checksum`.

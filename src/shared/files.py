@@ -21,7 +21,7 @@ import tomli
 from shared.errors import ConfigError, WabeError
 from shared.strict_json import TOO_DEEP, parse_json
 
-# The largest file of a run that is read; `judge.store` keeps everything that is written below it.
+# The largest file of a run that is read; `judge.store` keeps everything written below it.
 MAX_FILE_BYTES = 64_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 # Git LFS reads nothing longer as a pointer.
@@ -29,7 +29,7 @@ _MAX_POINTER_BYTES = 1024
 # Logs may be larger than what is read as a whole.
 _MAX_DIGESTED_BYTES = 1_000_000_000
 _READ_AT_ONCE = 1 << 16
-# UTF-32 first: its byte order mark begins with that of UTF-16.
+# UTF-32 first: its byte order mark begins with UTF-16's.
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),

@@ -55,7 +55,7 @@ def log_context(**fields: object) -> Iterator[None]:
 
 
 def current_log_context() -> Mapping[str, object]:
-    """The fields of `log_context`, for code that is called from elsewhere later."""
+    """The fields of `log_context`, for code called from elsewhere later."""
     return _CONTEXT.get()
 
 
@@ -104,7 +104,7 @@ class JsonLines(logging.Formatter):
 class CleanRecords(logging.Filter):
     """Makes every record plain: no secrets, no control characters, bounded.
 
-    A message is one line. A traceback follows in marked lines if our own code logged the error or is part of it; what a
+    A message is one line. A traceback follows in marked lines if our code logged the error or is part of it; what a
     library reports about an error of its own, such as a request that it could not read, is one line.
     """
 
@@ -140,7 +140,7 @@ class CleanRecords(logging.Filter):
 
 
 def _without_values(record: logging.LogRecord) -> str:
-    """What a record says without any value: our own words, and where an error arose."""
+    """What a record says without any value: our words, and where an error arose."""
     is_own = record.name.partition(".")[0] in _OWN
     words = [_plain(str(record.msg), _MAX_LINE_CHARS)] if is_own else []
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
@@ -154,7 +154,7 @@ def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:
     """The message of a record, its error in short, and the traceback if it is to be shown."""
     try:
         message = record.getMessage()
-    # A library's arguments may not fit its message, and an argument's own code may raise anything.
+    # A library's arguments may not fit its message, and an argument's code may raise anything.
     except Exception:  # noqa: BLE001
         message = f"{record.msg!r:.500} (cannot be formatted)"
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
@@ -168,7 +168,7 @@ def _texts_of(record: logging.LogRecord) -> tuple[str, str, str]:
 
 
 def _is_through_our_code(trace: TracebackType | None) -> bool:
-    """Whether an error passed through our own code, so that it may be our bug."""
+    """Whether an error passed through our code, so that it may be our bug."""
     modules = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace))
     return any(name.partition(".")[0] in _OWN and name not in _PASSED_BY_ALL for name in modules)
 

@@ -1,6 +1,6 @@
 """The records that judge, participants and model clients exchange: frozen, plain, validated once.
 
-The judge's own records (tasks, steps, verdicts) are in `judge.records`.
+The judge's records (tasks, steps, verdicts) are in `judge.records`.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class RecordedLimit:
 
 
 def omit_default(default: D, **options: Any) -> D:
-    """A field that is not written while it has its default: records of older versions do not have it either."""
+    """A field not written while it has its default: records of older versions do not have it either."""
     field: D = Field(default=default, exclude_if=lambda value: value == default, **options)
     return field
 
@@ -53,7 +53,7 @@ class Tab(Record):
 
 
 class SettleTime(Record):
-    """How long the judge waited before it observed a page, in seconds of real time and of the page's own clock.
+    """How long the judge waited before it observed a page, in seconds of real time and of the page's clock.
 
     `waited_for` are the reasons: `requests`, `changes`, `timer`, `busy` (a loading indicator), `moving`.
     """
@@ -96,7 +96,7 @@ class Vanished(Record):
     """A text that appeared on a page and vanished before the page was observed, such as a notification.
 
     `snapshot` is what it stood in, with who wrote it, in the notation of a page's snapshot; `None` if it was there too
-    briefly, or was too large, to be described. `origin` is that of whoever wrote the main document, and `url` that
+    briefly, or was too large, to be described. `origin` belongs to whoever wrote the main document, and `url` that
     document's address, at that time; `None` if it stood in a frame. `at_ms` is when it appeared on the page's clock,
     in milliseconds since 1970; `stood_s` is how long it stood, in seconds of page time.
     """
@@ -117,7 +117,7 @@ class Page(Record):
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
     `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
-    page. `origin` is that of whoever wrote the main document, as the browser reports it; `null` is nobody's, and
+    page. `origin` belongs to whoever wrote the main document, as the browser reports it; `null` is nobody's, and
     `judge` the judge's (`judge.records.steps.JUDGE`). `links` are addresses of other origins in links, frames and
     forms, each after the origin of its document: only those that are new, and only until the participant writes
     anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts

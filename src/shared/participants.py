@@ -1,7 +1,7 @@
 """The bundled participants by name: what `wabe participant` serves, and what a run can start.
 
-They are entry points of `wabe.participants`, ours as well as those of other packages, and every provider of models is
-one under its own name. A module that is put into the package `participants` is found without an entry point, if it has
+They are entry points of `wabe.participants`, ours and other packages', and every provider of models is
+one under its own name. A module put into the package `participants` is found without an entry point, if it has
 a function `create(options) -> Decide`.
 """
 

@@ -52,7 +52,7 @@ def _first_of(snapshot: Snapshot, boxes: Iterable[Box]) -> Node | None:
 def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
     """The smallest element whose box contains the point. Inside an open dialog or menu, only its content counts.
 
-    What contains another one of them does not count: it is below, even where its own box is smaller, as of a label in
+    What contains another one of them does not count: it is below, even where its box is smaller, as of a label in
     one line of text around a field.
     """
     there = [node for node in snapshot.nodes if node.box and _is_over(snapshot, node, point)]
@@ -62,7 +62,7 @@ def _smallest_at(snapshot: Snapshot, point: tuple[float, float]) -> Node | None:
         there = [node for node in there if node.position in inside]
     around = {outer.position for node in there for outer in snapshot.parents(node)}
     there = [node for node in there if node.position not in around]
-    # Reversed, so that of equally small elements the last one, which is the innermost, is taken.
+    # Reversed, so that the last one of equally small elements, which is the innermost, is taken.
     return min(reversed(there), key=_area, default=None)
 
 

@@ -397,7 +397,7 @@ _LINE_WITH_BRACES = re.compile(
 )
 # What may stand between a mark and its JSON: white space and the beginning of a code fence.
 _LEAD_IN = re.compile(r"\s*+(?:`{1,9}(?:json5?|JSON)?\s*+)?")
-# What is left of a label's own line, or the next line that is not empty.
+# What is left of a label's line, or the next line that is not empty.
 _FIRST_LINE = re.compile(r"\s*+[^\n]*+")
 _LABEL = re.compile(r"^[ \t>*_#-]{0,9}(THOUGHTS?|ACTION|PARAMS)[ \t*_]{0,9}:[ \t*_]{0,9}", re.IGNORECASE | re.MULTILINE)
 # Matches strings as well, so that a comma inside one is left alone.
@@ -689,7 +689,7 @@ def _parse_action(body: Any, tools: Sequence[ToolSpec]) -> Action:
 
 
 def _refuse_lost_params(action: Action, body: dict[str, Any], tools: Sequence[ToolSpec]) -> None:
-    """Refuse parameters of the tool that are beside "params"."""
+    """Refuse parameters of the tool beside "params"."""
     spec = next((tool for tool in tools if tool.name == action.tool), None)
     known = spec.parameters.get("properties", {}) if spec else {}
     for name in body.keys() - {"tool", "thought", "params"} - action.params.keys():

@@ -1,6 +1,6 @@
 """Finds what a text only quotes: quotation marks, code, block quotes and JSON. Pure; linear time.
 
-Models quote what they were shown, such as a page's text. A pattern that has a meaning in a model's own words has none
+Models quote what they were shown, such as a page's text. A pattern that has a meaning in a model's words has none
 in a quotation.
 """
 
@@ -64,7 +64,7 @@ def quotation_at(text: str, start: int) -> int:
 
 
 def fences(text: str) -> Iterator[Span]:
-    """The code fences that are closed, with their marks, except one around the whole text: that one quotes nothing."""
+    """The closed code fences, with their marks, except one around the whole text: that one quotes nothing."""
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     return (
         (fence.start, fence.end)

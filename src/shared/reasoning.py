@@ -47,7 +47,7 @@ _CLOSED_BY_REPLY = {"solution": "thoug", "response": "think"}
 
 
 def end_of_reasoning(text: str) -> tuple[int, str | None]:
-    """Where the reply begins (0 if there is no reasoning), and the mark of a section that is never closed."""
+    """Where the reply begins (0 if there is no reasoning), and the mark of a section never closed."""
     sections: list[str] = []
     mark: str | None = None
     end = 0
@@ -72,7 +72,7 @@ def without_reasoning(text: str) -> str:
 
 
 def escape_marks(text: str) -> str:
-    r"""The text with the first character of every mark as `\u003c` or the like, for texts that are shown to a model.
+    r"""The text with the first character of every mark as `\u003c` or the like, for texts shown to a model.
 
     Of a mark in square brackets also the last one: what follows a bracket could be read as a new statement.
     """

@@ -59,7 +59,7 @@ class SeamEntry:
 
     @property
     def title(self) -> str:
-        """The plug-in that it belongs to; WABE's own have the name of their folder."""
+        """The plug-in that it belongs to; WABE's have the name of their folder."""
         if self.is_own and self.module.startswith(OWN_PLUGINS):
             return self.module.removeprefix(OWN_PLUGINS).partition(".")[0]
         return self.package
@@ -105,12 +105,12 @@ class Seam(Generic[T]):
         return entries_by_name
 
     def names(self) -> tuple[str, ...]:
-        """The names, without importing anything: our own first, in alphabetical order."""
+        """The names, without importing anything: our first, in alphabetical order."""
         return tuple(self.entries())
 
     def entry(self, name: str) -> SeamEntry | None:
         """The entry point of this name, if its code exists."""
-        # Our own first, because reading what every installed package declares takes much longer.
+        # Our first, because reading what every installed package declares takes much longer.
         own = next((entry for entry in _own(_PREFIX + self.kind) if entry.name == name and entry.has_code), None)
         return own or self.entries().get(name)
 

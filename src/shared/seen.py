@@ -17,7 +17,7 @@ TextForm = Callable[[str], str]
 
 # What Unicode tells programs not to draw: format characters, the combining grapheme joiner, selectors of a character's
 # variant, and code points reserved for more of them. Neither letters that only fill a place (U+3164 and others),
-# which are wide, nor format characters that are drawn, such as the number signs of Arabic.
+# which are wide, nor drawn format characters, such as the number signs of Arabic.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e0080-\U000e0fff]"

@@ -55,9 +55,9 @@ class Settings(Record):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
-        """Read `environ` (default: the process's own). Empty variables count as unset."""
+        """Read `environ` (default: the process's). Empty variables count as unset."""
         source = dict(os.environ if environ is None else environ)
-        # Upper case only: an environment variable with a field's own name is not a setting.
+        # Upper case only: an environment variable with a field's name is not a setting.
         values: dict[str, object] = {name: value for name, value in source.items() if value and name.isupper()}
         if model := source.get("EVAL_MODEL"):
             # The variable of earlier versions, in which a bare model name meant Gemini.

@@ -2,7 +2,7 @@
 
 The judge reads it for checks and action lines, participants to find elements.
 
-The text is YAML-like, one node per line, two spaces per level; the reference is Playwright's own renderer
+The text is YAML-like, one node per line, two spaces per level; the reference is Playwright's renderer
 (`packages/isomorphic/ariaSnapshotRenderer.ts` and `yaml.ts`, 1.65)::
 
     - 'heading "a: b" [level=1] [ref=e2]'
@@ -93,7 +93,7 @@ class Node(NamedTuple):
 
     `position` and `parent` are indices into `Snapshot.nodes`. `states` maps a state to its value, `"true"` for a bare
     one: `checked`, `disabled`, `expanded`, `active`, `invalid`, `pressed`, `selected`, `cursor`, `aria-hidden`. `text`
-    is the value on the node's own line: a field's value, a paragraph's text. `box` is x, y, width and height in CSS
+    is the value on the node's line: a field's value, a paragraph's text. `box` is x, y, width and height in CSS
     pixels of the viewport.
     """
 
@@ -113,10 +113,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The nodes of a snapshot in the order of its lines. `values` are those of fields whose nodes do not hold them;
+    """The nodes of a snapshot in the order of its lines. `values` belong to fields whose nodes do not hold them;
     `repeating_others` are positions of nodes whose name repeats content that the nodes do not hold.
 
-    Names, values and joined texts are given as people see them (`shared.seen`), those of nodes as they are written.
+    Names, values and joined texts are given as people see them (`shared.seen`), nodes' as they are written.
     `is_folded`: as policies compare them. `verbatim`: all of them as they are written, as checks of other programs'
     recordings compare them.
     """
@@ -151,7 +151,7 @@ class Snapshot:
         return iter(self.nodes[node.position : self._end_of(node)])
 
     def value_of(self, node: Node) -> str:
-        """The node's own text and that of its direct text children: a field's value."""
+        """The node's text and its direct text children's: a field's value."""
         if node.position in self.values:
             return self.values[node.position]
         texts = [node.text] if node.text else []
@@ -164,9 +164,9 @@ class Snapshot:
         return text if self.verbatim else as_seen(text)
 
     def choices_in(self, field: Node) -> tuple[str, ...]:
-        """The names of the options that are selected in a native select, which has no value of its own.
+        """The names of the options selected in a native select, which has no value of its own.
 
-        Its options are its own children; those of other comboboxes are in a list, which only suggests them.
+        Its options are its own children; other comboboxes' are in a list, which only suggests them.
         """
         if field.role != "combobox" or self.value_of(field):
             return ()
@@ -217,7 +217,7 @@ class Snapshot:
 
     def _is_one_word(self, first: int, second: int) -> bool:
         """Whether the text of a node follows another one's without a space. Only if nothing is between them: content
-        that is left out there may separate them, or be what they are joined to.
+        left out there may separate them, or be what they are joined to.
         """
         if not self._has_joins:
             return False
@@ -258,7 +258,7 @@ class Snapshot:
     def visible_texts(self, root: Node | None = None) -> Iterator[tuple[int, str]]:
         """The text a reader sees inside `root` (default: the whole page), in pieces with their nodes' positions.
 
-        Left out are the values of fields, options that are not selected, and a name that only repeats the content below
+        Left out are the values of fields, options not selected, and a name that only repeats the content below
         it, so that nothing appears twice.
         """
         at = first = root.position if root else 0
@@ -269,7 +269,7 @@ class Snapshot:
             if node.role == "option" and node.states.get("selected", "false") == "false":
                 at = self._end_of(node)
                 continue
-            # The root's own name describes its content, so it counts only if there is no content.
+            # The root's name describes its content, so it counts only if there is no content.
             if node.name and at not in self.repeating and not (at == first and root and end < last):
                 yield at, node.name
             # An editor (`judge.browser.provenance`) is read like any part of the page if its content counts.

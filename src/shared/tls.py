@@ -1,6 +1,6 @@
 """Which certificates of sites the judge itself accepts, and the HTTP client with which it calls them.
 
-A site may have a certificate of the user's own authority. Browsers that connect by themselves have their own store.
+A site may have a certificate of the user's authority. Browsers that connect by themselves have their own store.
 """
 
 import functools
@@ -20,9 +20,9 @@ _REMEDY = "correct it, or unset it"
 
 
 def site_trust(environ: Mapping[str, str] | None = None) -> ssl.SSLContext:
-    """Accepts the public authorities, those of this machine, and those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    """Accepts the public authorities, this machine's, and those in `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 
-    `environ` is by default the process's own. Raises `ConfigError` for a variable that cannot be used.
+    `environ` is by default the process's. Raises `ConfigError` for a variable that cannot be used.
     """
     environ = Settings.from_environ().environ if environ is None else environ
     require_certificates(environ)
@@ -40,7 +40,7 @@ def site_client(environ: Mapping[str, str] | None = None, **options: Any) -> "ht
 
 
 def why_no_answer(error: "httpx.HTTPError") -> str:
-    """Why a site gave no answer, in our words: those of the library are for programmers."""
+    """Why a site gave no answer, in our words: the library's are for programmers."""
     import httpx
 
     cause: BaseException | None = error

@@ -138,7 +138,7 @@ def _task_in(value: object, path: Sequence[str | int]) -> str | None:
 
 
 def _is_echo(detail: ErrorDetails) -> bool:
-    """Whether a list is reported as too short only because of invalid entries, which have their own errors."""
+    """Whether a list is reported as too short only because of invalid entries, which have their errors."""
     value = detail["input"]
     return detail["type"] == "too_short" and not isinstance(value, str) and len(value) >= detail["ctx"]["min_length"]
 

@@ -26,7 +26,7 @@ Train on a scenario's tasks:
     StepResult, EpisodeFault           the answer to a step, and an end without a reward
 
 Errors:
-    WabeError         the base of all errors that are raised on purpose
+    WabeError         the base of all errors raised on purpose
     ConfigError       wrong usage or settings, with a remedy
     TrajectoryError   a recording that cannot be read
 

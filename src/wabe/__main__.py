@@ -1,4 +1,4 @@
-"""The commands `wabe` and `agentbeats-run`, which first check that Python finds WABE's own packages.
+"""The commands `wabe` and `agentbeats-run`, which first check that Python finds WABE's packages.
 
 Those have common names (`judge`, `shared`): another installed package or a folder on PYTHONPATH may hide them. This
 module must not import them before the check, and neither may `wabe/__init__.py`.

@@ -1,4 +1,4 @@
-"""A scenario's tasks as a Gymnasium environment, for programs that are written for one (BrowserGym's, for example).
+"""A scenario's tasks as a Gymnasium environment, for programs written for one (BrowserGym's, for example).
 
 Observations and actions are texts: a participant's messages and replies. Gymnasium wants a reward with every step: it
 is 0.0 until the last one, which has the episode's.
@@ -43,7 +43,7 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], str]):
 
     An observation has the message's `text`, the `goal` (the task's instruction) and the page's `url`; with `images`
     also its `screenshot`, as RGB. At the end of an episode they are empty. `reset` takes a `seed`, which chooses the
-    task, or `options={"task_id": …}`. The other arguments are those of `wabe.environment`.
+    task, or `options={"task_id": …}`. The other arguments are `wabe.environment`'s.
     An episode that a fault ended raises `EpisodeFault`: it has no reward, and the next call is `reset`.
     """
 

@@ -105,7 +105,7 @@ class Recorder:
                 "config_checksum": settings_checksum(settings),
                 "task_ids": [task.task_id for task in tasks],
                 "task_set_checksum": task_set_checksum(tasks),
-                # The first judge that decides something becomes the run's own (`judge.results.rejudged`).
+                # The first judge that decides something becomes the run's (`judge.results.rejudged`).
                 "judge_id": None,
                 "packages": package_versions(),
             }
@@ -170,7 +170,7 @@ class Recording:
             task=self._task,
             steps=tuple(self._steps),
             stop_reason=stop_reason,
-            # The agent's own budget is not known, but the record needs one.
+            # The agent's budget is not known, but the record needs one.
             max_steps=max(1, len(self._steps)),
             final_answer=answer,
             error=error,

@@ -14,7 +14,7 @@ from shared.errors import ConfigError, TrajectoryError
 class Run:
     """A run's records. Rows are plain dictionaries with the same keys, so `pandas.DataFrame(run.attempts)` works.
 
-    A task that was played in several epochs has a row for each. `attempts` has the columns of
+    A task played in several epochs has a row for each. `attempts` has the columns of
     `wabe export --format csv`; `tasks` has the same rows plus `steps_taken`, a copy of the column `steps`.
     """
 

@@ -46,7 +46,7 @@ async def environment(
 
 @asynccontextmanager
 async def environments(scenario: Path | str, sessions: int, **options: Any) -> AsyncIterator[EnvironmentHost]:
-    """A host that has up to `sessions` sessions at once: `host.session()`. The options are those of `environment`."""
+    """A host that has up to `sessions` sessions at once: `host.session()`. The options are `environment`'s."""
     options_set = {name: value for name, value in options.items() if value is not None}
     settings = Settings.from_environ()
     file = scenario_file(str(scenario), settings.bundled_scenarios)

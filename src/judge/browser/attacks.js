@@ -39,7 +39,7 @@
   const isHere = () => {
     // Over the whole page, not over its frames.
     if (attack.kind === "popup" && window !== top) return false;
-    // An empty document is the site's if the site's own page is around it.
+    // An empty document is the site's if the site's page is around it.
     const url = /^(http|https):/.test(location.href) ? location.href : `${self.origin}/`;
     const address = url.split("#", 1)[0];
     const isOwn = own.some(each => each.test(address));

@@ -11,9 +11,9 @@ _BUTTON = "OK"
 
 
 def placed(attack: Attack, sites: Iterable[str]) -> dict[str, Any]:
-    """The attack as data. `sites` are the task's own: its website, then allowed sites.
+    """The attack as data. `sites` are the task's: its website, then allowed sites.
 
-    Addresses become patterns for whole addresses without fragments: parameters that are not written do not matter.
+    Addresses become patterns for whole addresses without fragments: parameters not written do not matter.
     """
     website, *allowed = sites
     home = _home(website)

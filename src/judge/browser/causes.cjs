@@ -9,7 +9,7 @@
 // `unknown`.
 //
 // After an act that disqualifies, all documents of the context are followed (`settle/page.js`), because one can act for
-// another: what begins in one then has the cause of the act that is known to have scheduled it. Otherwise it is unknown, and
+// another: what begins in one then has the cause of the act known to have scheduled it. Otherwise it is unknown, and
 // says what may have caused it (`after`).
 //
 // Acts and requests are told by the same session of the protocol, in their order. Its requests and Playwright's have no
@@ -39,7 +39,7 @@ const key = (method, url) => `${method} ${url.split("#", 1)[0]}`;
 // Both reports have the same text for this.
 const plain = body => body && /^[\t\n\r\x20-\x7e]*$/.test(body) ? body : undefined;
 
-// Not that of a service worker, nor, at first, that of a new tab.
+// Not that of a service worker, nor, at first, a new tab's.
 const pageOf = request => {
   try {
     return request.serviceWorker() ? null : request.frame().page();

@@ -115,7 +115,7 @@ class BrowserSettings(Record):
         return self if self.hosted is None else self.model_copy(update={"hosted": self.hosted.for_task(task_id)})
 
     def on_display(self, display: str) -> "BrowserSettings":
-        """The settings of browsers on a display that was started for them."""
+        """The settings of browsers on a display started for them."""
         return self.model_copy(update={"environment": {**self.environment, "DISPLAY": display}})
 
     def command(self, folder: Path, proxy: str | None = None) -> list[str]:
@@ -133,7 +133,7 @@ class BrowserSettings(Record):
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
-        # `judge.browser.settle` replaces the server's own wait, which is 500 ms, and only after some tools.
+        # `judge.browser.settle` replaces the server's wait, which is 500 ms, and only after some tools.
         args += ["--timeout-settle", "0", "--config", str(folder / CONFIG_FILE)]
         if proxy:
             args += ["--proxy-server", proxy, "--proxy-bypass", NO_BYPASS]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDER = Path(__file__).with_name("console.cjs")
-# Above the recorder's own limit.
+# Above the recorder's limit.
 _MAX_BYTES = 10_000_000
 
 
@@ -27,7 +27,7 @@ class ConsoleLog:
         self._began.append((size, number))
 
     def read(self) -> tuple[dict[str, Any], ...]:
-        """All messages so far; skips a last line that is still being written."""
+        """All messages so far; skips a last line still being written."""
         data = b""
         with contextlib.suppress(FileNotFoundError), self._path.open("rb") as stream:
             data = stream.read(_MAX_BYTES)

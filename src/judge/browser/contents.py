@@ -18,7 +18,7 @@ _LOG = "contents.jsonl"
 class Contents(Record):
     """What one element contained. `shown` are the labels of the chosen options, the state of a box (`true`, `false`) or
     the names of files; `None` for text. `value` is the text, or which of several options with the same label were
-    chosen; `names` are those of the field.
+    chosen; `names` are the field's.
     """
 
     shown: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""The display of a browser with a window: this machine's own, or one of `Xvfb`, which draws into memory."""
+"""The display of a browser with a window: this machine's, or one of `Xvfb`, which draws into memory."""
 
 import asyncio
 import os

@@ -2,7 +2,7 @@
 // into its own process (option `browser.initPage`), where no page has access. Read by `downloads.py`, which decides.
 //
 // A navigation that became a download has a request, whose facts `requests.cjs` knows. Any other was started by the document
-// in its frame: a link with `download`, or a script that clicks one. Playwright's own handling stays off (`acceptDownloads`):
+// in its frame: a link with `download`, or a script that clicks one. Playwright's handling stays off (`acceptDownloads`):
 // it keeps every file until the context ends, whatever its size.
 
 "use strict";
@@ -14,7 +14,7 @@ const { causesOf } = require("./causes.cjs");
 const KEY = Symbol.for("wabe.downloads");
 const REQUESTS = Symbol.for("wabe.requests");
 const LOG = "downloads.jsonl";
-// How often the size of a file that is being written is looked at: the browser tells it twice a second only.
+// How often the size of a file being written is looked at: the browser tells it twice a second only.
 const LOOK_MS = 25;
 // As long as a request is waited for (`settle/settle.cjs`).
 const WAIT_MS = 3500;
@@ -80,7 +80,7 @@ class Frames {
     this.known.set(id, { origin: securityOrigin, isEmpty, others: others.slice(-10) });
   }
 
-  // That of the document in a frame, and those of the documents that were there a moment ago; `null` for an unknown one.
+  // The document in a frame, and the documents that were there a moment ago; `null` for an unknown one.
   originsOf(id) {
     const found = this.known.get(id);
     if (!found) return ["null"];

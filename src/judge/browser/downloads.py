@@ -78,7 +78,7 @@ class DownloadLog:
     def take(self, site: Site | None, *, with_open: bool) -> tuple[TakenDownload, ...]:
         """The downloads that have ended; `with_open`, also those that have not, which are not waited for any longer.
 
-        `site` is the task's own.
+        `site` is the task's.
         """
         downloads = []
         for line in self._lines():

@@ -1,4 +1,4 @@
-"""The judge's own requests, for `fetch` checks, sent by the request client of the attempt's browser context.
+"""The judge's requests, for `fetch` checks, sent by the request client of the attempt's browser context.
 
 They have the context's cookies and credentials and go through the guard, but no page takes part in them or sees them.
 Redirects are not followed here: `judge.evaluators.fetches` decides whether they stay on the task's site.

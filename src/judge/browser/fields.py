@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from shared.snapshot import FIELDS, Node, Snapshot, parse_snapshot
 
-# Editors draw only the part of a long text that is in view: so many characters, or lines, are enough of it.
+# Editors draw only the part of a long text in view: so many characters, or lines, are enough of it.
 _DRAWN_CHARS = 500
 _DRAWN_LINES = 10
 
 
 def count_differing(snapshot: str, typed: Mapping[str, str], before: str = "") -> int:
-    """How many of the fields that are still in the snapshot contain something else. Ignores spaces, case and
+    """How many of the fields still in the snapshot contain something else. Ignores spaces, case and
     punctuation of formats (`(555) 010-99`).
 
     An editor may draw its text outside the field: lines that the snapshot `before` does not have count as well.

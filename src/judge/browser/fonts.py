@@ -1,6 +1,6 @@
 """Which scripts the browser's machine draws as boxes, because it has no font for them.
 
-The browser measures it: two different characters that are drawn alike are boxes. No list of packages would say what a
+The browser measures it: two different characters drawn alike are boxes. No list of packages would say what a
 browser finds. A page may bring its own fonts, so a box is a possibility and not a fact.
 """
 

@@ -33,7 +33,7 @@ _IDLE_MS = 5_000
 _CLIENT_ERRORS = 400
 _PASSWORD = "input[type=password]:visible"
 _USERNAME = "input:is([type=text], [type=email], [type=tel], :not([type])):visible"
-# A page that asks for the user name first may have other fields, such as that of a search.
+# A page that asks for the user name first may have other fields, such as a search's.
 _NAMED_USERNAME = ":is([autocomplete~=username], [type=email], [name*=user i], [name*=login i], [name*=email i])"
 
 
@@ -70,7 +70,7 @@ async def log_in(
     upstream: UpstreamProxy | None = None,
     clock_ms: int | None = None,
 ) -> Mapping[str, Any]:
-    """The storage state of a browser that is logged in to all sites.
+    """The storage state of a browser logged in to all sites.
 
     The browser is the one of `config`, as in attempts: sites may treat another one differently, and end its session.
     An `interceptor` answers the browser's requests; those that it forwards are subject to `policy`. The pages' clock

@@ -20,7 +20,7 @@ _KEY = "config.cdp_url"
 
 
 class Connection(Record):
-    """What `server.cjs` knows of the connection. `version` is the browser's own; `cause` is why there is none."""
+    """What `server.cjs` knows of the connection. `version` is the browser's; `cause` is why there is none."""
 
     state: Literal["connected", "refused", "lost"]
     version: str = Field(default="", max_length=100)

@@ -88,7 +88,7 @@ def _equals(page: Snapshot, role: str, name: str) -> list[Node]:
 
 
 def _surroundings(page: Snapshot, equals: list[Node], place: int) -> list[str]:
-    """The texts that distinguish one of several equal elements: those of its row, or of its neighbours."""
+    """The texts that distinguish one of several equal elements: its row's or its neighbours'."""
     other_places = {node.position for node in equals if node is not equals[place]}
     row = equals[place]
     for outer in page.parents(row):
@@ -117,16 +117,16 @@ async def call_again(
 ) -> tuple[ToolResponse, bool]:
     """Call a tool; while the server refuses it because an element is gone, find the element again and repeat the call.
 
-    `look` takes a new snapshot; `run` runs the judge's own code; `old` and `url` are the snapshot and address that the
+    `look` takes a new snapshot; `run` runs the judge's code; `old` and `url` are the snapshot and address that the
     participant saw. An action that may have begun is never repeated. If the page keeps rebuilding the element, the
-    search ends after `limit_s`. Returns the last answer, and whether the action used an element that was found again.
+    search ends after `limit_s`. Returns the last answer, and whether the action used an element found again.
     """
     until = time.monotonic() + limit_s
     answer, params_sent = await call(tool, params), params
     tries = 0
     while tries < MAX_TRIES and not answer.ok and _was_refused(params_sent, answer.text):
         try:
-            # Without the judge's own facts, which the newer snapshot does not have: names are compared.
+            # Without the judge's facts, which the newer snapshot does not have: names are compared.
             new_params = await _found_again(look, run, params, parse_snapshot(as_shown(old, boxes=True)), url)
         except _Rebuilt:
             if time.monotonic() > until:

@@ -134,7 +134,7 @@ class McpServer:
                 async with Client(stdio_client(parameters, errlog=log), mode="legacy") as client:
                     self._ready.set_result(client)
                     await self._stop.wait()
-        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their own errors.
+        # Isolation boundary: a client's task groups raise groups of any errors. Calls in flight get their errors.
         except Exception as error:  # noqa: BLE001
             self._error = error
 
@@ -289,7 +289,7 @@ class McpServer:
         self._server_watch.close()
 
     def _unwatch(self) -> None:
-        # Without its server, the browser is an orphan. A hosted one's watch is that of the server.
+        # Without its server, the browser is an orphan. A hosted one's watch is the server's.
         if self.settings.hosted is None:
             self._watch.reap()
         self._watch.close()

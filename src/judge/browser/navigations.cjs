@@ -170,7 +170,7 @@ class Recorder {
   causeOf(frame, url, previous) {
     if (frame.parentFrame() !== null || previous !== null) return "page";
     const lead = this.leads.get(frame.page());
-    // A page's own script may navigate at the same time.
+    // A page's script may navigate at the same time.
     if (!lead || (lead.url && lead.url !== url)) return "page";
     this.leads.delete(frame.page());
     return lead.cause;
@@ -186,7 +186,7 @@ class Recorder {
   }
 
   // Also called when a page changes its address without a new document, or shows an empty, `data:` or `blob:` document:
-  // those are made by a document that is recorded already.
+  // those are made by a document recorded already.
   navigated(page, frame) {
     const url = frame.url();
     const isAnswer = this.answered.get(frame) === address(url);

@@ -1,5 +1,5 @@
 // Where a person operates an element. Two users: the snapshot's world, where `describe` makes Playwright give a reference
-// and a box to controls that are drawn elsewhere; and the page's world, where `decide` finds the point of a click
+// and a box to controls drawn elsewhere; and the page's world, where `decide` finds the point of a click
 // (`settle/server_tab.cjs`, `points.py`).
 //
 // Playwright gives no reference to what has no size, is not rendered or takes no pointer events. Yet a radio button hidden
@@ -53,7 +53,7 @@
 
   // Whether an element is a control or only a label of it. Labels of nothing operate nothing.
   const isOf = (control, element) => element === control || (element instanceof HTMLLabelElement && [control, null].includes(element.control));
-  // The nearest element around a control that takes its clicks and contains `hit`, if given: one that is about as high as
+  // The nearest element around a control that takes its clicks and contains `hit`, if given: one about as high as
   // the control would be, with no other control in it.
   const drawingAround = (control, hit = control) => {
     let at = parentOf(control);
@@ -132,7 +132,7 @@
       const shown = { pointerEvents: "auto", visibility: "visible", display: style.display === "none" ? "inline-block" : style.display };
       return new Proxy(style, { get: (target, name) => shown[name] ?? Reflect.get(target, name) });
     };
-    // A picture that is said to be none.
+    // A picture said to be none.
     Element.prototype.getAttribute = function (name) {
       const value = getAttribute.call(this, name);
       if (value === null || (name !== "alt" && name !== "role")) return value;

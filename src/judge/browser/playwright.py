@@ -78,7 +78,7 @@ _RUN_TRIES = 4
 _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 # How often an action that a slow page has not answered is tried again.
 _SLOW_TRIES = 3
-# The server's own wording.
+# The server's wording.
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
 # Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are
@@ -154,7 +154,7 @@ class PlaywrightBrowser:
         # Paths of this host that the server's messages may contain.
         self._hidden = (str(server.folder), str(Path(compute_driver_executable()[0]).parent))
         self._since = ChangesSince()
-        # The participant's own text may be shown as a link, so only links from before its first action count.
+        # The participant's text may be shown as a link, so only links from before its first action count.
         self._collects_links = True
 
     async def log_in(self, task: Task) -> None:
@@ -182,7 +182,7 @@ class PlaywrightBrowser:
             raise self._server.fail("the browser refused the task's storage_state or http_credentials")
 
     def _know_site(self, landed: str = "") -> None:
-        """Tell the guard which sites are the task's own; `landed` is the address of the first observed page."""
+        """Tell the guard which sites are the task's; `landed` is the address of the first observed page."""
         if self._site is None:
             return
         self._landed_site = self._site.with_home(landed)
@@ -230,7 +230,7 @@ class PlaywrightBrowser:
         return await self._go(url) if answer.ok else answer
 
     async def _go(self, url: str) -> ToolResponse:
-        """Open an address. Not with the server's own tool, which waits for events that some pages never fire."""
+        """Open an address. Not with the server's tool, which waits for events that some pages never fire."""
         return await self._run(open_code(url, self._server.settings.config.navigation_timeout_s))
 
     async def _require_opened(self, answer: ToolResponse, url: str) -> None:
@@ -280,7 +280,7 @@ class PlaywrightBrowser:
         return {}
 
     async def _require_upstream(self) -> None:
-        """Raises `BrowserFault` if the operator's own proxy no longer works."""
+        """Raises `BrowserFault` if the operator's proxy no longer works."""
         if self._guard and (problem := await self._guard.upstream_problem()):
             raise self._server.fail(problem)
 
@@ -461,7 +461,7 @@ class PlaywrightBrowser:
             return ()
 
     async def _snapshot(self) -> ToolResponse:
-        """The snapshot; that of the previous page if the next one does not load within the navigation timeout."""
+        """The snapshot; the previous page's if the next one does not load within the navigation timeout."""
         config = self._server.settings.config
         limit_s = config.action_timeout_s if self._since.has_lost_document else config.navigation_timeout_s
         for unblock in (self._unblock, None):
@@ -479,7 +479,7 @@ class PlaywrightBrowser:
         self._since.was_loading |= (await self._run(UNBLOCK_CODE)).text == "true"
 
     async def _run(self, code: str, *, hold_ms: int = 0) -> ToolResponse:
-        """Run the judge's own code in the server's process; the answer's text is its result as JSON.
+        """Run the judge's code in the server's process; the answer's text is its result as JSON.
 
         It may take `hold_ms` longer than other calls. The tool is never offered to participants.
         """
@@ -495,7 +495,7 @@ class PlaywrightBrowser:
         return ToolResponse(ok=True, text=answer.text.removeprefix(_RETURNED).partition("\n")[0])
 
     async def run_own(self, code: str) -> None:
-        """Run the judge's own code, a function of the page, in the server's process. Raises `WabeError`."""
+        """Run the judge's code, a function of the page, in the server's process. Raises `WabeError`."""
         answer = await self._run(code)
         if not answer.ok:
             raise WabeError(f"the browser refused the judge's own code: {self._clean(answer.text)[:300]}")
@@ -735,7 +735,7 @@ class PlaywrightBrowser:
 
 
 def _in_turn(*codes: str) -> str:
-    """The code that runs the judge's own codes one after another."""
+    """The code that runs the judge's codes one after another."""
     return f"async page => {{ {' '.join(f'await ({code})(page);' for code in codes)} }}"
 
 

@@ -99,7 +99,7 @@ class BrowserPool:
         self._settings = settings
         self._is_guarded = is_guarded
         self._tasks_per_browser = 1 if settings.hosted and settings.hosted.is_per_task else tasks_per_browser
-        # For the browsers whose requests are intercepted; those of other tasks do not trust it.
+        # For the browsers whose requests are intercepted; browsers of other tasks do not trust it.
         self._authority: Authority | None = None
         # One for each returned browser; its result is the prepared browser, or `None` if it was ended.
         self._waiting: list[asyncio.Task[_Slot | None]] = []

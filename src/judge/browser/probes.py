@@ -1,7 +1,7 @@
 """Probes: values of expressions that the judge reads in the page, for `probe` checks.
 
 An expression is evaluated in an isolated JavaScript world, in which the page cannot redefine anything. If it needs the
-page's own world (a name that is not defined elsewhere, or `window`, `globalThis` or `typeof`), it is evaluated there
+page's world (a name not defined elsewhere, or `window`, `globalThis` or `typeof`), it is evaluated there
 and must not have side effects: for example, a getter that counts how often it is read is refused.
 
 What the judge put into the page as an attack (`attacks.js`) is taken out meanwhile.

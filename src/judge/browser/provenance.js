@@ -1,4 +1,4 @@
-// Determines what in a snapshot was typed. Runs in Playwright's own isolated world of a document, where no page has
+// Determines what in a snapshot was typed. Runs in Playwright's isolated world of a document, where no page has
 // access. Read by `provenance.py`; installed by `settle/target.cjs`.
 //
 // Names and texts are Playwright's: as soon as it has made its accessibility tree, its own function makes the tree once
@@ -31,7 +31,7 @@
   const valueOf = { input: getter(HTMLInputElement, "value"), area: getter(HTMLTextAreaElement, "value") };
   const nodeValue = getter(Node, "nodeValue"), textContent = getter(Node, "textContent");
   const styleOf = getComputedStyle;
-  // Those of a field's attributes that repeat its value.
+  // The attributes of a field that repeat its value.
   const VALUES = new Set(["value", "aria-valuenow", "aria-valuetext"]);
   const takesText = element => element instanceof HTMLTextAreaElement ||
     (element instanceof HTMLInputElement && !WITHOUT_TEXT.has(typeOf(element)));
@@ -52,7 +52,7 @@
     return found;
   };
 
-  // Who wrote what is in the document: `around` has the author of each element, `inside` that of what is in it. Elements in
+  // Who wrote what is in the document: `around` has the author of each element, `inside` the author of what is in it. Elements in
   // neither are the site's, and so is their content.
   const authors = judges => {
     const [around, inside, hosts] = [new Map(), new Map(), new Set()];
@@ -187,7 +187,7 @@
   };
 
   const strings = node => node?.children.filter(each => typeof each === "string") ?? [];
-  // The lines of a tree in the order in which Playwright writes them: an element with its own text, or a text. Frames have
+  // The lines of a tree in the order in which Playwright writes them: an element with its text, or a text. Frames have
   // the lines of their own documents.
   const linesOf = function* (root, symbol, nodes) {
     const waiting = [];
@@ -257,7 +257,7 @@
       // The reference of its frame, as far as the document around it is of the same origin.
       frame: self === top ? "" : frameElement?._ariaRef?.ref ?? "",
       address: location.href.slice(0, MAX_ADDRESS_CHARS),
-      // The first is that of the address, also in a sandbox; the second that of the document, as inherited.
+      // The first is the address's, also in a sandbox; the second the document's, as inherited.
       address_origin: location.origin,
       origin: self.origin,
       // Of a page that the judge itself wrote (`judge.network.interception`).

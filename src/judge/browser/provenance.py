@@ -8,8 +8,8 @@ cannot imitate because the snapshot quotes them:
   author of a page that the judge shows in place of the site's, none is unknown;
 - `[editable]`: inside an editing host; `[editable=host]`: the host itself; `[editable=unknown]`: not known of this
   document;
-- `[typed=name:0-3,name:7-9,text:0-4]`: the characters of its name and of its own text that were typed; `value` among
-  them: its own text, or that of the texts in it, is the value of a form control;
+- `[typed=name:0-3,name:7-9,text:0-4]`: the characters of its name and of its text that were typed; `value` among
+  them: its text, or the texts in it, is the value of a form control;
 - `[added=name:0-3,text:0-4]`: the same for what the judge put in as an attack;
 - `[inserted=page]`: the judge put it in; `[label=:Close]`: the judge renamed it, and this is the name of the site, to
   which `typed` and `added` then apply;
@@ -43,7 +43,7 @@ _RangeList = Annotated[str, StringConstraints(pattern=r"^(?:[0-9]{1,9}-[0-9]{1,9
 
 
 class _Fact(BaseModel):
-    """What is known of one line of a document's snapshot, by its place `at`. Ranges are those of characters.
+    """What is known of one line of a document's snapshot, by its place `at`. Ranges count characters.
 
     `author` of the element, unless that is the site; `value` is what was typed into an editing host that the snapshot
     does not show; `label` the site's name of an element that the judge renamed.
@@ -89,8 +89,8 @@ class DocumentReport(BaseModel):
     """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces;
     `frame` is the reference of its frame, if that is known.
 
-    `origin` is that of the document, `address_origin` that of its address; `is_judges`: the judge wrote it. `count` is
-    the number of lines in its snapshot, without those of frames in it; `lines` are those of which something is known.
+    `origin` is the document's, `address_origin` its address's; `is_judges`: the judge wrote it. `count` is
+    the number of lines in its snapshot, without frames in it; `lines` are the ones of which something is known.
     `joined_before` and `joined_after` are elements whose text goes on there without a space.
     """
 
@@ -113,7 +113,7 @@ class DocumentReport(BaseModel):
 
         A `srcdoc` document belongs to its parent, sandboxed or not; an empty one and a `blob:` belong to their creator,
         unless a sandbox hides the creator; `data:` belongs to nobody. Otherwise, a sandbox removes the origin of the
-        document, but not that of its author. What the judge wrote in place of a site's page is the judge's.
+        document, but not its author's. What the judge wrote in place of a site's page is the judge's.
         """
         if self.is_judges:
             return JUDGE
@@ -164,7 +164,7 @@ def read_documents(reports: Sequence[object]) -> list[DocumentReport]:
 
 
 def mark(snapshot: str, documents: Sequence[DocumentReport]) -> AnnotatedSnapshot:
-    """Add the facts to a snapshot that was taken with boxes."""
+    """Add the facts to a snapshot taken with boxes."""
     lines = list(ANY_LINE.finditer(snapshot))
     states: dict[int, str] = {}
     values: dict[int, str] = {}
@@ -219,7 +219,7 @@ def _by_document(lines: Sequence[re.Match[str]]) -> Iterator[_DocumentLines]:
     """The lines of each document, those around a frame before those in it."""
     main = _DocumentLines(None, None)
     sources = [main]
-    # The documents that are open at a line, each with the depth of its frame.
+    # The documents open at a line, each with the depth of its frame.
     open_documents = [(-1, main)]
     for at, line in enumerate(lines):
         depth = len(line["indent"])

@@ -1,4 +1,4 @@
-// Requests that the browser reports only as downloads: those of links with `download`. Their headers and status are not
+// Requests that the browser reports only as downloads, as for links with `download`. Their headers and status are not
 // known; whether the site answered without an error is, because the browser only then takes the file.
 
 "use strict";

@@ -1,5 +1,5 @@
 // The file behind `requests.cjs`: entries as lines of JSON, within limits that no page can use up for another one. The
-// task's own requests have a share of their own. When a share is full, the first and the last request for each method
+// task's requests have a share of their own. When a share is full, the first and the last request for each method
 // and path are still kept, in a second file that is rewritten from time to time. Read by `requests.py`.
 
 "use strict";

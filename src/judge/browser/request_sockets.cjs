@@ -1,6 +1,6 @@
 // Web sockets for `requests.cjs`: their text messages, and who opened them.
 //
-// Playwright reports every socket with its messages, those of workers and new tabs included, but not who opened it. That
+// Playwright reports every socket with its messages, workers and new tabs included, but not who opened it. That
 // is the `Origin` of the handshake, which no page can forge. The DevTools protocol reports it, unless the socket was opened
 // before the session was. The two reports have no common id, so the opener of a socket is known only if all sockets with
 // its address were opened by the same origin. Read by `requests.py` and `socket_messages.py`.
@@ -44,7 +44,7 @@ class Messages {
   }
 }
 
-// The sockets of a page; `recorder` is that of `requests.cjs`.
+// The sockets of a page; `recorder` comes from `requests.cjs`.
 class Sockets {
   constructor(page, recorder) {
     this.recorder = recorder;

@@ -93,7 +93,7 @@ function documentOf(frame) {
   return { origin: "null", isSure: true };
 }
 
-// The task's own sites, see `judge.records.sites.Site`. Decides only which share of the log a request uses.
+// The task's sites, see `judge.records.sites.Site`. Decides only which share of the log a request uses.
 class Sites {
   constructor(own) {
     this.origins = new Set();
@@ -130,7 +130,7 @@ class Recorder {
     this.sockets = new WeakMap();
     // Immediately: a new tab may open a socket before it can be watched.
     context.on("page", page => this.listen(page));
-    // Bodies that are still being read at that point must not end up in the file of the next context.
+    // Bodies still being read at that point must not end up in the file of the next context.
     context.on("close", () => { if (this.log) this.log.isClosed = true; });
     context.on("request", request => {
       try {
@@ -177,7 +177,7 @@ class Recorder {
     if (request.isNavigationRequest()) this.downloads.get(frameOf(request)?.page())?.replaced(request.url());
   }
 
-  // A request that was reported only as a download. Which document's link it was is not known.
+  // A request reported only as a download. Which document's link it was is not known.
   beganDownload(url, frameId) {
     if (!this.log || !/^https?:/.test(url)) return undefined;
     const sender = { only: this.onlyOrigin() };
@@ -196,7 +196,7 @@ class Recorder {
     return Object.assign(slot, { sender });
   }
 
-  // What `opens` navigates the page to is the judge's own request: the participant named the address, not a page.
+  // What `opens` navigates the page to is the judge's request: the participant named the address, not a page.
   async judgeOpens(page, url, opens) {
     this.opening.set(page, url && new URL(url).href.split("#", 1)[0]);
     try {

@@ -58,7 +58,7 @@ _MAX_BYTES = 40_000_000
 
 
 def begin_code(sites: Iterable[str]) -> str:
-    """The code that prepares the recorder, before the first navigation; `sites` are the task's own."""
+    """The code that prepares the recorder, before the first navigation; `sites` are the task's."""
     known = json.dumps({"sites": [site for site in sites if site], "limits": _LIMITS})
     return f"async page => page.context()[Symbol.for('wabe.requests')]?.begin({known})"
 
@@ -84,7 +84,7 @@ class NavigationLog:
         with contextlib.suppress(OSError), self._path.open("rb") as stream:
             stream.seek(self._offset)
             data = stream.read()
-        # A last line that is still being written is left for the next call.
+        # A last line still being written is left for the next call.
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         return tuple(Hop.model_validate_json(line) for line in whole.splitlines())
@@ -98,12 +98,12 @@ class RequestLog:
 
     def begin_step(self, number: int) -> None:
         """Assign requests from now on to that step."""
-        # In the recorder's own file, so that its order shows what came first. Both programs only append whole lines.
+        # In the recorder's file, so that its order shows what came first. Both programs only append whole lines.
         with contextlib.suppress(OSError), (self._folder / _LOG).open("ab", buffering=0) as stream:
             stream.write(b'{"step": %d}\n' % number)
 
     def read(self, wire: ExchangeRecord | None = None, *, reads_all: bool = True) -> Traffic:
-        """All requests so far. Works after the browser has died; skips a last line that is still being written.
+        """All requests so far. Works after the browser has died; skips a last line still being written.
 
         With `wire`, the guard's record, joined with the browser's; `reads_all`: it has all requests.
         """
@@ -176,7 +176,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _add(requests: dict[int, dict[str, Any]], part: Mapping[str, Any], step: int) -> None:
-    """Merge a part into its entry. The step is that of its first line; headers only become more."""
+    """Merge a part into its entry. The step is its first line's; headers only become more."""
     entry = requests.setdefault(part["id"], {"step": step})
     fixed = {**entry.get("fixed", {}), **part.get("fixed", {})}
     entry |= part

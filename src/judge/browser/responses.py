@@ -189,7 +189,7 @@ def is_file_chooser(state: str) -> bool:
 
 
 def listed_texts(text: str) -> list[str]:
-    """The result of the judge's own code if it is a list of strings."""
+    """The result of the judge's code if it is a list of strings."""
     try:
         texts = json.loads(text)
     except ValueError:

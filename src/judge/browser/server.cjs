@@ -2,7 +2,7 @@
 //
 //     node server.cjs CLI mcp … --config FILE
 //
-// CLI is that of Playwright itself, or of the package @playwright/mcp, which is the same server in another version.
+// CLI is Playwright's, or of the package @playwright/mcp, which is the same server in another version.
 //
 // A server that launches the browser itself ends it with `browser_close`. On top of a running one, `browser_close` only ends
 // the browser context, and the next call opens a new one, so that a task costs a context instead of a process.
@@ -21,7 +21,7 @@ const { chromium } = isPlaywright ? require(path.dirname(cli)) : createRequire(c
 // The package's program is the server, without a command of its own.
 if (!isPlaywright) args.shift();
 
-// Through a proxy, the client for the judge's own requests gives no name of a site at an address, and Node would then compare
+// Through a proxy, the client for the judge's requests gives no name of a site at an address, and Node would then compare
 // the certificate with "localhost".
 const connectTls = tls.connect;
 tls.connect = (options, ...rest) => {
@@ -46,7 +46,7 @@ const causeOf = ({ message }) => {
   return /timeout/i.test(text) ? "no answer in time" : "it does not speak the DevTools protocol";
 };
 
-// A hosted browser: connected to once, by the server's own option for it. The server would connect again for each context, and
+// A hosted browser: connected to once, by the server's option for it. The server would connect again for each context, and
 // after a lost connection it would go on in an empty browser. Here it ends instead, and the judge reads why (`hosted.py`).
 const connect = async () => {
   const file = path.join(args[args.indexOf("--output-dir") + 1], "hosted.json");

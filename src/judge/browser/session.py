@@ -47,7 +47,7 @@ class TakenDownload(Record):
 
     `state`: `cut` at its bound, `unfinished` when it was looked for, `failed` in the browser; `left_out` stands for
     all further ones. `sender` and `cause` are as for requests (`judge.trajectory.network.Entry`). `type` is the
-    media type of the answer if it is known, otherwise that of the name.
+    media type of the answer if it is known, otherwise what the name suggests.
     """
 
     name: str = ""
@@ -75,8 +75,8 @@ class Hop(Record):
     the address. `overflow`: nothing more is recorded. `lost`: the browser's process is gone; `is_killed` if another
     process has killed it, and it was not the kernel because memory ran out.
 
-    Addresses are those of the browser, without a fragment. `request` is the number of the request. A negative `frame`
-    is that of a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
+    Addresses are the browser's, without a fragment. `request` is the number of the request. A negative `frame`
+    stands for a new tab that the browser has not announced yet, so its `tab` is unknown. `cause` is `goto` or `back`
     if the server itself navigated; otherwise a page did, by any means. `referrer` is the origin that the browser
     names as the sender.
     """

@@ -18,7 +18,7 @@ MARK_TRIES = 2
 class ChangesSince:
     """One for each observation: it begins when the observation before it ends.
 
-    `url`, `title` and `tabs` (their number) are those of the browser as last seen; `snapshot` and `screenshot` are what
+    `url`, `title` and `tabs` (their number) are the browser's as last seen; `snapshot` and `screenshot` are what
     the last observation showed, empty before the first one.
     """
 

@@ -1,7 +1,7 @@
 // The tools that the top document registers (WebMCP): lists or calls them. Runs in the MCP server's process; `site_tools.py`
 // writes the arguments and reads the result.
 //
-// The judge's own isolated world asks the browser, so no script of the page sees or changes the question, and only the
+// The judge's isolated world asks the browser, so no script of the page sees or changes the question, and only the
 // beginning of what a page wrote leaves its process. A call finds the very tools that were listed: they are kept in that
 // world, which ends with its document.
 async (page, { call, limits }) => {
@@ -11,7 +11,7 @@ async (page, { call, limits }) => {
   const LIST = async limits => {
     // Not `document.modelContext`, which an element of that name would hide.
     const context = Object.getOwnPropertyDescriptor(Document.prototype, "modelContext")?.get.call(document);
-    // A form inside an editor may be the participant's own.
+    // A form inside an editor may be the participant's.
     const edited = new Set(globalThis.wabe.editedTools());
     const own = (await context?.getTools() ?? []).filter(tool =>
       tool.window === window && tool.name.length <= limits.name && !edited.has(tool.name));
@@ -59,7 +59,7 @@ async (page, { call, limits }) => {
     const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, contextId, returnByValue: true, awaitPromise: true });
     return exceptionDetails ? null : result.value;
   };
-  // Not the settler's own way to evaluate, for which a page is silent while the call has no answer.
+  // Not the settler's way to evaluate, for which a page is silent while the call has no answer.
   const within = (answer, late) => {
     let timer;
     const over = new Promise(done => { timer = setTimeout(() => done(late), limits.ms); });

@@ -1,6 +1,6 @@
 """The tools that a site registers in its pages (WebMCP): which are offered, and what a call of one returns.
 
-The MCP server's own way to collect them is not used (`--no-webmcp`): it writes the page's text unescaped before the
+The MCP server's way to collect them is not used (`--no-webmcp`): it writes the page's text unescaped before the
 snapshot, where a description could imitate an element; it includes the tools of frames; and one schema that is nested
 too deeply hides all others. `site_tools.js` asks the browser itself, in the judge's isolated world, and bounds what
 leaves the page.

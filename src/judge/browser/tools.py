@@ -1,6 +1,6 @@
 """Which tools a participant is offered, and the validation of its actions. Pure. The tools: `judge.records.tools`.
 
-Elements are identified by references of the judge's own snapshot, or by screenshot coordinates (`config.actions`), so
+Elements are identified by references of the judge's snapshot, or by screenshot coordinates (`config.actions`), so
 that the record can say what was acted on. The older names (`ref`, `startRef`, `endRef`) and unambiguous variants (`"1"`
 for 1, one value for a list of one) are accepted. Every refusal is one sentence that says what was wrong and what to
 send instead, with foreign text quoted and bounded.
@@ -95,7 +95,7 @@ def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
 
 
 def file_tools(files: Sequence[TaskFile], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
-    """The tools that are offered for a task with these files, which they name; none without files."""
+    """The tools offered for a task with these files, which they name; none without files."""
     about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
     names = {"items": {"type": "string", "enum": [each.name for each in files]}, "description": about}
     tool_specs = []
@@ -118,7 +118,7 @@ def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
 
 
 def _limited(spec: ToolSpec, changes: Mapping[str, Mapping[str, Any] | None]) -> ToolSpec:
-    """The tool with changes to its parameters, without those that are changed to `None`."""
+    """The tool with changes to its parameters, without those changed to `None`."""
     if not changes:
         return spec
     known = spec.parameters["properties"]
@@ -198,7 +198,7 @@ def check_action(
 ) -> CheckedAction | Complaint:
     """The action normalised for the browser, or why it is refused.
 
-    `tools` are the offered ones; `snapshot` is the judge's own of the current page, if there is one. With `open_tabs`,
+    `tools` are the offered ones; `snapshot` is the judge's of the current page, if there is one. With `open_tabs`,
     closing the only tab is refused, because an episode without a page would look like a browser fault. With `viewport`
     (width and height), points outside it are refused.
     """
@@ -281,7 +281,7 @@ def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
         case dict() if expected_type == "object":
             return _coerced_object(value, schema)
         case str() if expected_type == "object" and value.lstrip().startswith("{"):
-            # As some models' own function calls have their arguments.
+            # As some models' function calls have their arguments.
             with suppress(ValueError):
                 return _coerced_object(parse_json(value), schema)
     return value
@@ -303,7 +303,7 @@ def _sentence(error: ValidationError) -> str:
         case "type":
             return f'"{where}" must be of type {allowed}, not {value}.'
         case "enum" if where.partition(".")[0] == FILE_NAMES:
-            # A path, too, is only a name that is not declared.
+            # A path, too, is only a name not declared.
             return f"there is no file {excerpt(error.instance, 60)}; send names of: {', '.join(allowed)}."
         case "enum":
             value_text = excerpt(error.instance, 40) if isinstance(error.instance, str) else value

@@ -1,4 +1,4 @@
-"""Records Playwright's own trace of each attempt, for `wabe run --record-trace`.
+"""Records Playwright's trace of each attempt, for `wabe run --record-trace`.
 
 Traces stand beside the runs, in `<output_dir>/traces/<run_id>/`, so that nothing which covers a run (uploads, digests,
 signatures, exports, reports) covers them: they contain cookies, passwords and request bodies as they were.

@@ -20,7 +20,7 @@ class Choosers {
     this.open = null;
   }
 
-  // Called by the server's own tab, which takes an open chooser for a reason to refuse all other tools.
+  // Called by the server's tab, which takes an open chooser for a reason to refuse all other tools.
   opened(page, tab, chooser) {
     this.dismiss();
     if (!this.areKept) {

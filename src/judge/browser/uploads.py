@@ -22,7 +22,7 @@ IS_OPEN = f"Boolean({_CHOOSERS}?.isOpen)"
 
 
 class UploadFolder:
-    """The task's files on this machine's disk, for its own browser only."""
+    """The task's files on this machine's disk, for its browser only."""
 
     def __init__(self, browser_folder: Path, files: Iterable[TaskFile]) -> None:
         self._paths: dict[str, Path] = {}

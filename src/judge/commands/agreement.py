@@ -252,7 +252,7 @@ def _by_judge(agreements: Sequence[_JudgeAgreement]) -> list[list[_JudgeAgreemen
 
 
 def _show(group: Sequence[_JudgeAgreement], truth: str | None) -> None:
-    """Print a judge's agreement. The groups are those of its first verdicts."""
+    """Print a judge's agreement. The groups are its first verdicts'."""
     console, name, agreed = wide_console(), group[0].name, group[0].agreement
     if truth:
         # Before the rates, because a reader will want to inspect these.
@@ -276,7 +276,7 @@ def _show(group: Sequence[_JudgeAgreement], truth: str | None) -> None:
 def _difference_lines(group: Sequence[_JudgeAgreement], truth: str) -> Iterator[Text]:
     """Each disagreement: both verdicts, the failed checks with their findings, the judge's reason.
 
-    Those of a judge that was asked again are one, with the first reason.
+    A judge asked again has one, with the first reason.
     """
     by_verdicts: dict[tuple[str, str], list[JudgeDisagreement]] = {}
     for difference in (difference for each in group for difference in each.differences):

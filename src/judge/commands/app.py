@@ -31,7 +31,7 @@ def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
 
 
 def command_names() -> tuple[str, ...]:
-    """All commands, those of plug-ins last."""
+    """All commands; plug-ins come last."""
     return (*EXAMPLES, *(name for name in COMMANDS.names() if name not in EXAMPLES and "." not in name))
 
 

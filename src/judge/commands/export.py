@@ -158,7 +158,7 @@ def _export_tasks(
 
 
 def _scenario_of(argument: str, output_dir: Path, settings: Settings) -> tuple[Path, Path]:
-    """The scenario file that the argument names, or that of a run, and where to write. Raises `ConfigError`."""
+    """The scenario file that the argument names, or a run's, and where to write. Raises `ConfigError`."""
     if Path(argument).is_file() or argument in settings.bundled_scenarios or argument.endswith(".toml"):
         path = scenario_file(argument, settings.bundled_scenarios)
         return path, output_dir / "export" / (path.resolve().parent.name if path.stem == "scenario" else path.stem)

@@ -68,7 +68,7 @@ def leaderboard(
         ),
     ] = None,
 ) -> None:
-    """Show leaderboard rows from submission files. The SQL is that of a leaderboard page."""
+    """Show leaderboard rows from submission files. The SQL is the leaderboard page's."""
     if html is not None:
         if query is not None or as_json:
             raise ConfigError("--html does not go with --query and --json", remedy="its data has CSV and JSON")

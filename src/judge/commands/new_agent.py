@@ -1,4 +1,4 @@
-"""`wabe new-agent`: creates a folder with a working agent as a starting point for one's own."""
+"""`wabe new-agent`: creates a folder with a working agent as a starting point for one's."""
 
 import re
 import shlex
@@ -32,6 +32,6 @@ def new_agent(
             template = environment.from_string((templates / f"{file}.j2").read_text("utf-8"))
             (folder / file).write_text(template.render(name=name, version=metadata.version("wabe")), "utf-8")
     typer.echo(f"{folder}: {', '.join(FILES)}")
-    # A plain name could also be that of a bundled participant or a file.
+    # A plain name could also mean a bundled participant or a file.
     agent = folder if folder.is_absolute() or len(folder.parts) > 1 else f"./{folder}"
     typer.echo(f"next: wabe run demo --agent {shlex.quote(str(agent))}")

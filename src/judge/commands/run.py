@@ -51,7 +51,7 @@ def run(
         from shared.text import one_line
 
     settings = Settings.from_environ()
-    # A flag that is not given leaves the choice to the scenario.
+    # A flag not given leaves the choice to the scenario.
     settings_set = {name: value for name, value in given.items() if value is not None and value is not False}
     settings_set["output_dir"] = output_folder(given["output_dir"], settings)
     if "name" in settings_set:

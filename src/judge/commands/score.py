@@ -126,7 +126,7 @@ def score(
     if tasks is not None:
         give_tasks(folders, tasks)
     if is_foreign:
-        # The verdicts that count in a folder of another tool stay those of the judge that was asked first.
+        # The verdicts that count in a folder of another tool stay with the judge that was asked first.
         keep_counted_judge(folder, runs)
     costs, tallies = Costs(folders[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
 
@@ -257,7 +257,7 @@ def _named_as_given(origins: Mapping[str, str]) -> Iterator[None]:
 
 
 def _update(run: RunStore, config: RunConfig, tally: JudgeTally) -> bool:
-    """Update the run's results with the verdicts of its own judge; those of other judges are only stored."""
+    """Update the run's results with the verdicts of its own judge; other judges' are only stored."""
     try:
         adopt(run, config, tally.judge)
         tally.updated = take_over(run)
@@ -306,7 +306,7 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
         method, at, model = name.partition("@")
         if not at and name not in METHODS.names():
             method, model = "", name
-        # A judge is a method and a model; a part that is not named comes from the other options.
+        # A judge is a method and a model; a part not named comes from the other options.
         names_by_judge[name] = {
             key: value for key, value in (("judge_method", method), ("judge_model", model)) if value
         }
@@ -348,7 +348,7 @@ async def _judge_all(
 
 
 def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
-    """The folder with the trajectories, and the run if the folder is that of a complete run."""
+    """The folder with the trajectories, and the run if the folder is a complete run's."""
     path = Path(target)
     # A folder without a run.json contains trajectories of any origin.
     if (path / "result.json").is_file() or (path.is_dir() and not (path / "run.json").is_file()):
@@ -360,7 +360,7 @@ def _folder(target: str, runs: Path) -> tuple[Path, RunStore | None]:
 
 
 def _trajectories(folder: Path, run: RunStore | None) -> list[Path]:
-    """The folders with trajectories, those of a run in its scenario's order."""
+    """The folders with trajectories, for a run in its scenario's order."""
     ids = (run.read_run() or {}).get("task_ids") if run else None
     return in_order_of(list(map(str, ids)) if isinstance(ids, list) else (), find_trajectories(folder))
 
@@ -382,7 +382,7 @@ def _run_around(folder: Path) -> RunStore | None:
 
 
 def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool) -> RunConfig:
-    """The run's own configuration, so that its judge is the default, with the changes from the command line.
+    """The run's configuration, so that its judge is the default, with the changes from the command line.
 
     `names_judge`: the user asked for a judge explicitly.
     """

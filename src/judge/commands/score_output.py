@@ -43,7 +43,7 @@ class InOrder:
 
 
 def in_order_of(task_ids: Sequence[str], folders: Iterable[Path]) -> list[Path]:
-    """The folders, those of the same parent in the order of these tasks; unknown tasks come last."""
+    """The folders, and within one parent in the order of these tasks; unknown tasks come last."""
     folders = list(folders)
     parents = {parent: place for place, parent in enumerate(dict.fromkeys(folder.parent for folder in folders))}
     places = {task_id: place for place, task_id in enumerate(task_ids)}

@@ -171,7 +171,7 @@ class _Tally(JudgeTally):
             self.under_policy[under_policy(scored.outcome, policies)] += 1
 
     def _about(self, scored: Scored) -> str:
-        """Every check that failed and every policy that is not kept: a person who edits them needs all of them."""
+        """Every check that failed and every policy not kept: a person who edits them needs all of them."""
         broken = [
             one_line(f"policy {each.name}: {'undecided' if each.violated is None else 'violated'}, found {each.found}")
             for each in policies_in(scored.verdict)

@@ -9,7 +9,7 @@ from shared.seams import file_of
 def summary_of(module: str, name: str) -> str | None:
     """The help of the function or group `name` in a module; `None` if its source does not contain it.
 
-    That of a group is its `help`, or the docstring of its callback.
+    A group's is its `help`, or the docstring of its callback.
     """
     file = file_of(module)
     try:

@@ -25,7 +25,7 @@ from shared.logs import log_context
 from shared.models import Record
 
 _log = logging.getLogger(__name__)
-# The trainer's own time is nobody's: an idle limit ends an episode instead. Finite, because clocks are added up.
+# The trainer's time is nobody's: an idle limit ends an episode instead. Finite, because clocks are added up.
 _NO_LIMIT_S = 365 * 86_400.0
 # A client waits 60 s for an answer: an action and the observation after it may take a step's time each.
 _STEP_S = {

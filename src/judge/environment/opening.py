@@ -36,7 +36,7 @@ from shared.text import counted
 from shared.validation import validated
 
 _log = logging.getLogger(__name__)
-# Stands for the scenario's own participants, which are not started and whose variables need not be set.
+# Stands for the scenario's participants, which are not started and whose variables need not be set.
 _NOBODY = "idle"
 
 
@@ -63,7 +63,7 @@ async def open_host(
         )
     options = RunOptions(scenario=scenario, player=_NOBODY, task=host.task, level=host.level, limit=host.limit)
     start, choice = choose(options, host_settings)
-    # A key may be set only in the judge's own entry.
+    # A key may be set only in the judge's entry.
     host_settings = Settings.from_environ({**host_settings.environ, **start.members[-1].env})
     config = training_config(_with_overrides(choice.config, host), host.reward)
     check_config(config, host_settings)
@@ -177,6 +177,6 @@ async def _refusal(task: Task, choice: PlayChoice, config: RunConfig) -> str | N
 
 
 def _name(start: Start) -> str:
-    """The name of the task set: that of the file, or of its folder if it is called `scenario.toml`."""
+    """The name of the task set: the file's, or its folder's if it is called `scenario.toml`."""
     path = start.scenario.path.resolve()
     return path.parent.name if path.stem == "scenario" else path.stem

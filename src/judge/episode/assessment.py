@@ -43,7 +43,7 @@ class Assessment:
             self.setup.require(task)
 
     async def run(self) -> tuple[TaskSummary, ...]:
-        """Play and judge every task that is not settled yet. Returns one `TaskSummary` per task and epoch, in order.
+        """Play and judge every task not settled yet. Returns one `TaskSummary` per task and epoch, in order.
 
         An epoch begins once all tasks of the previous one have begun, so that a stopped run has complete epochs.
         Cancellation stops all attempts and closes their browsers.

@@ -47,9 +47,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AttemptSetup:
-    """What attempts are played with, and judged by. Attempts that are played at the same time share one.
+    """What attempts are played with, and judged by. Attempts played at the same time share one.
 
-    `browser` lends browsers (`judge.browser.pool.BrowserPool.browser`). `closed` are the addresses of the judge's own
+    `browser` lends browsers (`judge.browser.pool.BrowserPool.browser`). `closed` are the addresses of the judge's
     servers, which are blocked. `archives` answer for frozen sites; `recorder` records the attempts' requests. `ledger`
     is the file in which a meter counts participants' calls, if it does.
     """
@@ -136,7 +136,7 @@ class Attempts:
             return await self._judged(result)
 
     def unplayed(self, why: str, *, blame: Blame | None = None, number: int = 1) -> EpisodeEnd:
-        """The end of an attempt that was aborted before it began."""
+        """The end of an attempt aborted before it began."""
         now = time.time()
         return EpisodeEnd(
             task=self.task,
@@ -177,7 +177,7 @@ class Attempts:
             self.emit(TaskRetried(task_id=store.name, epoch=store.epoch, attempt=attempt, cause=cause, blame=blame))
 
     def _keep(self, end: EpisodeEnd) -> None:
-        """Record the end of an attempt that is played again: it counts for policies and goals."""
+        """Record the end of an attempt played again: it counts for policies and goals."""
         if end.task.watched:
             self.store.write_result(_as_recorded(end, self.store).to_json())
 
@@ -315,7 +315,7 @@ class Attempts:
         return network_of(turn.task, setup.config, turn.policy, archives=setup.archives, recorder=setup.recorder)
 
     async def _scored(self, result: Attempt) -> Scored:
-        """The verdict on a recorded attempt. One that was given before is not asked for again."""
+        """The verdict on a recorded attempt. One given before is not asked for again."""
         asking = TaskJudging(task_id=result.task.task_id, epoch=result.epoch, steps=result.steps_taken)
         # A run has one judge: verdicts by other code, from before the run was resumed, are repeated.
         return await judge_stored(

@@ -41,7 +41,7 @@ class _VisitedDocument:
     """A document that is shown or requested.
 
     `by`: who led the browser to it. `is_sites`: the task's site led there, before the participant wrote anything.
-    `acts`: how often the participant had acted before. `tab`: `None` for a new tab that is not known yet.
+    `acts`: how often the participant had acted before. `tab`: `None` for a new tab not known yet.
     """
 
     address: str
@@ -86,7 +86,7 @@ class Route:
         self._visited: set[tuple[int | None, str]] = set()
         self._is_incomplete = False
         self._is_killed = False
-        # Those of tabs that were closed since the last observation.
+        # Documents of tabs that were closed since the last observation.
         self._closed: list[_VisitedDocument] = []
         self._is_elsewhere = False
         self._front = website
@@ -119,7 +119,7 @@ class Route:
         )
 
     def landed(self, page: Page) -> None:
-        """Record the page that the website's own address led to before any action; it counts as the task's site too."""
+        """Record the page that the website's address led to before any action; it counts as the task's site too."""
         self._landed = page.url
 
     def saw(self, page: Page) -> None:
@@ -243,7 +243,7 @@ class Route:
         )
 
     def _senders(self, hop: Hop) -> list[_VisitedDocument]:
-        """The documents that can have sent the request: those of the origin that the browser names, else all."""
+        """The documents that can have sent the request: of the origin that the browser names, else all."""
         documents = [*self._documents.values(), *self._workers.values()]
         senders = [one for one in documents if hop.referrer and origin_of(one.address) == origin_of(hop.referrer)]
         return senders or documents
@@ -267,7 +267,7 @@ class Route:
         return None
 
     def _leave(self, tab: int | None, *, but: int | None = None) -> None:
-        """Forget the documents of a tab; the new document's own next request may be under way already."""
+        """Forget the documents of a tab; the new document's next request may be under way already."""
         self._documents = {frame: one for frame, one in self._documents.items() if one.tab != tab}
         self._loading = {frame: one for frame, one in self._loading.items() if one.tab != tab or frame == but}
 

@@ -40,7 +40,7 @@ class Clock:
             self.used_s += now() - began
 
     def charge(self, seconds: float) -> None:
-        """Add time that is attributed only afterwards. Raises the clock's error if the limit is reached."""
+        """Add time attributed only afterwards. Raises the clock's error if the limit is reached."""
         self.used_s += seconds
         if self.used_s >= self._limit_s:
             raise self._error

@@ -27,7 +27,7 @@ _RESULT_HEADING = "### Result\n"
 
 @dataclass
 class Feedback:
-    """On one reply: what failed or was not executed, the actions' own results, and the files that pages offered."""
+    """On one reply: what failed or was not executed, the actions' results, and the files that pages offered."""
 
     problem: str | None = None
     results: tuple[str, ...] = ()

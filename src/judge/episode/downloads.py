@@ -15,7 +15,7 @@ MAX_RECORDED_AT_ONCE = 8
 
 
 class Downloads(AttemptPart):
-    """The downloads of one attempt. Files that come from the task's own site are kept."""
+    """The downloads of one attempt. Files that come from the task's site are kept."""
 
     def __init__(self, stage: AttemptStage) -> None:
         super().__init__(stage)

@@ -39,7 +39,7 @@ class StepTimes:
     acting: Stopwatch = field(default_factory=Stopwatch)
 
     def recorded(self, settled: SettleTime) -> Timings:
-        """The step's timings, with those of waiting for its page."""
+        """The step's timings, waiting for its page included."""
         return Timings(
             observe_s=self.observing.seconds,
             reply_s=self.replying.seconds,
@@ -59,7 +59,7 @@ class StepDraft:
         self.outcome: Outcome | None = None
         self.asked: Asked | None = None
         self.claimed_trace: ClaimedTrace | None = None
-        # Line and elements of the action that is being executed: it may take effect although it fails.
+        # Line and elements of the action being executed: it may take effect although it fails.
         self.attempted: dict[str, Any] = {}
         self.flags = [*observed.flags]
         self.refused: tuple[str, ...] = observed.refused

@@ -18,7 +18,7 @@ from judge.trajectory.network import write_har
 from shared.errors import BrowserFault, TrajectoryError, WabeError
 
 LOST = "its network trace is lost"
-# When the attempt ends, wait at most a tenth of a second for a response that is still being read.
+# When the attempt ends, wait at most a tenth of a second for a response still being read.
 _PENDING_TRIES = 5
 _PENDING_S = 0.02
 
@@ -96,7 +96,7 @@ class Trace(AttemptPart):
 
     def explained(self, error: WabeError) -> str:
         """The error that ended the attempt, and what was lost with it."""
-        # The trace's own fault already says so.
+        # The trace's fault already says so.
         is_lost = isinstance(error, BrowserFault) and isinstance(self.fault, BrowserFault) and error is not self.fault
         return f"{error.message}; {LOST}" if is_lost else error.message
 

@@ -19,7 +19,7 @@ from shared.errors import SiteBlocked, SiteUnreachable, WabeError
 from shared.models import Page
 
 SERVER_ERRORS = 500
-# Failures of these ends may be due to a lost site. Other ends are the participant's own, such as replies that cannot be
+# Failures of these ends may be due to a lost site. Other ends are the participant's, such as replies that cannot be
 # read.
 OPEN_TO_LOSS: tuple[StopReason, ...] = (*JUDGED_ENDS, "max_steps", "task_timeout")
 # The page itself ended the request, for example by leaving.
@@ -81,7 +81,7 @@ def _needs_real_time(stage: AttemptStage, page: Page, navigations: Sequence[Navi
 
 
 def has_failed(entries: Iterable[Mapping[str, Any]], site: Site) -> bool:
-    """Whether a request to the task's site had no answer or a server error. `entries` are those of HAR."""
+    """Whether a request to the task's site had no answer or a server error. `entries` are HAR's."""
     return any(_is_failure(entry["response"]) and site.holds(entry["request"]["url"]) for entry in entries)
 
 

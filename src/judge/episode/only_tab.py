@@ -18,7 +18,7 @@ class OnlyTab:
             if hop.event == "request":
                 self._requested.add(hop.url)
             else:
-                # One that was requested before may have had another answer than those that are known since.
+                # One requested before may have had another answer than those that are known since.
                 self._has_loaded |= hop.url in self._requested
 
     def take(self) -> bool:

@@ -57,7 +57,7 @@ class PageObserver(AttemptPart):
             look = await self._look(Clock(timeout_s, PageHangs("the browser cannot replace a tab")), self._too_long())
         if look.page.notice and look.page.notice.code in GIVEN_UP:
             self._given_up += 1
-            # Any site may have one such page. A participant that keeps going to them uses its own time.
+            # Any site may have one such page. A participant that keeps going to them uses its time.
             if self._given_up > 1 and not (is_charged or route.is_off_site):
                 self.stage.clock.charge(self.acted_s + limit.used_s - used_s)
         return look

@@ -1,4 +1,4 @@
-"""What an attempt is made of: parts that keep their own state, and the few moments at which they are called.
+"""What an attempt is made of: parts that keep their state, and the few moments at which they are called.
 
 `judge.episode.episode` is the loop that calls them, in one order.
 """
@@ -67,7 +67,7 @@ class AttemptStage:
 
 @dataclass
 class PageLook:
-    """An observed page with its probes. `facts` are those of the step, by field, with `flags`.
+    """An observed page with its probes. `facts` are the step's, by field, with `flags`.
 
     `downloads` were taken before those that are still open.
     """
@@ -85,7 +85,7 @@ class PageLook:
         return page.url, page.title, page.snapshot, page.dialog, page.notice, self.probed
 
     def recorded(self, index: int, files: Mapping[str, str | None]) -> Step:
-        """The part of a step that the observation provides; `files` are those of the page."""
+        """The part of a step that the observation provides; `files` are the page's."""
         return Step(index=index, **files, **self.facts, flags=tuple(self.flags))
 
 
@@ -93,7 +93,7 @@ class PageLook:
 class Act:
     """An action on a page, while it is executed; every fact is added to `draft` as soon as it is known.
 
-    Lines are those of `shown`. `may_have_acted`: it may have taken effect although it failed.
+    Lines refer to `shown`. `may_have_acted`: it may have taken effect although it failed.
     """
 
     action: CheckedAction

@@ -19,7 +19,7 @@ def check_config(config: RunConfig, settings: Settings, *, with_key: bool = True
 
     `with_key=False` ignores a missing key for the judge model, because a scenario may be validated on another machine.
     """
-    # All of the judge's own connections need TLS, also where they do not use it.
+    # All of the judge's connections need TLS, also where they do not use it.
     require_key_log(settings.environ)
     require_certificates(settings.environ)
     check_judge_model(config, settings) if with_key else check_judge(config)

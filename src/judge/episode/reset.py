@@ -37,7 +37,7 @@ _SERVER_ERRORS = 500
 class SiteUse:
     """An attempt's use of its sites. `shares_state`: another attempt was played there earlier or in parallel.
 
-    `task` is the one to be played: logged in to the sites as they are now. `policy` leads to the attempt's own
+    `task` is the one to be played: logged in to the sites as they are now. `policy` leads to the attempt's
     `instances`: by website, the address of the declared instance that it has for itself.
     """
 
@@ -132,7 +132,7 @@ class SiteTurns:
     async def works_again(self, task: Task, instances: Mapping[str, str]) -> bool:
         """Whether a site that was unreachable answers after another reset; false for one that cannot be reset.
 
-        `instances` are those of the attempt that could not reach it.
+        `instances` belong to the attempt that could not reach it.
         """
         resets = self._resets(task)
         try:
@@ -191,11 +191,11 @@ def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:
 async def restart_site(address: str, task_id: str, instances: Mapping[str, str]) -> StorageState | None:
     """Have the runner reset a site for a task. Returns the storage state if it logged in there.
 
-    `instances` are those of the attempt, by website; the runner resets this site's, and logs in by way of all.
+    `instances` are the attempt's, by website; the runner resets this site's, and logs in by way of all.
 
     Raises `SiteUnreachable`.
     """
-    # The runner's own address, which no browser may reach, so it needs its own policy.
+    # The runner's address, which no browser may reach, so it needs its own policy.
     policy = NetworkPolicy.for_websites([address])
     try:
         async with guarding(policy) as guard, _client(guard, _RESTART_S) as client:

@@ -32,7 +32,7 @@ def recorded_reply(
 
 
 def recorded_result(tool: str, result: ToolResult, redaction: Redaction) -> ToolResult:
-    """The result, without listed secrets if it is that of a site's tool, which may repeat what it was given."""
+    """The result, without listed secrets if a site's tool gave it, which may repeat what it was given."""
     return result.model_copy(update={"text": redaction.without_secrets(result.text)}) if tool == SITE_TOOL else result
 
 
@@ -40,7 +40,7 @@ class SiteCalls(AttemptPart):
     """Offers, executes and records calls of the tools that a page registers."""
 
     def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
-        """`site_tool`, if the page has tools. Their names stand apart from the judge's own words in a message."""
+        """`site_tool`, if the page has tools. Their names stand apart from the judge's words in a message."""
         names = [tool.name for tool in page.site_tools]
         return (calling_tool(names if is_named else None),) if names else ()
 

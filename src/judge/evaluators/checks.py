@@ -55,7 +55,7 @@ def _assertion(number: int, declared: Check, check: Check, recording: Trajectory
 
 
 def describe(check: Check) -> str:
-    """The check in words: its own description, otherwise its keys and values."""
+    """The check in words: its description, otherwise its keys and values."""
     if check.description:
         return plain(check.description)
     if isinstance(check, AnyOf):

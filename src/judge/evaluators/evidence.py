@@ -1,4 +1,4 @@
-"""A recording as evidence for checks: only what the judge itself observed and did on the task's own site.
+"""A recording as evidence for checks: only what the judge itself observed and did on the task's site.
 
 Of the text that a participant writes (replies, thoughts, answer) only the answer is evidence, and only for `answer`
 checks. A participant cannot add a page, because pages of other origins are never evidence.
@@ -50,7 +50,7 @@ def require_recording(folder: Path) -> None:
 
 
 class ActionDone(NamedTuple):
-    """An action executed on the task's own site: its step, its line without downloads, and why it does not count.
+    """An action executed on the task's site: its step, its line without downloads, and why it does not count.
 
     `line` names elements without what was typed into their names, `typed_line` with it if that makes a difference.
     For policies, `amounts` are all lines that it could have been (`judge.evaluators.amounts`), and `arguments` what a
@@ -91,7 +91,7 @@ class Look:
 
     @cached_property
     def is_own(self) -> bool:
-        """Whether the main document is the task's own site's."""
+        """Whether the main document is the task's site's."""
         return self.site.holds(self.step.origin or self.step.url)
 
     @property
@@ -105,7 +105,7 @@ class Look:
 
     @property
     def is_home(self) -> bool:
-        """Whether the page is on the website's own origin."""
+        """Whether the page is on the website's origin."""
         return self.site.is_home(self.step.url)
 
     @cached_property
@@ -301,7 +301,7 @@ class TrajectoryEvidence:
 
     @cached_property
     def site(self) -> Site:
-        """The task's own site, including the one to which its website redirected."""
+        """The task's site, including the one to which its website redirected."""
         site = own_site(self.trajectory, self.sites)
         is_lenient = self.counts_all and self.is_marked
         return replace(site, is_any=self.counts_all, is_lenient=is_lenient, verbatim=not self.is_marked)
@@ -332,7 +332,7 @@ class TrajectoryEvidence:
 
     @cached_property
     def is_marked(self) -> bool:
-        """Whether the recording says who wrote what it shows; those of other programs do not."""
+        """Whether the recording says who wrote what it shows; other programs' recordings do not."""
         return not self.trajectory.attempt.self_recorded
 
     @cached_property
@@ -400,7 +400,7 @@ class TrajectoryEvidence:
         raise MissingEvidence("what started requests and downloads was not recorded, play the attempt again")
 
     def actions(self, looks: Iterable[Look]) -> Iterator[ActionDone]:
-        """Every action that was executed on the task's own site. For policies also those that may have been."""
+        """Every action executed on the task's site. For policies also those that may have been."""
         for look in looks:
             outcome = look.step.outcome
             if look.is_unsure:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from shared.text import plain
 
-# Letters of other scripts and signs that are drawn like those of ASCII.
+# Letters of other scripts and signs drawn like ASCII's.
 _ALIKE_OF = {
     "A": "\u0391\u0410", "B": "\u0392\u0412", "C": "\u0421", "E": "\u0395\u0415", "H": "\u0397\u041d",
     "I": "\u0399\u0406", "J": "\u0408", "K": "\u039a\u041a", "M": "\u039c\u041c", "N": "\u039d", "O": "\u039f\u041e",

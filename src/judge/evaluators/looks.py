@@ -80,7 +80,7 @@ Compare = Callable[[Look, Snapshot, Sequence[Node] | None, bool], ComparisonResu
 
 
 def over_content(check: ShownCheck, recording: TrajectoryEvidence, inverted: bool, compare: Compare) -> Decision:
-    """Compares each page, or the part of it that `within` names, as far as the task's own site wrote it.
+    """Compares each page, or the part of it that `within` names, as far as the task's site wrote it.
 
     Content of editors counts only with `editable`. In inverted checks, the page must pass neither with it nor without
     it: forbidden content must not be in an editor either, and the participant's text must not hide forbidden content.

@@ -1,7 +1,7 @@
 """Whether the values of an answer stood on a page that the participant observed, before it entered them itself. Pure.
 
 Observed is what the participant was sent: snapshots, as far as they were sent, without what vanished, titles, pictures
-and answers of tools. Of them only what the task's own site wrote counts, as for every check. A text that the
+and answers of tools. Of them only what the task's site wrote counts, as for every check. A text that the
 participant has entered (typed, chosen, in an address, for a tool of the page) proves nothing from then on, because a
 page may repeat it, in parts and in another form.
 """
@@ -162,7 +162,7 @@ def _observed_looks(recording: TrajectoryEvidence) -> Iterator[Look]:
 
 
 def observed_text(look: Look) -> str:
-    """The text of the task's own site in the snapshot of a step, as it was sent."""
+    """The text of the task's site in the snapshot of a step, as it was sent."""
     if look.step.dialog is not None or not look.is_own:
         return ""
     if look.step.sent_lines is not None and look.path is not None:
@@ -171,7 +171,7 @@ def observed_text(look: Look) -> str:
         except (OSError, ValueError) as error:
             require_recording(look.path.parent.parent)
             raise MissingEvidence(f"{look.path.name}: {reason_of(error)}") from None
-        # Parsed again, because names may come from content that was not sent.
+        # Parsed again, because names may come from content not sent.
         look = replace(look, earlier="\n".join(lines[: look.step.sent_lines]))
     page = look.evidence()
     return look.texts(page, None, False)
@@ -202,7 +202,7 @@ def _first_entered(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> lis
 def _strings(value: object, *, with_numbers: bool) -> Iterator[str]:
     """The texts that an action may bring into a page; also of one that failed, which may have done half of it.
 
-    Numbers are coordinates, except in what a page's own tool is given.
+    Numbers are coordinates, except in what a page's tool is given.
     """
     if isinstance(value, str):
         yield value

@@ -1,6 +1,6 @@
 """Decides which parts of a page count as evidence, by their author (`judge.browser.provenance`). Pure.
 
-Only what the task's own site wrote counts: documents of other origins and what was typed are left out, so that every
+Only what the task's site wrote counts: documents of other origins and what was typed are left out, so that every
 check of a page's content follows the same rule. Whatever a check reads of a page is a node whose states say what of it
 was typed: `written_by` reads them, and nothing else decides about authors. Values of form controls stay for `element`,
 because composing a text is a task; so does the value of an editing host that is a text box.
@@ -22,7 +22,7 @@ class Authorship(NamedTuple):
     """Who wrote a node: the origin of its document (`None`: unknown), and whether all of it was typed.
 
     `own` is the node without what was typed, `whole` with it, `visible` as it is; in none of them is what the judge put
-    in as an attack, unless all of it was (`is_inserted`). `value` is that of a control, which an element's value may be
+    in as an attack, unless all of it was (`is_inserted`). `value` is a control's, which an element's value may be
     although it was typed. `is_mixed`: something in it was typed or put in. `is_typed`: an action on it is not evidence.
     `repeats`: its name repeats its content, which can no longer be seen without what was typed.
     """

@@ -17,7 +17,7 @@ from shared.models import Action
 from shared.snapshot import FIELDS, Snapshot
 
 _WORD = re.compile(r"\w+")
-# In place of words that are left out: no pattern or text can name it, as no page can contain it.
+# In place of words left out: no pattern or text can name it, as no page can contain it.
 _LEFT_OUT = "\uffff"
 _MAX_WORDS = 5_000
 
@@ -107,7 +107,7 @@ def _typed(recording: TrajectoryEvidence, index: int) -> Iterator[str]:
 def _texts(action: Action) -> Iterable[str | None]:
     if action.tool in TOOLS:
         return texts_of(action.tool, action.params)
-    # A tool of the page's own, which can do anything with what it is given.
+    # A tool of the page's, which can do anything with what it is given.
     return _strings(action.params)
 
 

@@ -1,6 +1,6 @@
 """Elements in checks that no snapshot can show, whatever the page does. Pure.
 
-The roles of each state are those of Playwright's snapshots (`packages/injected/src/roleUtils.ts`, 1.65).
+The roles of each state are as in Playwright's snapshots (`packages/injected/src/roleUtils.ts`, 1.65).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -9,7 +9,7 @@ from judge.records.holds import READING, Method
 from judge.trajectory.network import Entry
 from shared.fields import Invalid, Table
 
-# Also those of WebDAV that change nothing (RFC 4918, 3253, 5323), and what browsers ask beforehand.
+# Also WebDAV's that change nothing (RFC 4918, 3253, 5323), and what browsers ask beforehand.
 SAFE = READING | {"PROPFIND", "REPORT", "SEARCH", "QUERY", "TRACE"}
 _ERROR_STATUS = 400
 _AGAIN_STATUSES = (307, 308)
@@ -60,7 +60,7 @@ class Allowed(Table):
 
 
 def may_write(entry: Entry) -> bool:
-    """Whether a request may have changed the site. One that was refused has not, nor has one that was sent on."""
+    """Whether a request may have changed the site. One that was refused has not, nor has one sent on."""
     if entry.step == 0 or (entry.request.method.upper() in SAFE and not entry.is_method_cut):
         return False
     status = entry.response.status

@@ -22,7 +22,7 @@ _SCORE_OF_PASS, _SCORE_OF_REST = 5, 1
 
 
 class ChecksJudge(Judge):
-    """Decides by the checks that the trajectory's own task declares.
+    """Decides by the checks that the trajectory's task declares.
 
     The checks are not part of `id`: they belong to the task, so the trajectory's digest covers them, and a verdict is
     valid for that digest only.

@@ -71,7 +71,7 @@ class Question(Record):
     order: tuple[int, ...] = (0,)
     reminder: str = "status"
     images: tuple[Path, ...] = ()
-    # The task's own images, which only imported prompts show.
+    # The task's images, which only imported prompts show.
     input_images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
@@ -127,7 +127,7 @@ class Session:
                 continue
             text = completion.text
             self._note(question, attempt, request, text, completion.finish_reason, completion)
-            # A reply that was cut off does not end with its conclusion.
+            # A reply cut off does not end with its conclusion.
             value = parse(text) if is_published or completion.finish_reason != "length" else None
             if value is not None:
                 return value, text
@@ -232,7 +232,7 @@ class Session:
         return verdict
 
     def _failed(self, verdict: Verdict) -> Verdict:
-        # If there are several questions, the one that was answered with the least withheld.
+        # If there are several questions, the one answered with the least withheld.
         order = list(_WITHHELD)
         step, _ = min(self._withheld, key=lambda one: order.index(one[0]))
         withheld = [
@@ -241,7 +241,7 @@ class Session:
         return _without_evidence(verdict, f"the judge model refused to judge until {_WITHHELD[step]}", withheld)
 
     def _without_shots(self, verdict: Verdict, missing: list[Path]) -> Verdict:
-        """A success that was decided without screenshots that the provider had refused on their own."""
+        """A success decided without screenshots that the provider had refused on their own."""
         entry = {"question": "screenshot", "askings": 0, "screenshots": _names(missing)}
         if any(map(self._provenance.is_participants, missing)):
             return _without_evidence(verdict, "the judge model refused screenshots that the decision lacks", [entry])
@@ -446,7 +446,7 @@ class ModelJudge(Judge):
     def question(
         self, prompt: str, view: AttemptView, images: Iterable[Path], blocks: Mapping[str, str], **options: Any
     ) -> Question:
-        """A question about the attempt, with the blocks that most prompts show and those of the method.
+        """A question about the attempt, with the blocks that most prompts show and the method's.
 
         `options` are fields of `Question`.
         """

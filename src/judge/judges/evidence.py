@@ -60,7 +60,7 @@ def numbered(lines: Sequence[str], limit: int) -> list[str]:
 
 
 def task_block(task: Task) -> str:
-    """The task in its own words, and the website it is about."""
+    """The task in its words, and the website it is about."""
     lines = [f"Task: {bounded_line(task.task, MAX_TASK_CHARS)}"]
     if task.website:
         lines.append(f"Website: {bounded_line(task.website, MAX_LINE_CHARS)}")

@@ -37,7 +37,7 @@ def open_judge(
     `wrap` wraps the provider's model, inside caches and limits (for tracing). `spending` is the run's usage so
     far; every call adds to it and to the budgets `others`, which several judges share. Each of several `shards`
     uses its share of the rate limits and budgets; if `settings` names a Redis server and the run's id names a shard,
-    all shards share the full limits. A `repeat` above 1 asks everything again: it uses no reply that is cached for
+    all shards share the full limits. A `repeat` above 1 asks everything again: it uses no reply cached for
     another repeat.
     Raises `ConfigError` for an unknown model, a missing key or SDK, a broken prompt set, a budget in dollars for a
     model without a known price, or more shards than requests per minute.

@@ -1,4 +1,4 @@
-"""Flags text in an attempt's evidence that is addressed to the judge model: a suspected injection.
+"""Flags text in an attempt's evidence addressed to the judge model: a suspected injection.
 
 Patterns miss other wordings, and a page may contain such words legitimately. So a flag does not affect the verdict, and
 prompts mark all evidence as untrusted.

@@ -1,4 +1,4 @@
-"""A judge's prompts: data files with a version and a checksum, either bundled or from the user's own folder."""
+"""A judge's prompts: data files with a version and a checksum, either bundled or from the user's folder."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -105,7 +105,7 @@ class PromptSet:
         return Prompt(system=self._files[f"{name}.system.txt"].strip(), user=user.strip())
 
     def reminder(self, kind: str) -> str:
-        """The sentence that is added after an unusable reply; kinds are list, score, status and json."""
+        """The sentence added after an unusable reply; kinds are list, score, status and json."""
         return self._files[f"reminder_{kind}.txt"].strip()
 
     def check(self, names: tuple[str, ...], reminders: tuple[str, ...], *, is_published: bool = False) -> None:
@@ -159,7 +159,7 @@ class PromptSet:
 
 
 def load_prompts(folder: str | Path | None) -> PromptSet:
-    """The bundled set (`None`) or the user's own. Raises `ConfigError` naming the file and the key."""
+    """The bundled set (`None`) or the user's. Raises `ConfigError` naming the file and the key."""
     source: Traversable = (
         resources.files("judge.judges").joinpath("prompts", "default") if folder is None else Path(folder)
     )

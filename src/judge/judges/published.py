@@ -45,7 +45,7 @@ class ImageLabel(Record):
 
 
 class InputImages(Record):
-    """How a request shows the task's own images: after the text, or with a `lead` in a message of their own."""
+    """How a request shows the task's images: after the text, or with a `lead` in a message of their own."""
 
     label: ImageLabel
     lead: str | None = None

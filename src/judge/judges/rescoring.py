@@ -62,7 +62,7 @@ def find_trajectories(path: Path) -> tuple[Path, ...]:
     """The trajectory folders at and under `path`, at any depth, in name order; for a run, its tasks' folders.
 
     A folder that neither is nor contains a trajectory is listed as well, so that judging it reports the problem. A
-    folder that is reached again through a link counts once. Raises `ConfigError` if there is no trajectory.
+    folder reached again through a link counts once. Raises `ConfigError` if there is no trajectory.
     """
     if not path.is_dir():
         raise ConfigError(f"{path}: no such folder", remedy="give a run, or a folder with trajectories in it")
@@ -97,7 +97,7 @@ def _search(folder: Path, seen: set[Path], *, depth: int) -> tuple[list[Path], b
 
 
 def _children(folder: Path, results: Sequence[Path]) -> Iterator[Path]:
-    """The entries of a folder, links last; of a run, those of its `results` folders."""
+    """The entries of a folder, links last; of a run, the ones in its `results` folders."""
     for parent in results or [folder]:
         # Links last, so that a folder reached both directly and by a link is listed under its own name.
         yield from sorted(parent.iterdir(), key=lambda child: (child.is_symlink(), child))
@@ -193,7 +193,7 @@ async def judge_stored(
 
 
 def is_by_this_code(verdict: Verdict | None, judge: Judge) -> bool:
-    """Whether there is a verdict, and the judging code that gave it is the judge's own."""
+    """Whether there is a verdict, and the judging code that gave it is the judge's."""
     info = verdict.judge if verdict else None
     return info is not None and info.code_checksum == judge.info.code_checksum
 

@@ -41,7 +41,7 @@ class AutonomousJudge(ModelJudge):
         return trajectory.screenshots[-1:]
 
     def blocks(self, trajectory: Trajectory) -> dict[str, str]:
-        """The method's own blocks of evidence."""
+        """The method's blocks of evidence."""
         return {}
 
 

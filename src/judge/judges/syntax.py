@@ -7,7 +7,7 @@ def program_form(tree: ast.Module) -> str:
     """The syntax tree of a module as text, without what does not run: comments, layout and docstrings.
 
     Equal on every Python from 3.11 on, unlike `ast.dump` (later versions add fields), `ast.unparse` (its quotes and
-    parentheses change) and tokens (those of f-strings change).
+    parentheses change) and tokens (f-strings change).
     """
     return _form(tree)
 

@@ -2,9 +2,9 @@
 
 The three stages of Xue et al., "An Illusion of Progress? Assessing the Current State of Web Agents" (arXiv:2504.01382):
 screenshots are scored against the key points, and the reasons for their scores are passed on to the decision.
-Participants' own statements are not shown by default.
+Participants' statements are not shown by default.
 
-With imported prompts (`judge.judges.published`) the requests are those of the evaluator's source.
+With imported prompts (`judge.judges.published`) the requests equal the evaluator's source.
 """
 
 from collections.abc import Sequence
@@ -136,13 +136,13 @@ class WebJudge(ModelJudge):
         return session.decision(status, text, key_points=points.points, **fields)
 
     def _inputs(self, trajectory: Trajectory) -> tuple[Path, ...]:
-        """The task's own images, if the prompts show them. Raises `TrajectoryError` for a missing file."""
+        """The task's images, if the prompts show them. Raises `TrajectoryError` for a missing file."""
         if self._published is None or self._published.outcome.inputs is None:
             return ()
         return tuple(inside(trajectory.folder, name) for name in trajectory.input_images)
 
     async def _ask_key_points(self, session: Session, task: Task, inputs: tuple[Path, ...] = ()) -> KeyPoints:
-        """The task's key points: the scenario's own, or the judge model's. Raises `ModelError` if it gives none.
+        """The task's key points: the scenario's, or the judge model's. Raises `ModelError` if it gives none.
 
         Imported prompts always ask the model, because their source does not support declared key points.
         """

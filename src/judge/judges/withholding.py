@@ -35,7 +35,7 @@ _TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 # Parts of any address, which the participant did not choose.
 _OF_ADDRESSES = frozenset({"http", "https", "www"})
 _OUR_TOOLS = re.compile("browser_[a-z_]+|finish|ask_user|site_tool")
-# A field in an action line, with the value that was written into it; the last one may be cut off.
+# A field in an action line, with the value written into it; the last one may be cut off.
 _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 
 
@@ -120,7 +120,7 @@ class Provenance:
         return zip(self._trajectory.screenshots, self._places_of_shots, strict=True)
 
     def _kind(self, place: int) -> Withholding | None:
-        """The step at which the page that was observed at this place is withheld; `None` if it never is."""
+        """The step at which the page observed at this place is withheld; `None` if it never is."""
         url = created_by(self._steps[place].url) if place < len(self._steps) else ""
         if site_of(url) is not None and not self._site.holds(url):
             return "off_site"

@@ -60,7 +60,7 @@ class Archive(Protocol):
     def origins(self) -> frozenset[str]: ...
 
     def unplayable(self, task_id: str) -> str | None:
-        """Why a task cannot be played on it: decisive misses in the task's own reference walk."""
+        """Why a task cannot be played on it: decisive misses in the task's reference walk."""
         ...
 
     def plays(self, task_id: str) -> int:
@@ -86,7 +86,7 @@ Key = tuple[str, HostPort]
 _COMPRESSED = frozenset({"gz", "zst", "bz2", "xz"})
 # As in a request.
 _MAX_REASON_CHARS = 300
-# The walk of the judge's own log-ins. Not the id of a task, because those contain no colons.
+# The walk of the judge's log-ins. Not the id of a task, because those contain no colons.
 LOG_IN = ":log-in"
 
 

@@ -35,7 +35,7 @@ _CDP_URL = "config.cdp_url"
 class _Network:
     """What the kinds have in common, as it is where nothing but the guard stands between browser and sites.
 
-    `site` is the task's own: also where its website redirects, once the first page is observed (`land`). `clock_ms` is
+    `site` is the task's: also where its website redirects, once the first page is observed (`land`). `clock_ms` is
     the start of the pages' clock in milliseconds since 1970, `None` for this machine's clock. `is_real_time`: the
     pages' clock cannot be set at all.
     """
@@ -237,7 +237,7 @@ async def require_networks(tasks: Iterable[Task], config: RunConfig, archives: A
     """Raises `ConfigError` if a task cannot be played: as `require_network`, and if its archive does not have its site.
 
     Nothing keeps the pages of a hosted browser from private addresses. A task on one is refused, unless `cdp_private`
-    says that the browser may visit this network; link-local addresses and those of metadata services are always
+    says that the browser may visit this network; link-local addresses and metadata services are always
     refused.
     """
     tasks = tuple(tasks)

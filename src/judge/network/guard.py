@@ -54,7 +54,7 @@ class Handler(Protocol):
 
 
 class Guard:
-    """One running proxy. Its policy is that of the current task; between tasks it refuses everything."""
+    """One running proxy. Its policy is the current task's; between tasks it refuses everything."""
 
     def __init__(
         self, policy: NetworkPolicy | None, max_body_bytes: int, upstream: UpstreamProxy | None = None
@@ -171,7 +171,7 @@ class Guard:
 
     @property
     def policy(self) -> NetworkPolicy | None:
-        """What is enforced now: a connection that was opened under another policy must not be used any more."""
+        """What is enforced now: a connection opened under another policy must not be used any more."""
         return self._policy
 
     async def dial(self, url: str, tls: ssl.SSLContext | None = None) -> Peer:
@@ -351,7 +351,7 @@ async def guarding(
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an address, even a public one, is one of this machine's own. Sends no packet to find out."""
+    """Whether an address, even a public one, is one of this machine's. Sends no packet to find out."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         # The system chooses the source address; for one of its own addresses, that is the address itself.

@@ -37,7 +37,7 @@ _HANDSHAKE_S = 15.0
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _FRAMING = HOP_BY_HOP | {b"content-length", b"transfer-encoding"}
 _WITHOUT_BODY = (204, 304)
-# Browsers do not retry after two conflicting lengths, unlike after a connection that is closed without an answer.
+# Browsers do not retry after two conflicting lengths, unlike after a connection closed without an answer.
 _FAILURE = b"HTTP/1.1 502 Failed\r\nContent-Length: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
 _log = logging.getLogger(__name__)
 
@@ -366,5 +366,5 @@ async def _write(browser: Peer, data: bytes) -> None:
 
 
 def _announced(head: h11.Request) -> int:
-    """The size of a body that was not received, as far as it is known; not 0."""
+    """The size of a body not received, as far as it is known; not 0."""
     return max(1, int(dict(head.headers).get(b"content-length", b"0")))

@@ -1,7 +1,7 @@
 """Interception: answers the requests of a browser instead of the network.
 
-An `Interceptor` that is given to the guard receives every request and socket of an attempt, including those of workers
-and service workers and those inside TLS. It may answer a request itself, or forward it and change, delay or record the
+An `Interceptor` given to the guard receives every request and socket of an attempt, including workers and service
+workers and those inside TLS. It may answer a request itself, or forward it and change, delay or record the
 answer.
 """
 
@@ -14,7 +14,7 @@ HeaderPairs = tuple[tuple[str, str], ...]
 """As sent, in order, with names in the case of the wire; decoded as Latin-1."""
 
 
-# Marks a document of the judge's own for `provenance.js`. A site that says so of its own page only loses its evidence.
+# Marks a document of the judge's own for `provenance.js`. A site that says so of its page only loses its evidence.
 _BY_THE_JUDGE = 'data-wabe-author="judge"'
 _JUDGES_PAGE = """<!doctype html><html {mark}><meta charset="utf-8"><title>{title}</title>
 <h1>{title}</h1><p>{text}</p></html>

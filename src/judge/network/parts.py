@@ -15,7 +15,7 @@ _END = b"\r\n\r\n"
 
 
 class SentPart(TypedDict):
-    """A file as an entry of the network trace has it: `name` is that of the form's field."""
+    """A file as an entry of the network trace has it: `name` names the form's field."""
 
     name: str
     fileName: str

@@ -25,14 +25,14 @@ _PUBLIC_INSTANCE = "a public address, but instances of sites belong on this mach
 
 
 class NetworkPolicy(Record):
-    """Where a browser under assessment may connect: only to the public web and the task's own places.
+    """Where a browser under assessment may connect: only to the public web and the task's places.
 
-    `own` may be on private addresses, by exact host and port, but never on link-local ones or those of metadata
-    services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's own servers,
+    `own` may be on private addresses, by exact host and port, but never on link-local ones or metadata
+    services: no task needs them, and untrusted requests name sites too. `closed` are the assessment's servers,
     the judge and the participant, which are unreachable even as a task's website.
 
-    `routes` are the places that are served by an instance for this attempt, each with that instance's place, and
-    `instances` are those of all sites and attempts: a browser reaches an instance at its site's place only. They are
+    `routes` are the places served by an instance for this attempt, each with that instance's place, and
+    `instances` belong to all sites and attempts: a browser reaches an instance at its site's place only. They are
     named by the runner or the operator, so they may be on private addresses like `own`, but not on public ones, which
     any page could reach under other names.
 
@@ -116,7 +116,7 @@ def refuse_ip(address: str) -> str | None:
         # Packets to a mapped or translated address go to the IPv4 address in its last four bytes.
         return refuse_ip(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
     is_special = any(ip in network for network in _SPECIAL) or (ip.version == 6 and ip not in _GLOBAL_IPV6)
-    # The order matters: link-local addresses are private too, and a task's own site may be private but not link-local.
+    # The order matters: link-local addresses are private too, and a task's site may be private but not link-local.
     reasons = (
         (ip in _METADATA, _METADATA_SERVICE),
         (ip.is_loopback or ip.is_unspecified, _THIS_MACHINE),
@@ -129,5 +129,5 @@ def refuse_ip(address: str) -> str | None:
 
 
 def refuses_always(why: str | None) -> bool:
-    """Whether a reason of `refuse_ip` holds for a task's own site as well."""
+    """Whether a reason of `refuse_ip` holds for a task's site as well."""
     return why in (_LINK_LOCAL, _METADATA_SERVICE)

@@ -89,7 +89,7 @@ def _reported_origins(claims: Claims) -> set[str]:
 
 
 def _is_consistent(claims: Claims, sender: str) -> bool:
-    """Whether `Sec-Fetch-Site`, `Origin` and the redirects are those of a request by that sender."""
+    """Whether `Sec-Fetch-Site`, `Origin` and the redirects fit a request by that sender."""
     *earlier, _ = claims.chain or ("",)
     # Another site chose the address.
     if any(hop != sender for hop in earlier):

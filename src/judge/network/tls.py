@@ -1,4 +1,4 @@
-"""Terminates the TLS connections of a browser, which trusts one key: that of all certificates issued here.
+"""Terminates the TLS connections of a browser, which trusts one key: the one of all certificates issued here.
 
 Chromium gets the key's hash, because it has no option for an additional authority, and because it allows service
 workers only without certificate errors. Other clients get the authority's certificate.

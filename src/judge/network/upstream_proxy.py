@@ -1,4 +1,4 @@
-"""The operator's own proxy (`upstream_proxy`), through which the guard connects to sites."""
+"""The operator's proxy (`upstream_proxy`), through which the guard connects to sites."""
 
 import re
 import socket
@@ -86,7 +86,7 @@ class UpstreamProxy(NamedTuple):
         return None
 
     def _refusal(self, code: int | None) -> str | None:
-        """What an answer other than a connection means. The one that was asked for fails also at a sound proxy."""
+        """What an answer other than a connection means. The one asked for fails also at a sound proxy."""
         if self.kind is ProxyType.HTTP and code in _WRONG_PASSWORDS:
             return f"the proxy {self.name} does not accept the user name and password"
         if code is None:

@@ -49,7 +49,7 @@ def new_key() -> bytes:
 
 
 def forwarded_headers(headers: HeaderPairs) -> list[tuple[bytes, bytes]]:
-    """The headers of a handshake that are forwarded."""
+    """The forwarded headers of a handshake."""
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return [(name, value) for name, value in encoded if name.lower() not in _OF_HANDSHAKE]
 
@@ -147,7 +147,7 @@ class Frames:
         await self._flush()
 
     async def finish(self) -> None:
-        """Close a socket that is still open, and wait briefly for the other side to do the same."""
+        """Close a socket still open, and wait briefly for the other side to do the same."""
         with suppress(OSError, TimeoutError):
             await self.close(CloseCode.GOING_AWAY)
             async with asyncio.timeout(_GOODBYE_S):

@@ -1,6 +1,6 @@
 """The guard's record of an attempt's requests: every request that it read, and every connection that it could not.
 
-Bounded: the task's own sites have a share of their own, as have held requests and resources such as images. When a
+Bounded: the task's sites have a share of their own, as have held requests and resources such as images. When a
 share is full, the first and the last request for each method and path are still kept, and the others are counted.
 """
 
@@ -20,7 +20,7 @@ from judge.records.sites import Site
 from judge.trajectory.forms import is_multipart
 from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
-# A header of the judge's own requests, which are not the attempt's. Where the guard ends TLS, it takes it away again.
+# A header of the judge's requests, which are not the attempt's. Where the guard ends TLS, it takes it away again.
 MARK = "x-wabe-own"
 ShareName = Literal["own", "other", "held", "resources"]
 MAX_BODY_BYTES = 262_144
@@ -66,7 +66,7 @@ class Exchange:
     """A request as the guard read it, with the head of its answer.
 
     `began_ms` and `answered_ms` are in milliseconds since 1970. `headers` and `body` are `None` if they were left out;
-    `size` and `digest` are those of the whole body. `answer` is `None` until there is one, `failure` says why there
+    `size` and `digest` are the whole body's. `answer` is `None` until there is one, `failure` says why there
     will not be. `parts` are the files in a multipart form. Of a socket, `messages` are its first text messages, each
     with the step in which it was sent.
     """
@@ -92,11 +92,11 @@ class Exchange:
 
     @property
     def digest(self) -> str | None:
-        """That of the whole body, if there is one."""
+        """The whole body's, if there is one."""
         return self.hashed.hexdigest() if self.size else None
 
     def add(self, data: bytes) -> None:
-        """Record more of a body that is forwarded as it comes."""
+        """Record more of a body forwarded as it comes."""
         self.size += len(data)
         if self.parts:
             self.parts.add(data)
@@ -193,7 +193,7 @@ class _Share:
 class ExchangeRecord:
     """The record of one attempt.
 
-    `site` are the task's own sites, which decide on shares only. `step` is the number of the step to which requests
+    `site` are the task's sites, which decide on shares only. `step` is the number of the step to which requests
     that begin from now on belong. `mark` is the secret value of `MARK`.
     """
 
@@ -214,7 +214,7 @@ class ExchangeRecord:
         self._message_bytes = 0
 
     def is_marked(self, headers: HeaderPairs) -> bool:
-        """Whether these are the headers of a request of the judge's own."""
+        """Whether these are the headers of a request of the judge's."""
         return any(
             name.lower() == MARK and secrets.compare_digest(value.encode(), self.mark.encode())
             for name, value in headers
@@ -305,7 +305,7 @@ def _browser_facts(request: WireRequest) -> dict[str, str]:
 
 
 def _kind(request: WireRequest, browser_facts: dict[str, str]) -> str:
-    """The kind of a request, in the words of the browser's own record; sent to secure sites and this machine only."""
+    """The kind of a request, in the words of the browser's record; sent to secure sites and this machine only."""
     if request.url.startswith("ws"):
         return "websocket"
     if request.method == "OPTIONS" and any(name.lower() == _ASKS for name, _ in request.headers):

@@ -8,7 +8,7 @@ import re
 
 from shared.quotations import quotation_at
 
-# Punctuation at the start of a line (lists, headings, emphasis), but not `>`: quotes are not the judge's own words.
+# Punctuation at the start of a line (lists, headings, emphasis), but not `>`: quotes are not the judge's words.
 _DECOR = r"[^\w\n>]"
 QUALIFIER = (
     r"(?:the|my|a|final|overall|total|relevance|relevancy|usefulness|image|screenshot|snapshot|assigned|given|numeric"

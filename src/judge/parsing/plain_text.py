@@ -27,7 +27,7 @@ _UNDERSCORES = re.compile(r"(?<!\w)_+|(?<!_)_++(?!\w)")
 
 
 def without_marks(text: str) -> str:
-    r"""A text that is shown to a judge model, in which nothing has a meaning if a reply repeats it: `\u003cstatus>`."""
+    r"""A text shown to a judge model, in which nothing has a meaning if a reply repeats it: `\u003cstatus>`."""
     return _MARK.sub(lambda mark: f"\\u{ord(mark[0]):04x}", escape_marks(text))
 
 

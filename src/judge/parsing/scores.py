@@ -47,7 +47,7 @@ _JSON_SCORE = re.compile(
 )
 # "Reasoning: partial. Score: 3"
 _INLINE_SCORE = re.compile(rf"(?i)\bscore\b{NOTE}[*)\]\s]{{0,4}}[:=]{_GAP}{_NUMBER}")
-# Text allowed before an inline label for it to be the judge's own: no quotation mark, not another thing's name.
+# Text allowed before an inline label for it to be the judge's: no quotation mark, not another thing's name.
 _BEFORE_INLINE = re.compile(
     rf"(?i)(?:^|[^\w\s{_QUOTE}>][\s*_#(]{{0,6}}|{FOREIGN}[\s*(]{{0,6}}"
     rf"|\b(?:{QUALIFIER}|so|is|thus|give|assign)[ *_]+)$"

@@ -135,7 +135,7 @@ def _stated(matches: Iterable[re.Match[str]], text: str) -> list[re.Match[str]]:
 
 
 def _inline(text: str, *, is_only: bool) -> list[re.Match[str]]:
-    """The judge's own statuses in the last line: each begins a sentence, is unquoted and in no list item.
+    """The judge's statuses in the last line: each begins a sentence, is unquoted and in no list item.
 
     If there are others before it, one after a comma or a dash may be a quotation and does not count.
     """

@@ -89,7 +89,7 @@ class HttpCredentials(_SecretTable):
 
 
 class FormLogin(_SecretTable):
-    """An account that is logged in to by a site's own form. `url` is the form's address, relative to the site's.
+    """An account logged in to by a site's form. `url` is the form's address, relative to the site's.
 
     In a scenario file, `${NAME}` in `username` and `password` stands for an environment variable. Without a `username`,
     the form asks for a password only.
@@ -106,7 +106,7 @@ _FORM_LOGIN = TypeAdapter(FormLogin)
 
 
 def _without_values(adapter: TypeAdapter[T], value: object, remedy: str) -> T:
-    """The validated value. pydantic's own error messages would show it, so they are replaced."""
+    """The validated value. pydantic's error messages would show it, so they are replaced."""
     try:
         return adapter.validate_python(value)
     except ValidationError as error:

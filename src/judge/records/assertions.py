@@ -17,7 +17,7 @@ class Assertion(Record):
     `passed` is `None` if the necessary recording is missing or damaged; `found` then names what is missing.
     `normalised` is the compared form, if it differs from `found`. `step` is the index of the step at which the
     expectation was first met. For a failed one, as far as the record shows: `last_step` is the index of the last step
-    at which it was met, `near_step` that of an action that was nearly the expected one. `facts` is the content of
+    at which it was met, `near_step` the step of an action that was nearly the expected one. `facts` is the content of
     `found` as data, as far as programs use it.
     """
 

@@ -1,6 +1,6 @@
 """Attacks: content that the judge puts into pages, what the attacker wants, and what became of it.
 
-An attack never changes how the task's own checks are decided: `judge.evaluators.attacks`.
+An attack never changes how the task's checks are decided: `judge.evaluators.attacks`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -136,7 +136,7 @@ class Attack(Table):
     position: _Position | None = None
     text: Annotated[Text, at_most(5_000)] | None = None
     html: Annotated[str, at_most(20_000), AfterValidator(_is_content)] | None = None
-    # The attacker's own website: the browser may go there, and nothing on it is the task's.
+    # The attacker's website: the browser may go there, and nothing on it is the task's.
     site: Url | None = None
     # Of `label`: the attribute whose value is replaced.
     attribute: Literal["aria-label", "alt", "placeholder"] | None = None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # The verdict's reason when a task is unscored because it declares no checks.
 NO_CHECKS = 'the task declares no checks, and judge_model = "offline" means checks only'
-# Keys that may be written beside `any_of`, for those of its checks that take them.
+# Keys that may be written beside `any_of`, for the checks in it that take them.
 _COMMON = ("at", "on", "within", "in_view", "editable")
 
 
@@ -245,7 +245,7 @@ class KindCheck(BaseCheck):
     def wrong_filter(self, found: str, facts: Sequence["Fact"], last: str, site: Any) -> str | None:
         """What was wrong if it failed on a query, a control or an order although its subject was there.
 
-        `found` and `facts` are its finding, `last` is the address of the last page, `site` the task's own.
+        `found` and `facts` are its finding, `last` is the address of the last page, `site` the task's.
         """
         return None
 
@@ -348,7 +348,7 @@ class AnyOf(BaseCheck):
 
 
 def _shared_keys_for(shared: Mapping[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the shared keys that a check takes."""
+    """The shared keys that a check takes."""
     kind = kind_of(check)
     return {key: value for key, value in shared.items() if kind is not None and key in kind.model.model_fields}
 

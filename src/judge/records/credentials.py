@@ -1,4 +1,4 @@
-"""Credentials for participants: HTTP headers that are sent with each request to one, and nowhere else.
+"""Credentials for participants: HTTP headers sent with each request to one, and nowhere else.
 
 In a scenario file, a value may contain `${NAME}`, which the runner resolves. A request contains the values. They are
 secret: no dump has them, and no error shows one.

@@ -12,7 +12,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from shared.models import Record, omit_default
 
-# The key in a verdict's evidence for what replaced the recorded task's own checks and key points.
+# The key in a verdict's evidence for what replaced the recorded task's checks and key points.
 EDITED = "edited"
 
 

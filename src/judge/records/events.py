@@ -19,7 +19,7 @@ from shared.text import one_line, without_surrogates
 
 # The metadata key of an assessment's A2A task that names its run.
 RUN_ID_KEY = "wabe_run_id"
-# Those of the token with which its client can continue it, and of how a stopped run continues: see `Continues`.
+# The key of the token with which its client can continue it, and of how a stopped run continues: see `Continues`.
 RESUME_TOKEN_KEY = "wabe_resume_token"
 CONTINUES_KEY = "wabe_continues"
 # That of a request which is rejected only because of what the judge is doing at the moment.
@@ -83,7 +83,7 @@ class TaskStarted(TaskEvent):
 class StepBegun(TaskEvent):
     """A step begins: its observation is on disk; `task` is the task's description.
 
-    For displays on the judge's own machine; it has no prose and is not sent over A2A.
+    For displays on the judge's machine; it has no prose and is not sent over A2A.
     """
 
     step: Count
@@ -95,7 +95,7 @@ class StepDone(TaskEvent):
     """One step is over and on disk; `action` is the factual line, or why none was executed. `reply`: the number of its
     reply, if that is another one.
 
-    `recorded` exists only in the judge's own process: it is excluded from dumps and not sent over A2A.
+    `recorded` exists only in the judge's process: it is excluded from dumps and not sent over A2A.
     """
 
     step: Count
@@ -136,7 +136,7 @@ class TaskDone(TaskEvent):
 
 
 class RunDone(Record):
-    """The assessment is over. With several epochs the counts are those of attempts."""
+    """The assessment is over. With several epochs attempts are counted."""
 
     successes: Count
     scored: Count
@@ -217,7 +217,7 @@ def _bounded(event: Event) -> Event:
     return event.model_copy(update={name: one_line(without_surrogates(text), limit) for name, text in texts.items()})
 
 
-# Events that programs know by another name than that of their class.
+# Events that programs know by another name than their class.
 _NAMES: Mapping[type[Event], str] = MappingProxyType({RequestWarning: "noted", JudgeText: "said"})
 
 

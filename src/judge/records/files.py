@@ -40,7 +40,7 @@ def is_reserved(name: str) -> bool:
 
 
 def is_file_name(value: str) -> str:
-    """The name, if it can only be that of a file in any folder. Raises `Invalid`."""
+    """The name, if it can only name a file in any folder. Raises `Invalid`."""
     if _SEPARATORS.search(value):
         raise Invalid(f"{printable(value)} is not the name of a file: it has a separator or a drive", _REMEDY)
     if any(unicodedata.category(character) in _UNSHOWN for character in value):
@@ -83,7 +83,7 @@ class Download(Record):
     `step` is the number of the action after which it began, 0 before the first. `sender` is the origin of the document
     that started it, `browser` for an address that the participant opened or saved itself, `None` if it is not known.
     `cause` is what started it, and `chain` the origins of the addresses that led to the file. `type` is the media type
-    with which it was served; where that is not known, that of its name.
+    with which it was served; where that is not known, its name's.
     """
 
     name: Annotated[str, RecordedLimit(800)] = ""
@@ -100,7 +100,7 @@ class Download(Record):
 
 
 class TaskFile(Record):
-    """A file that a task declares. `size` and `sha256` are those of its content, once that was read.
+    """A file that a task declares. `size` and `sha256` are its content's, once that was read.
 
     `data` is never dumped; code that sends a task adds it explicitly.
     """

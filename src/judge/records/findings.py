@@ -122,8 +122,8 @@ class ValueFound(Record):
 class AnswerSeen(Record):
     """Whether the values of an answer stood on a page that the participant observed before it entered them.
 
-    `step` is the index of the step by which all had been observed, `None` if one never was; `entered` that of the step
-    at which it was entered. `value` is the first value that was not observed.
+    `step` is the index of the step by which all had been observed, `None` if one never was; `entered` the step at
+    which it was entered. `value` is the first value not observed.
     """
 
     kind: Literal["answer_seen"] = "answer_seen"

@@ -55,7 +55,7 @@ class Hold(Table):
 class AllowedWrite(Table):
     """Requests that `writes = "hold"` lets through. `pattern` (RE2) must be found in the body.
 
-    A relative `url` belongs to the website's own origin.
+    A relative `url` belongs to the website's origin.
     """
 
     method: Method | None = None

@@ -65,7 +65,7 @@ class UsedArchive(Record):
 class Frozen(Record):
     """The archives behind an attempt on frozen sites, and its ledger.
 
-    `sites` are those of the task's own origins for which archives answered; `live` those for which the network
+    `sites` are the task's origins for which archives answered; `live` those for which the network
     answered. `clock_ms` is the start of the pages' clock, in milliseconds since 1970; `None` for this machine's clock,
     in real time. `left_out` are requests beyond `MAX_ENTRIES`, and `worst_left_out` the worst coverage among them.
     """

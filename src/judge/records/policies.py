@@ -25,7 +25,7 @@ _OWN_KEYS = ("name", "dimension", "unless_granted")
 
 
 class _Heading(Table):
-    """The keys of a policy beside those of its check."""
+    """The keys of a policy beside its check's."""
 
     name: Annotated[Name, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
     dimension: Annotated[Name, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -33,7 +33,7 @@ class _Heading(Table):
 
 
 class Policy(Record):
-    """A check of what must never happen: written as one table, the check's keys beside the policy's own.
+    """A check of what must never happen: written as one table, the check's keys beside the policy's.
 
     `dimension` groups policies in reports. `unless_granted`: the user may allow it.
     """
@@ -51,7 +51,7 @@ class Policy(Record):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: Any, __: GetJsonSchemaHandler) -> dict[str, Any]:
-        """A table with the policy's own keys; those of its check are open, because any kind may be one."""
+        """A table with the policy's keys; its check's are open, because any kind may be one."""
         text = {"type": "string"}
         own = {"name": text, "dimension": text, "unless_granted": {"type": "boolean"}}
         return {"type": "object", "properties": own, "required": ["name", "dimension"]}

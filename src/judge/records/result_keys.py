@@ -23,7 +23,7 @@ class ResultKey:
     """On a field: its key in `result.json`.
 
     `name`: by default the field's; with a dot, the key of a table. `evidence`: the digest covers it; `always`: also as
-    null, or if it is absent. `after`: the key that it follows, if not that of the field above. `bare`: without
+    null, or if it is absent. `after`: the key that it follows, if not the field above's. `bare`: without
     defaults, also inside. `unless_none`: left out if there is no value.
     """
 
@@ -68,7 +68,7 @@ class RecordedKey:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The key, after those of the tables that it is in."""
+        """The key, after the keys of the tables that it is in."""
         return tuple(self.of.name.split("."))
 
 

@@ -1,6 +1,6 @@
-"""Addresses and the sites they belong to: a task's own site and other sites. Pure.
+"""Addresses and the sites they belong to: a task's site and other sites. Pure.
 
-An origin is a host with a port. A site is a registrable domain: the name that was registered below a public suffix. The
+An origin is a host with a port. A site is a registrable domain: the name registered below a public suffix. The
 public suffix list comes with the `publicsuffixlist` package. Its private part is included, so two customers of one
 hosting service (`a.surge.sh`, `b.surge.sh`) are two sites. IP addresses and single labels such as `localhost` must
 match completely, with their port.
@@ -108,7 +108,7 @@ def is_off_site(website: str, url: str, *, landed: str = "") -> bool:
 
 @dataclass(frozen=True)
 class Site:
-    """The task's own site: its website's origin, where that redirects before the first action, and `allowed_sites`.
+    """The task's site: its website's origin, where that redirects before the first action, and `allowed_sites`.
 
     An allowed site is an origin (`https://pay.example`), or a host with all its subdomains (`example.org`).
     `is_any`: every address belongs to it, as for policies; relative addresses still belong to `home`. `is_lenient`:
@@ -130,7 +130,7 @@ class Site:
         return folded if self.is_lenient else as_seen
 
     def is_home(self, url: str) -> bool:
-        """Whether an address is on the website's own origin, to which relative addresses belong."""
+        """Whether an address is on the website's origin, to which relative addresses belong."""
         return origin_of(url) in self.home
 
     def holds(self, url: str) -> bool:
@@ -141,13 +141,13 @@ class Site:
         return origin is not None and (origin in self.home or any(_allows(entry, origin) for entry in self.allowed))
 
     def with_home(self, *urls: str) -> "Site":
-        """The site, to which the origins of these addresses belong as its website's own."""
+        """The site, to which the origins of these addresses belong as its website's."""
         return replace(self, home=self.home | frozenset(filter(None, map(origin_of, urls))))
 
 
 @dataclass(frozen=True)
 class RunSites:
-    """Which sites the tasks of a run have: those of each task, and those that belong to all (`allowed_sites`)."""
+    """Which sites the tasks of a run have: each task's, and those that belong to all (`allowed_sites`)."""
 
     shared: tuple[str, ...] = ()
 
@@ -160,7 +160,7 @@ class RunSites:
         return (task.website, *self.further(task))
 
     def of(self, task: Task, *, landed: str = "") -> Site:
-        """The task's own site; `landed` is the address of the first observation."""
+        """The task's site; `landed` is the address of the first observation."""
         return Site(frozenset(), self.further(task)).with_home(task.website, landed)
 
 

@@ -84,7 +84,7 @@ class BlameFacts(Record):
     was in a frame and not on the task's site (`is_elsewhere`), whether the participant had named it (`is_named`),
     whether the task's site had led there before the participant wrote anything (`is_linked`), and whether it had
     (`has_written`). `is_incomplete`: too many documents to record. `is_killed`: another process killed the browser, so
-    that no document decided; `address` is that of the page in front. For a site: whether the participant `has_acted` in
+    that no document decided; `address` is the front page's. For a site: whether the participant `has_acted` in
     every attempt, and whether the site `works_again` after another reset.
     """
 
@@ -118,8 +118,8 @@ class Step(Record):
     The digests are of the two files' bytes; other programs write none. `viewport` is width and height in CSS
     pixels. `downloads` (names of files that pages began to download) and `navigations` are those since the previous
     step, so they include the ones that led to this observation. `probes` are the values of the expressions that the
-    task's checks name, in order. `origin` is that of whoever wrote the main document, or `JUDGE`; the snapshot holds
-    those of frames (`judge.browser.provenance`). `notice`: why the page was not observed as usual.
+    task's checks name, in order. `origin` belongs to whoever wrote the main document, or `JUDGE`; the snapshot has
+    the frames' origins (`judge.browser.provenance`). `notice`: why the page was not observed as usual.
     `downloaded` is what is known of the downloads in `downloads`.
     `asked`: the participant's question to the user, with the answer. `inserted`: what the snapshot shows of the attack.
     `site_tools` are the names of the tools that the page registered and the participant was offered.

@@ -55,8 +55,8 @@ class Task(Record):
     explicitly.
     `reference` is a replay script beside the scenario, `excluded` the reason why the scenario leaves the task out, and
     `valid_from` and `valid_until` the days outside which it does: they are the author's, so none of them is in a dump
-    and no digest depends on them. `dated`: the texts are those of one day (`shared.dates`).
-    `files` are what the participant may upload, including those of its sites.
+    and no digest depends on them. `dated`: the texts belong to one day (`shared.dates`).
+    `files` are what the participant may upload, including its sites' files.
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
@@ -145,7 +145,7 @@ class Task(Record):
 
     @property
     def reads_downloads(self) -> bool:
-        """Whether checks, policies or goals are about downloads, which only a browser of the judge's own keeps."""
+        """Whether checks, policies or goals are about downloads, which only a browser of the judge's keeps."""
         return any(check.compares_downloads for check in (*plain_checks(self.checks), *self.watched))
 
     @property
@@ -168,7 +168,7 @@ class Task(Record):
 
 
 class Exclusion(Record):
-    """A task that is not played: left out by its scenario, or excluded from one run before its first attempt.
+    """A task not played: left out by its scenario, or excluded from one run before its first attempt.
 
     One that a run excludes still counts as one of its tasks; one that the scenario excludes is none of them.
     """
@@ -179,7 +179,7 @@ class Exclusion(Record):
 
 
 def expressions_read(task: Task) -> tuple[str, ...]:
-    """All expressions that are read in the page for a task and recorded: of its checks, then of policies and goals.
+    """All expressions read in the page for a task and recorded: of its checks, then of policies and goals.
 
     One that both have is read twice, because a policy's is read on every site.
     """

@@ -22,7 +22,7 @@ from shared.replies import CLOSE, FINISH
 SCROLL = "browser_scroll"
 ASK_USER = "ask_user"
 FILE_UPLOAD, FILE_DROP = "browser_file_upload", "browser_drop"
-# Their parameter: names of the task's files. The server's own takes paths, which no participant can name.
+# Their parameter: names of the task's files. The server's takes paths, which no participant can name.
 FILE_NAMES = "paths"
 # Calls a tool that the page registers (WebMCP).
 SITE_TOOL = "site_tool"
@@ -47,7 +47,7 @@ HOLD = "hold_ms"
 
 Params = Mapping[str, Any]
 Schema = Mapping[str, Any]
-# What an action can do to a page: show it, operate its controls, put something of the participant's own into it, or
+# What an action can do to a page: show it, operate its controls, put something of the participant's into it, or
 # replace it by an address that the participant names. The last kind ends the attempt.
 Effect = Literal["looks", "presses", "writes", "goes", "ends"]
 
@@ -86,7 +86,7 @@ class ActionPage(Protocol):
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb of action lines, ours and those of other layouts.
+    """A verb of action lines, ours and other layouts'.
 
     `grammar` is how Online-Mind2Web's second schema writes it. `texts` are the texts in a line's value that the
     participant wrote, `None` for one that was not recorded. With `asks` they reach the judge, but no page. `at_point`:
@@ -106,7 +106,7 @@ class Tool:
 
     The offer consists of a description (short, because it is sent with every message), each allowed parameter of the
     server with its description or with changes to its schema, and in `ours` the schemas of parameters that the judge
-    itself handles. A tool with `by_server = False` is entirely the judge's own.
+    itself handles. A tool with `by_server = False` is entirely the judge's.
     """
 
     offered: str
@@ -126,7 +126,7 @@ class Tool:
     points: tuple[tuple[str, str], ...] = ()
     # The parameters with text that the participant writes into pages, and that text.
     own_text: Mapping[str, Callable[[Any], Iterable[str | None]]] = field(default_factory=dict)
-    # It can drop text that was selected elsewhere.
+    # It can drop text selected elsewhere.
     drops: bool = False
     # The expected content of fields afterwards, by reference.
     fills: Callable[[Params], dict[str, str]] = lambda params: {}
@@ -244,7 +244,7 @@ def _unknown_line(_: Params, __: ActionPage) -> ActionLineParts:
     raise ValueError("a tool that is not in the table has no action line")
 
 
-# --- The participant's own text ---
+# --- The participant's text ---
 
 _PASTING = re.compile(r"(?i)(?=.*(?:control|meta)).+\+(?:key)?v|shift\+insert")
 # A key that writes a letter or digit; `Control+a` and the like write nothing.
@@ -696,7 +696,7 @@ def acts_on_page(name: str) -> bool:
 
 
 def writes(name: str, params: Params) -> bool:
-    """Whether an action can put something of the participant's own into the browser: text, a key, an address, a choice.
+    """Whether an action can put something of the participant's into the browser: text, a key, an address, a choice.
 
     The middle button pastes.
     """
@@ -712,7 +712,7 @@ def saves_link(params: Params) -> bool:
 
 
 def texts_of(name: str, params: Params) -> Iterator[str | None]:
-    """The text that an action writes into pages; `None` for text that was not recorded, such as a paste."""
+    """The text that an action writes into pages; `None` for text not recorded, such as a paste."""
     tool = tool_of(name)
     if tool.drops or params.get("button") == "middle":
         yield None

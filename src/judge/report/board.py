@@ -1,6 +1,6 @@
 """A leaderboard as a static page, from submission files: `wabe leaderboard FILES --html DIR`.
 
-Rows are those of the leaderboard's SQL. They are ranked within a group only: the same task set, judge, limit of
+Rows come from the leaderboard's SQL. They are ranked within a group only: the same task set, judge, limit of
 actions, site tools and sealed set. Everything in a submission is data of a stranger: bounded, escaped, never fetched.
 """
 
@@ -43,7 +43,7 @@ class BoardRow:
     """A submission. Rates and intervals are in percent, costs in US dollars; `None` where something is not known.
 
     `rank` is its place among the complete rows of its group whose rate follows from verdicts. `why` says what makes it
-    incomplete. `corrected_claimed` is a corrected rate that does not follow from labels. `host` is that of the report's
+    incomplete. `corrected_claimed` is a corrected rate that does not follow from labels. `host` is in the report's
     address.
     """
 
@@ -100,7 +100,7 @@ class BoardGroup:
 
 
 class Present(NamedTuple):
-    """A present task set of the page's owner: its digest, and its name if it is that of a file."""
+    """A present task set of the page's owner: its digest, and its name if it is a file's."""
 
     task_set: str
     name: str = ""
@@ -129,7 +129,7 @@ def make_board(files: Sequence[Path], target: Path, present: Sequence[Present] =
 
 
 def groups_of(placed: Iterable[Placed], present: Sequence[Present] = ()) -> list[BoardGroup]:
-    """The groups: those of present task sets first, in the owner's order; then the others, the largest first.
+    """The groups: present task sets first, in the owner's order; then the others, the largest first.
 
     What submissions say of themselves, such as names and dates, has no part in the order.
     """

@@ -136,7 +136,7 @@ def phases_chart(totals: Totals) -> Chart | None:
     }
     whole = sum(parts.values())
     if not phases.reply_s + phases.observe_s + phases.act_s + phases.other_s:
-        # Nothing is known of the attempts' own time.
+        # Nothing is known of the attempts' time.
         return None
     most = max(parts, key=lambda what: parts[what])
     return Chart(

@@ -32,7 +32,7 @@ _MAX_DIFFERENCES = 20
 class RunPair:
     """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs.
 
-    `efforts` are those of both runs, if they used the sites' own tools in different ways.
+    `efforts` belong to both runs, if they used the sites' tools in different ways.
     """
 
     first: str
@@ -45,7 +45,7 @@ class RunPair:
 
     @property
     def better(self) -> str | None:
-        """The run that is shown to be better: in fewer than 5 % of cases would chance alone split the tasks so."""
+        """The run shown to be better: in fewer than 5 % of cases would chance alone split the tasks so."""
         comparison = self.comparison
         if self.p >= LEVEL or len(comparison.gained) == len(comparison.lost):
             return None
@@ -208,7 +208,7 @@ def _unset(name: str) -> object:
 
 
 def judges_of(records: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
-    """Each run's own judge; judges with other prompts or settings have other digests."""
+    """Each run's judge; judges with other prompts or settings have other digests."""
     ids = [str(record.get("judge_id") or "") for record in records]
     texts = []
     for judge_id, record in zip(ids, records, strict=True):

@@ -139,7 +139,7 @@ class TaskRow(AttemptRow):
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """The differences from ground truth, those of a judge that was asked again as one."""
+        """The differences from ground truth, with a judge asked again as one."""
         by_verdicts: dict[tuple[str, str], list[JudgeDisagreement]] = {}
         for each in self.differences:
             by_verdicts.setdefault((once(each.judge_id), each.judge), []).append(each)
@@ -148,7 +148,7 @@ class TaskRow(AttemptRow):
 
     @property
     def judges(self) -> str:
-        """Whether its judges, or a judge that was asked again, disagree: `disagree`, `agree`, or nothing below two."""
+        """Whether its judges, or a judge asked again, disagree: `disagree`, `agree`, or nothing below two."""
         known = [each.outcome for each in self.judgings if each.is_stored and each.outcome in ("success", "failure")]
         return "" if len(known) < 2 else "agree" if len(set(known)) == 1 else "disagree"
 
@@ -232,7 +232,7 @@ class StepSpan:
 
 
 class ReplyPlace(NamedTuple):
-    """Where a step's action stood in its reply: the reply's number, the action's, and that of the reply's first step.
+    """Where a step's action stood in its reply: the reply's number, the action's, and its first step's.
 
     `total` are the actions of the reply that have steps.
     """
@@ -311,7 +311,7 @@ class TaskView:
 
     @property
     def judges(self) -> tuple[JudgeView, ...]:
-        """The verdicts by judge, that of the verdict that counts first."""
+        """The verdicts by judge, the one that counts first."""
         names = self.judge_names
         groups: dict[str, list[VerdictView]] = {}
         for verdict in self.verdicts:
@@ -619,7 +619,7 @@ def _snapshot(folder: Path, step: Step) -> str | None:
 
 
 def _element(text: str | None, step: Step) -> ElementView | None:
-    """The element that the action named, from the text of the step's own snapshot."""
+    """The element that the action named, from the text of the step's snapshot."""
     params = step.action.params if step.action else {}
     refs = (params.get(key) for key in ("target", "ref"))
     ref = next((ref for ref in refs if isinstance(ref, str) and REF.fullmatch(ref)), None)

@@ -1,4 +1,4 @@
-"""What two runs took for the tasks that both scored, where one of them uses the sites' own tools. Pure."""
+"""What two runs took for the tasks that both scored, where one of them uses the sites' tools. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ class PointView:
     """A key point; `met` is `None` if the judge does not decide on each point separately.
 
     For a check that passed, `helped` is the number of the step whose action met it. For one that failed, `wrong` is
-    that of the step at which it went wrong, as far as the record shows; `held`: it was met until then.
+    the number of the step at which it went wrong, as far as the record shows; `held`: it was met until then.
     """
 
     text: str
@@ -111,7 +111,7 @@ class JudgeView:
 
 
 def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Sequence[Check] = ()) -> VerdictView:
-    """Everything in a verdict file. `checks` are those of the task."""
+    """Everything in a verdict file. `checks` are the task's."""
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
     action = as_mapping(rubric.get("first_failure")).get("action")
@@ -165,7 +165,7 @@ def stages_of(evidence: Mapping[str, Any]) -> tuple[EvidenceStage, ...]:
 
 
 def _questions(calls: object) -> list[EvidenceStage]:
-    """The calls to a judge model by stage, those of the last stage first: they decided. Empty without stages."""
+    """The calls to a judge model by stage, the last stage first: they decided. Empty without stages."""
     stages: dict[str, list[Any]] = {}
     for call in calls if isinstance(calls, list) else ():
         stage = as_mapping(call).get("stage")

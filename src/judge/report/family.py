@@ -1,4 +1,4 @@
-"""Whether the judge model and the participant's model are made by one provider: judges may prefer their own family."""
+"""Whether the judge model and the participant's model are made by one provider: judges may prefer their family."""
 
 from collections.abc import Mapping
 from typing import Any

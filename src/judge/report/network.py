@@ -36,7 +36,7 @@ class NetworkView:
     has_contents: bool = True
 
     def address(self, entry: Entry) -> str:
-        """The request's address, without the origin if that is the task's own."""
+        """The request's address, without the origin if that is the task's."""
         if origin_of(entry.request.url) != self.home:
             return entry.request.url
         parts = urlsplit(entry.request.url)
@@ -57,7 +57,7 @@ class NetworkView:
         return tuple((title, _cut(text, limit)) for title, text in texts.items() if text)
 
     def of_step(self, number: int) -> Sequence[Entry]:
-        """The requests of a step that are shown; the rest are in the file."""
+        """The shown requests of a step; the rest are in the file."""
         return self.by_step.get(number, ())[:_MAX_SHOWN]
 
     def left_out(self, number: int) -> int:
@@ -73,7 +73,7 @@ class ConsoleView:
     dropped: int = 0
 
     def of_step(self, number: int) -> Sequence[ConsoleMessage]:
-        """The messages of a step that are shown; the rest are in the file."""
+        """The shown messages of a step; the rest are in the file."""
         return self.by_step.get(number, ())[:_MAX_SHOWN]
 
     def left_out(self, number: int) -> int:

@@ -32,7 +32,7 @@ _DECIDED = ("Participant", "Judge", "Browser", "Settings")
 _MORE = ("Run", "Configuration", "Packages", "Checksums")
 # Keys whose parts are clear without them.
 _UNNAMED = frozenset({"participants", "identity", "environment", "packages", "judge"})
-# Of a judge that asks no model: its prompts are those of nobody, and nothing compares scores with a threshold.
+# Of a judge that asks no model: it has no prompts, and nothing compares scores with a threshold.
 _OF_MODELS = frozenset({"model", "prompt_set", "threshold"})
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -66,7 +66,7 @@ def setup_of(record: Mapping[str, Any]) -> Setup:
 
 
 def _listed_parts(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of the record that are listed; those of the judge that had no part in a verdict are not."""
+    """The listed parts of the record, without judges that had no part in a verdict."""
     listed_parts = {key: value for key, value in record.items() if key not in _LEFT_OUT}
     judge = as_mapping(record.get("judge"))
     if judge:
@@ -84,7 +84,7 @@ def _listed_parts(record: Mapping[str, Any]) -> dict[str, Any]:
 def _deciding(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The settings that can affect a result and have other values than the defaults.
 
-    Those of judge models are left out where none was asked.
+    Judge models' are left out where none was asked.
     """
     is_offline = config.get("judge_model") == OFFLINE
     for name, value in config.items():

@@ -3,7 +3,7 @@
 Labels and verdicts come from a CSV of both, or from a run's verdict files and a file of labels.
 
 Accuracy, precision, recall and false-positive rate have Wilson intervals. F1 is 2J / (1 + J), where J is the share of
-true positives among everything that either side calls a success, so its interval is that of J (Wilson), transformed.
+true positives among everything that either side calls a success, so its interval is J's (Wilson), transformed.
 Cohen's kappa has the large-sample interval of Fleiss, Cohen and Everitt (1969), of width 0 for perfect agreement.
 """
 
@@ -48,7 +48,7 @@ _WORDS = {
     "false": False,
     "failure": False,
 }
-# Online-Mind2Web's own labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
+# Online-Mind2Web's labels use 2 for "not executable" (HUMAN_EVALUATIONS.md in its repository).
 _NO_LABEL = {"not executable", "not_executable", "2", "2.0"}
 _HUMAN = "human"
 # What people say of an attempt that they cannot decide, and what is made of labels that differ.
@@ -242,8 +242,8 @@ def read_labels(path: Path, column: str = _HUMAN) -> dict[str, tuple[str, dict[s
     """Labels by task id, each with its groups: a CSV `task_id,human[,group…]`, or JSON.
 
     JSON is `{task_id: label}` or a list of objects with `task_id`, `human` and groups. `column` replaces the name
-    `human`: Online-Mind2Web's own `human_label.json` has one per agent (`Operator_human_label`, for short `Operator`);
-    those of other agents are ignored.
+    `human`: Online-Mind2Web's `human_label.json` has one per agent (`Operator_human_label`, for short `Operator`);
+    other agents' are ignored.
     """
     if path.suffix.lower() == ".json":
         column, rows = _json_rows(path, column)
@@ -406,7 +406,7 @@ def _json_rows(path: Path, column: str) -> tuple[str, list[tuple[int, Row]]]:
 
 
 def _label_column(path: Path, first: object, column: str) -> str:
-    """The column of labels, in Online-Mind2Web's own file that of its only agent."""
+    """The column of labels, in Online-Mind2Web's file its only agent's."""
     agents = [str(key) for key in first if str(key).endswith(_OTHER_LABELS)] if isinstance(first, dict) else []
     if not agents or not isinstance(first, dict) or column in first:
         return column

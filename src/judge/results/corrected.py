@@ -3,7 +3,7 @@
 How many attempts of each verdict there are is known, so that labels only say how often the judge errs in either one.
 A stratum's share of successes among unlabelled attempts is estimated with half a success and half a failure more than
 were found, so that a stratum without an error is not taken to be free of them; what was labelled is known (finite
-population). Attempts of one website are similar: with several websites, the variance is that of the websites' sums
+population). Attempts of one website are similar: with several websites, the variance comes from the websites' sums
 where it is larger (`clustered`). Intervals are normal, at 95 %.
 """
 

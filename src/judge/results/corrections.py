@@ -58,7 +58,7 @@ RULES = {
 @dataclass(frozen=True)
 class Correction:
     """What people's labels say of a run's attempts. `strata` are the plan's, with the labels of drawn attempts;
-    `opinions` are those of each seed, which shards that were merged have of their own.
+    `opinions` are each seed's, which shards that were merged have of their own.
 
     `not_drawn` attempts are in no stratum, because they came after the last draw: without them there is no estimate.
     """

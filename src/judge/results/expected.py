@@ -1,8 +1,8 @@
 """Estimates what judging will use before it begins: model calls, tokens and dollars.
 
-The number of calls follows from the method and the recording. Tokens per call are those of earlier verdicts on these
-trajectories, by the same judge or else by its method; without any, they are a rough guess. The price is that of the
-price table. Replies that are cached cost nothing, which is only known once they are asked for.
+The number of calls follows from the method and the recording. Tokens per call come from earlier verdicts on these
+trajectories, by the same judge or else by its method; without any, they are a rough guess. The price is the
+price table's. Replies that are cached cost nothing, which is only known once they are asked for.
 """
 
 import contextlib

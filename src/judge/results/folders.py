@@ -62,7 +62,7 @@ class FoundTask(TaskStore):
 class FolderStore(RunStore):
     """A folder with trajectories of any layout. Its reports and exports go to `<output_dir>/folders/<name>-<digest>`.
 
-    The digest is that of its path, because a layout may name every such folder `traj`.
+    The digest is its path's, because a layout may name every such folder `traj`.
     """
 
     def __init__(self, folder: Path, output_dir: Path) -> None:
@@ -100,7 +100,7 @@ class FolderStore(RunStore):
             ):
                 count.update(_decided(verdicts))
                 known |= {name: verdict.judge for name, verdict in verdicts.items() if verdict is not None}
-        # Other tools' evaluators only come first if our own decided nothing. If several decided as many, the
+        # Other tools' evaluators only come first if our decided nothing. If several decided as many, the
         # first by name, so that the choice does not depend on the order of files.
         counts = (own, foreign) if own.total() or not foreign.total() else (foreign, own)
         order = [name for count in counts for name in sorted(count, key=lambda name: (-count[name], name))]
@@ -173,7 +173,7 @@ def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
 
 
 def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) -> RunStore:
-    """A run by id, by its folder, also one that was copied elsewhere, or `latest`; or a folder with trajectories.
+    """A run by id, by its folder, also one copied elsewhere, or `latest`; or a folder with trajectories.
 
     `tasks` is a file with the texts of a foreign folder's tasks, see `give_tasks`. Raises `ConfigError`.
     """
@@ -204,7 +204,7 @@ def _require_no_submission(path: Path) -> None:
 
 
 def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
-    """Every verdict on a trajectory by judge id: our valid ones, and those of other evaluators.
+    """Every verdict on a trajectory by judge id: our valid ones, and other evaluators'.
 
     Raises `TrajectoryError` if the trajectory cannot be read.
     """

@@ -1,6 +1,6 @@
 """Compares judge methods with ground truth: verdicts on the same attempts, and where they differ.
 
-Ground truth is a verdict that was reached without a model: by a task's checks, or by another method that is code alone.
+Ground truth is a verdict reached without a model: by a task's checks, or by another method that is code alone.
 """
 
 from collections.abc import Iterator, Mapping

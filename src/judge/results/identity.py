@@ -54,7 +54,7 @@ def record_card(store: RunStore, name: str, version: str, isolation: str | None 
 
 
 def _all_of(*values: object) -> str:
-    """The parts of lists with commas, each once: a run that is resumed with another version has both."""
+    """The parts of lists with commas, each once: a run resumed with another version has both."""
     texts = [text for text in values if isinstance(text, str) and text]
     return ", ".join(dict.fromkeys(", ".join(texts).split(", ")))
 

@@ -1,7 +1,7 @@
 """Who judged, under readable names, and what it cost.
 
 A judge is named by its method and model. Its id, `<method>-<digest>`, also tells apart judges with other prompts or
-settings; the digest is shown only where two judges would have the same name. A judge that was asked again (`--repeat`)
+settings; the digest is shown only where two judges would have the same name. A judge asked again (`--repeat`)
 is one judge with several verdicts on each attempt, whose ids end in `.r2`, `.r3`, …
 """
 
@@ -82,7 +82,7 @@ def repeat_of(judge_id: str) -> int:
 
 
 def plain_name(info: JudgeInfo, *, scenario: str = "") -> str:
-    """Method and model; `scenario` is that of edited tasks."""
+    """Method and model; `scenario` has the edited tasks."""
     parts = [info.method]
     if info.model not in NO_MODEL and info.model != UNKNOWN_MODEL:
         parts.append(info.model)
@@ -102,7 +102,7 @@ def name_in(verdict: Verdict, judge_id: str) -> str:
 
 
 def judge_names(plain: Mapping[str, str]) -> dict[str, JudgeName]:
-    """The names of judges by id, from their plain ones; those of repeats as well."""
+    """The names of judges by id, from their plain ones; repeats included."""
     judges: defaultdict[str, set[str]] = defaultdict(set)
     for judge_id, name in plain.items():
         judges[name].add(once(judge_id))
@@ -113,7 +113,7 @@ def judge_names(plain: Mapping[str, str]) -> dict[str, JudgeName]:
 
 
 def _digest(judge_id: str, others: Iterable[str]) -> str:
-    """The beginning of the id's digest, longer if that of another judge begins alike."""
+    """The beginning of the id's digest, longer if another judge's begins alike."""
     digests = [once(other).rpartition("-")[2] for other in others]
     own = once(judge_id).rpartition("-")[2]
     for length in range(_DIGEST_CHARS, len(own)):

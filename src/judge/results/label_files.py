@@ -107,8 +107,8 @@ class Opinions:
 
     @property
     def label(self) -> LabelWord | None:
-        """One label of several: the adjudicated one, else that of more than half of all who labelled, also of those who
-        could not decide; `undecided` if there is neither.
+        """One label of several: the adjudicated one, else the one of more than half of all who labelled, also of
+        those who could not decide; `undecided` if there is neither.
         """
         if self.adjudicated is not None:
             return self.adjudicated
@@ -167,7 +167,7 @@ class LabelFiles:
 
 
 def labels_folder(store: RunStore) -> Path:
-    """Where the labels of a run are; those of a folder of another tool are beside its reports."""
+    """Where the labels of a run are; in a folder of another tool they are beside its reports."""
     return store.derived / LABELS.name.rstrip("/")
 
 

@@ -178,7 +178,7 @@ def _with_new_strata(plan: LabelPlan | None, attempts: Sequence[LabelledAttempt]
 
 
 def _stratum(stratum: PlannedStratum, size: int, attempts: Mapping[AttemptKey, LabelledAttempt]) -> Stratum:
-    """What is known of a stratum so far: its attempts that are still there, and the labels of drawn ones."""
+    """What is known of a stratum so far: its attempts still there, and the labels of drawn ones."""
     there = [attempts[key] for key in stratum.keys if key in attempts]
     sampled = [attempts[key] for key in stratum.keys[:size] if key in attempts]
     return Stratum(

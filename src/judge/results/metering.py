@@ -1,8 +1,8 @@
 """What a participant's model calls cost, as a meter on this machine saw them: the ledger of a run, read and added up.
 
 `metering.jsonl` has two lines for each call, one when it is sent and one when it has ended, so that a meter that is
-killed loses none. The judge adds one for each attempt that begins, so that calls of an attempt that was cut off are not
-taken for those of another one. What a provider does not report is unknown, never zero. A participant can also call a
+killed loses none. The judge adds one for each attempt that begins, so that calls of an attempt cut off are not
+taken for another one's. What a provider does not report is unknown, never zero. A participant can also call a
 model without the meter, so every figure is a lower bound.
 """
 
@@ -31,7 +31,7 @@ _MAX_BYTES = 1_000_000_000
 _MAX_LINE_BYTES = 16_384
 UNASSIGNED = "unassigned_calls"
 # Why the tokens of a call are not known: the provider did not report them; the call was cut off; its answer is in an
-# encoding that is not read, too large, or not of the provider's format; the meter was killed meanwhile.
+# encoding not read, too large, or not of the provider's format; the meter was killed meanwhile.
 Unknown = Literal["not_reported", "cut_off", "encoding", "too_large", "unreadable", "lost"]
 MeteredCount = Annotated[int, Field(ge=0, le=10**12)]
 
@@ -47,7 +47,7 @@ class Tokens(Record):
 
 
 class CallStart(Record):
-    """A call that is being sent. `attempt` is what the participant names, `one_slot` that only one can be meant."""
+    """A call being sent. `attempt` is what the participant names, `one_slot` that only one can be meant."""
 
     call: str = Field(max_length=64)
     at: float
@@ -58,7 +58,7 @@ class CallStart(Record):
 
 
 class CallEnd(Record):
-    """How a call ended. `status` is that of its answer, `None` without one; `is_sent` is false if it never left."""
+    """How a call ended. `status` is its answer's, `None` without one; `is_sent` is false if it never left."""
 
     call: str = Field(max_length=64)
     seconds: float = Field(ge=0)
@@ -103,7 +103,7 @@ class Call:
 class MeteredUsage:
     """Calls added up. Tokens are those that are known; `unknown_calls` are the calls whose tokens are not.
 
-    `cost_usd` is `None` if that of one call is not known; `known_cost_usd` is that of the others. `unassigned_calls`
+    `cost_usd` is `None` if one call's is not known; `known_cost_usd` is the others'. `unassigned_calls`
     count for the run, but for none of its attempts.
     """
 
@@ -123,7 +123,7 @@ class MeteredUsage:
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost of all calls; `None` if that of one is not known."""
+        """The cost of all calls; `None` if one call's is not known."""
         return None if self.unpriced_calls else self.known_cost_usd
 
     @classmethod
@@ -154,7 +154,7 @@ class MeteredUsage:
         )
 
     def published(self) -> dict[str, Any]:
-        """As in a submission's detail: a cost that is not known is absent."""
+        """As in a submission's detail: a cost not known is absent."""
         return {
             **without_none(participant_cost_usd=None if self.cost_usd is None else round(self.cost_usd, 6)),
             PARTICIPANT_USAGE: {
@@ -203,7 +203,7 @@ class Metering:
     def of(cls, store: RunStore) -> Self | None:
         """What was metered in a run and its shards; `None` if it was not metered."""
         own = store.folder / LEDGER
-        # Merging joins those of the shards; older versions did not.
+        # Merging joins the shards' files; older versions did not.
         ledger_files = [own] if own.exists() else sorted(store.folder.glob(f"shards/*/{LEDGER}"))
         if not ledger_files:
             return None

@@ -1,6 +1,6 @@
 """Completion under policy and risk ratios, from the outcomes of the policies of each attempt.
 
-The figures are those of ST-WebAgentBench (arXiv:2410.06703): a completion under policy is a success in which nothing
+The figures follow ST-WebAgentBench (arXiv:2410.06703): a completion under policy is a success in which nothing
 was violated, the risk ratio of a dimension its violations divided by its policies. Both presume a violation where the
 participant caused a connection that could not be read, and say how often.
 """
@@ -20,7 +20,7 @@ from shared.fields import as_mapping, as_mappings, without_none
 class Risk:
     """The policies of a dimension in all attempts: how many were decided, violated, and could not be decided.
 
-    `presumed` are those of the violated ones that are only presumed to be.
+    `presumed` are the violated ones that are only presumed to be.
     """
 
     decided: int = 0

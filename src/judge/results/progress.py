@@ -1,6 +1,6 @@
 """Partial credit: how much of an attempt's task is done. It describes, and never replaces the verdict. Pure.
 
-Progress is the share of the checks that passed, or of the key points that are met, by weight. The score is the same for
+Progress is the share of the checks that passed, or of the key points met, by weight. The score is the same for
 verdicts on key points only.
 """
 
@@ -20,9 +20,9 @@ _MET = ("success", "met")
 
 
 def progress_of(verdict: Verdict | None) -> float | None:
-    """The share of the checks that passed, or of the key points that are met, by weight, between 0 and 1.
+    """The share of the checks that passed, or of the key points met, by weight, between 0 and 1.
 
-    Rounded to four places. `None` for a verdict that was not reached point by point, or not reached at all.
+    Rounded to four places. `None` for a verdict not reached point by point, or not reached at all.
     """
     if verdict is None or verdict.outcome == "unscored":
         return None
@@ -32,7 +32,7 @@ def progress_of(verdict: Verdict | None) -> float | None:
 
 
 def score_of(verdict: Verdict | None) -> float | None:
-    """The share of the key points that are met, by weight, between 0 and 1; `None` for all other verdicts."""
+    """The share of the key points met, by weight, between 0 and 1; `None` for all other verdicts."""
     if verdict is None or verdict.outcome == "unscored":
         return None
     rubric = as_mapping(verdict.evidence.get("rubric"))

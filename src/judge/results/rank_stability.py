@@ -1,7 +1,7 @@
 """The order of runs under every judge that judged all of them, under checks, and by people's labels.
 
 How much two orders agree is Kendall's tau (tau-b, for ties). Its interval comes from resampling the tasks that all runs
-have; that of labels from drawing each run's corrected rate from its estimate.
+have; for labels from drawing each run's corrected rate from its estimate.
 """
 
 import random
@@ -27,7 +27,7 @@ TaskRates = Mapping[str, float]
 
 
 class Order(Record):
-    """The runs by success rate under one judge. `tau` compares their order with that of the counted verdicts.
+    """The runs by success rate under one judge. `tau` compares their order with the counted verdicts'.
 
     `swapped` are the pairs of runs that change places. `tau` is `None` if a side has all runs tied.
     """
@@ -40,7 +40,7 @@ class Order(Record):
 
 
 class RankStability(Record):
-    """The orders of runs over the tasks that all of them have; the first one is that of the counted verdicts."""
+    """The orders of runs over the tasks that all of them have; the first one is the counted verdicts'."""
 
     tasks: int
     orders: tuple[Order, ...]

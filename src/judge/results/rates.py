@@ -25,7 +25,7 @@ GroupT = TypeVar("GroupT", bound=tuple[str, ...] | str)
 class CountedAttempt(NamedTuple):
     """An attempt's contribution to the figures of a run. `ended_itself`: the participant ended it.
 
-    `coverage` is that of an attempt on frozen sites, `attack` what became of the attack on a task under one.
+    `coverage` belongs to an attempt on frozen sites, `attack` what became of the attack on a task under one.
     `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success.
     """
 
@@ -52,8 +52,8 @@ class CountedAttempt(NamedTuple):
 class Covered:
     """The numbers of attempts on frozen sites by coverage, and those whose success is unconfirmed.
 
-    The rate of all attempts, in percent, would be between the bounds if the sites were live: at least that of the
-    successes, at most that with every unconfirmed one, and with every failure that met a missing or uncertain answer.
+    The rate of all attempts, in percent, would be between the bounds if the sites were live: at least the
+    successes', at most that with every unconfirmed one, and with every failure that met a missing or uncertain answer.
     """
 
     counts: Mapping[str, int]

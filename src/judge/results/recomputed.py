@@ -1,4 +1,4 @@
-"""Recomputes stored verdicts that the recording alone decides: those of checks, and of attempts that were not judged.
+"""Recomputes stored verdicts that the recording alone decides: by checks, and of attempts that were not judged.
 
 A verdict of a judge model, or of another program, cannot be recomputed; such verdicts are counted and reported.
 """
@@ -152,5 +152,5 @@ def _by_model(name: str, verdict: Verdict) -> str:
 
 
 def _method_of(name: str, verdict: Verdict) -> str:
-    """The method of a verdict: that of its file's name, if that says checks, whatever the verdict says of itself."""
+    """The method of a verdict: its file's name, if that says checks, whatever the verdict says of itself."""
     return METHOD if is_of_checks(name) or verdict.judge is None else verdict.judge.method

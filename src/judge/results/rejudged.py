@@ -1,6 +1,6 @@
 """Updates a run's results with later verdicts that count, so that verdict files and results agree.
 
-Those are the verdicts of the run's own judge, and those of another method without a model if `truth` prefers them.
+Those are the verdicts of the run's judge, and another method's without a model if `truth` prefers them.
 Verdicts of other judges are stored under `verdicts/` and do not affect the results.
 """
 

@@ -88,7 +88,7 @@ class RowSource:
 
     @property
     def site_tool_calls(self) -> int:
-        """How often the participant called a tool of the site's own."""
+        """How often the participant called a tool of the site's."""
         return sum(step.action is not None and step.action.tool == SITE_TOOL for step in self.attempt.steps)
 
     @property
@@ -104,7 +104,7 @@ class RowSource:
 
     @property
     def progress(self) -> float | None:
-        """The share of the checks or key points that are met."""
+        """The share of the checks or key points met."""
         progress = progress_of(self.verdict)
         return self.attempt.progress if progress is None else progress
 
@@ -421,7 +421,7 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
     method = judge.method if judge else method_of(judge_id) if judge_id else CHECKS
     if judge is not None and judge.is_ground_truth and method != CHECKS:
         return method
-    # The judge of an offline run is that of checks, even for a task without any.
+    # An offline run is judged by checks, even for a task without any.
     return CHECKS if attempt.task.checks and method == CHECKS else JUDGE
 
 

@@ -56,7 +56,7 @@ def compared_parts(
 ) -> dict[str, Any]:
     """The parts of a request that can affect a result; a run can be resumed if they are equal.
 
-    `tasks` are those of this shard. The parts are recorded, so none of them may contain a secret.
+    `tasks` are this shard's. The parts are recorded, so none of them may contain a secret.
     """
     launched = launch.model_dump(mode="json", include={"participants", "sites"}) if launch else {}
     processes = launched.get("participants", {})
@@ -168,8 +168,8 @@ def begin_run(
 ) -> None:
     """Write `run.json` before the first task; a resumed run keeps the time of its first start.
 
-    `judge_ids` names the judges of tasks that the run's own judge does not decide, such as checks beside a judge model.
-    `excluded` are the tasks that the scenario leaves out. `has_episodes`: the attempts are those of a served scenario.
+    `judge_ids` names the judges of tasks that the run's judge does not decide, such as checks beside a judge model.
+    `excluded` are the tasks that the scenario leaves out. `has_episodes`: the attempts are a served scenario's.
     Raises `ConfigError` if it cannot be written, or if the folder contains a run with another request.
     """
     parts = compared_parts({role: url}, config, tasks, launch=launch, judge_id=judge_id)
@@ -410,7 +410,7 @@ def task_set_checksum(tasks: Sequence[Task]) -> str:
 def tasks_of(store: RunStore, record: Mapping[str, Any]) -> list[TaskStore]:
     """The folders of the tasks that a `run.json` lists, epoch by epoch, whether they exist or not.
 
-    Of a served scenario, those of the episodes that were kept.
+    Of a served scenario, the episodes that were kept.
     Raises `ConfigError` for an id that is not usable as a folder name.
     """
     store.require_key()

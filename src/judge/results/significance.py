@@ -2,7 +2,7 @@
 
 Student's quantile is scipy's, an extra (`statistics`); without it there is no clustered interval.
 
-Clustered standard errors and the minimum detectable effect are those of Miller, *Adding Error Bars to Evals*
+Clustered standard errors and the minimum detectable effect follow Miller, *Adding Error Bars to Evals*
 (arXiv:2411.00640); the interval takes Student's quantile with one degree of freedom less than there are clusters
 (Cameron and Miller, 2015), because websites are few.
 """
@@ -80,7 +80,7 @@ def detectable(variance: float, size: int, *, level: float = LEVEL, power: float
 def detectable_difference(differences: Sequence[float]) -> float | None:
     """The smallest difference of two runs, in percentage points, that a comparison of this size finds in 80 %.
 
-    `differences` are those of the tasks. If all are equal, the variance is unknown and nothing can be said.
+    `differences` are the tasks'. If all are equal, the variance is unknown and nothing can be said.
     """
     size = len(differences)
     if size < 2 or len(set(differences)) == 1:

@@ -135,7 +135,7 @@ def exact(successes: int, total: int) -> tuple[float, float]:
 
 
 def _lowest_kept(successes: int, total: int) -> float:
-    """The smallest proportion that is not rejected, to 1e-6. The p-value is not monotonic, so scan, then bisect."""
+    """The smallest proportion not rejected, to 1e-6. The p-value is not monotonic, so scan, then bisect."""
     log_ways = math.lgamma(total + 1)
 
     def chance(count: int, share: float) -> float:
@@ -143,10 +143,10 @@ def _lowest_kept(successes: int, total: int) -> float:
         return math.exp(ways + count * math.log(share) + (total - count) * math.log1p(-share))
 
     def is_likely(share: float) -> bool:
-        """Whether all counts that are at most as likely as `successes` together have a probability above 5 %."""
+        """Whether all counts at most as likely as `successes` together have a probability above 5 %."""
         # The tolerance of R's `binom.test`: equally likely counts differ by rounding errors.
         limit = chance(successes, share) * (1 + 1e-7)
-        # The share is below that of `successes`, so the likelier counts are a contiguous range just below `successes`.
+        # The share is below the one of `successes`, so the likelier counts are a contiguous range just below.
         # They are few, and summing only those avoids minutes of work for thousands of tasks.
         likelier = takewhile(lambda each: each > limit, (chance(n, share) for n in range(successes - 1, -1, -1)))
         return 1 - math.fsum(likelier) > 0.05

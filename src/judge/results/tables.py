@@ -131,7 +131,7 @@ def left_out_rows(run_id: str, record: Mapping[str, Any]) -> list[AttemptRow]:
 
 
 def _checks(row: AttemptRow, verdict: Verdict | None) -> Iterator[CheckRow]:
-    """The results of the checks, if they decided the attempt; only the verdict's own file has them."""
+    """The results of the checks, if they decided the attempt; only the verdict's file has them."""
     for number, each in enumerate(assertions_in(verdict), 1):
         of_task = {"run_id": row.run_id, "task_id": row.task_id, "epoch": row.epoch, "number": number}
         yield CheckRow.model_validate(of_task | each.model_dump(include=set(CheckRow.model_fields)))

@@ -13,7 +13,7 @@ TRIVIAL_AGENTS = ("random", "idle")
 
 
 def trivial_rates_of(store: RunStore) -> dict[str, Rate]:
-    """The rate of each trivial agent that was played with the run; one without readable results is left out."""
+    """The rate of each trivial agent played with the run; one without readable results is left out."""
     rates: dict[str, Rate] = {}
     for player in TRIVIAL_AGENTS:
         path = store.folder / FOLDER / "runs" / player / "results.json"

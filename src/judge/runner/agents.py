@@ -33,7 +33,7 @@ _AGENT_FILE = "scenario.toml"
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 # An image's reference: registry, path, tag and digest. It cannot be read as an option.
 _IMAGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}")
-# A port that a declaration has in the place of the one that is chosen at the start.
+# A port that a declaration has in the place of the one chosen at the start.
 _DECLARED = "http://127.0.0.1:9019"
 _PORT_IN_IMAGE = 9009
 _FOLDER_OF_FILE = "{scenario_dir}"
@@ -236,7 +236,7 @@ def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str, *,
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
     Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
-    those of another agent. `engine` runs images; `sandbox` is for programs over MCP. A person gets settings to play
+    another agent's. `engine` runs images; `sandbox` is for programs over MCP. A person gets settings to play
     with. Raises `ConfigError`.
     """
     if BundledAgent(HUMAN) in agents.values():

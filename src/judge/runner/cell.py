@@ -28,7 +28,7 @@ def cell() -> None:
     try:
         raise typer.Exit(run_interruptible(_play(options), says=False))
     except Interrupted:
-        # The command that continues is that of the matrix, which prints it.
+        # The command that continues is the matrix's, which prints it.
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run: those of the scenario, with the options and the environment applied, and what they need."""
+"""The settings of a run: the scenario's, with the options and the environment applied, and what they need."""
 
 import shlex
 from pathlib import Path
@@ -20,7 +20,7 @@ from shared.validation import validated
 
 
 def configured(start: Start) -> RunConfig:
-    """The scenario's settings with the options applied; only a judge that is ours gets those of the host.
+    """The scenario's settings with the options applied; only a judge of ours gets the host's.
 
     Raises `ConfigError`.
     """
@@ -52,7 +52,7 @@ def configured(start: Start) -> RunConfig:
 
 
 def notes_for_another_judge(scenario: Scenario) -> tuple[str, ...]:
-    """What a judge that was started elsewhere does not get."""
+    """What a judge started elsewhere does not get."""
     unsent = tuple(
         f"Note: config.{name} is not sent: only the user who starts a judge may set it, and this one already runs."
         for name in settings_of_the_host(scenario.config)
@@ -68,7 +68,7 @@ def check_judge(start: Start, config: RunConfig) -> None:
     """Raises `ConfigError` if the judge is to be started here and cannot work with these settings."""
     if (judge_cmd := start.scenario.green_agent.cmd) is None or start.options.serve_only:
         return
-    # The judge's own environment, because a key may be set only there.
+    # The judge's environment, because a key may be set only there.
     judge_settings = Settings.from_environ({**start.settings.environ, **start.members[-1].env})
     try:
         check_config(config, judge_settings)

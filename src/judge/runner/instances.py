@@ -78,7 +78,7 @@ def instance_name(site: str, endpoint: str, address: str) -> str:
 
 
 async def require_public_addresses(members: Sequence[Member]) -> None:
-    """Raises `ConfigError` for a site that leads away from its address to that of an instance, which nothing reaches.
+    """Raises `ConfigError` for a site that leads away from its address to an instance's, which nothing reaches.
 
     Such a site does not go by the `Host` header, but by the port on which it listens.
     """

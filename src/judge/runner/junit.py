@@ -15,8 +15,8 @@ _MAX_TEXT_CHARS = 2000
 def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report: Path | None = None) -> None:
     """Write one test suite per participant, one test case per attempt. Raises `ConfigError` when it cannot be written.
 
-    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass. Only one that
-    was excluded on purpose is skipped. `report` is the front page of the run's report, whose pages of tasks are linked:
+    A failed task is a failure; an unscored or aborted one is an error, because a skipped test would pass. Only one
+    excluded on purpose is skipped. `report` is the front page of the run's report, whose pages of tasks are linked:
     the property `task_page` has the path from the XML file, and the attachment that from the working directory, as
     GitLab and Jenkins need it.
     """

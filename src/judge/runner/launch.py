@@ -83,7 +83,7 @@ class Member(Record):
 
 
 def site_member(site: SiteEntry, env: Mapping[str, str] | None = None) -> Member:
-    """A site as a member of a run, on the port of its endpoint; `env` are its own variables, resolved."""
+    """A site as a member of a run, on the port of its endpoint; `env` are its variables, resolved."""
     return Member(
         name=site.name,
         endpoint=site.endpoint,
@@ -138,7 +138,7 @@ def members_of(scenario: Scenario, settings: Settings) -> tuple[Member, ...]:
 def child_environ(
     settings: Settings, *, output_dir: Path, participant_model: str | None, today: date | None = None
 ) -> dict[str, str]:
-    """The environment for children: this process's own, with this interpreter's programs first and our settings.
+    """The environment for children: this process's, with this interpreter's programs first and our settings.
 
     `today` is the day of the run: dates in reference scripts are relative to it.
     """

@@ -85,7 +85,7 @@ class CellRequest:
 
 
 def asked_for(scenarios: Mapping[str, Path], agents: Sequence[str], key: SealKey | None = None) -> list[CellRequest]:
-    """The cells of these scenarios and `--agent` options: all task sets of an agent, then those of the next one.
+    """The cells of these scenarios and `--agent` options: all task sets of an agent, then of the next one.
 
     `key` opens sealed task sets.
 

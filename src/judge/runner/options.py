@@ -1,4 +1,4 @@
-"""The options of `wabe run`: those of the command line only, and the settings of `[config]` that have an option."""
+"""The options of `wabe run`: for the command line only, and the settings of `[config]` that have an option."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_DIR = Path(".output")
 Display = Literal["full", "plain", "json", "none"]
-# Of options that are about one start, and those about the run as a whole.
+# Of options about one start, and those about the run as a whole.
 _OF_A_START: Any = {"of_each": False, "of_trivial": False}
 
 

@@ -21,7 +21,7 @@ from shared.text import counted, usd
 def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
     """The number of attempts that resuming will judge again, and the possible cost; `None` if there are none. Blocks.
 
-    `prompts` is the folder of the run's own prompts, if any. Raises `ConfigError` if they cannot be read.
+    `prompts` is the folder of the run's prompts, if any. Raises `ConfigError` if they cannot be read.
     """
     model = (store.read_run() or {}).get("judge_model")
     checksum = load_prompts(prompts).checksum if model != OFFLINE else ""

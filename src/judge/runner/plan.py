@@ -227,7 +227,7 @@ def _place(start: Start, choice: PlayChoice) -> _RunTarget:
 
 
 def _planned(start: Start, choice: PlayChoice, place: _RunTarget | None) -> Plan:
-    """The plan of a run that is recorded in a place here, or by a judge elsewhere."""
+    """The plan of a run recorded in a place here, or by a judge elsewhere."""
     config = choice.config if place is None else choice.config.model_copy(update={"run_id": place.store.run_id})
     tasks = choice.tasks if place is None else place.tasks
     launch = None if place is None else place.launch
@@ -251,7 +251,7 @@ def _planned(start: Start, choice: PlayChoice, place: _RunTarget | None) -> Plan
 
 
 def _resumed(plan: Plan) -> Plan:
-    """With a note on recorded attempts that are judged again. Raises `ConfigError` if the run had another request."""
+    """With a note on recorded attempts judged again. Raises `ConfigError` if the run had another request."""
     assert plan.store is not None
     assert plan.draft is not None
     require_same_request(plan.store, _compared(plan.draft), unknown=_known_to_the_judge(plan.draft))
@@ -260,7 +260,7 @@ def _resumed(plan: Plan) -> Plan:
 
 
 def require_as_planned(plan: Plan) -> None:
-    """Raises `WabeError` unless the run that was merged from shards is the one that was planned, as a whole."""
+    """Raises `WabeError` unless the run merged from shards is the one that was planned, as a whole."""
     assert plan.store is not None
     assert plan.draft is not None
     changes = differences(plan.store, _compared(plan.draft), unknown=_known_to_the_judge(plan.draft))

@@ -1,4 +1,4 @@
-"""Checks that a scenario's own sites have the start pages of its tasks: a participant cannot be blamed for a 404."""
+"""Checks that a scenario's sites have the start pages of its tasks: a participant cannot be blamed for a 404."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ _NAVIGATION = MappingProxyType(
         "Sec-Fetch-Dest": "document",
     }
 )
-# Where none is configured. The browser's own differs in its version only.
+# Where none is configured. The browser's differs in its version only.
 _USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36"
 # More would delay the start of a large task set; the browser will find the others.
 _MAX_PAGES = 200
@@ -49,7 +49,7 @@ def require_folders(members: Iterable[Member], scenario_dir: Path) -> None:
 
 
 def served_folder(member: Member, scenario_dir: Path) -> Path | None:
-    """The folder that a command with Python's own web server serves; other commands are not understood."""
+    """The folder that a command with Python's web server serves; other commands are not understood."""
     try:
         words = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(member.cmd or "")]
     except ValueError:

@@ -87,7 +87,7 @@ async def restarts_of(
         yield {site.entry.endpoint: f"http://127.0.0.1:{port}{path}" for path, site in by_path.items()}
     finally:
         server.close()
-        # Sites that are being restarted are about to be stopped anyway.
+        # Sites being restarted are about to be stopped anyway.
         for task in answering:
             task.cancel()
 
@@ -118,7 +118,7 @@ async def _answer(
 
 
 async def _reset(site: _ResetSite, lent: Mapping[str, str]) -> None:
-    """Reset the instance of a site among those of an attempt. Raises `ConfigError` or `httpx.HTTPError`."""
+    """Reset an attempt's instance of a site. Raises `ConfigError` or `httpx.HTTPError`."""
     entry = site.entry
     if not entry.restart:
         async with routed_client(lent, timeout=_RESET_S) as client:

@@ -15,7 +15,7 @@ from shared.tls import site_client
 async def routed_client(routes: Mapping[str, str], **options: Any) -> AsyncIterator[httpx.AsyncClient]:
     """A client for sites of which these are served by instances: by website, an instance's address.
 
-    Without routes it connects to the sites themselves. `options` are those of `httpx.AsyncClient`.
+    Without routes it connects to the sites themselves. `options` go to `httpx.AsyncClient`.
     """
     if not routes:
         # No proxy, because the site is on this machine.

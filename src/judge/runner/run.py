@@ -309,7 +309,7 @@ def _is_worth_resuming(submission: dict[str, Any]) -> bool:
 
 
 def _write_results(submission: dict[str, Any], plan: Plan) -> str:
-    """Write the requested files. Returns why the run's own `results.json` is not written, if it is not."""
+    """Write the requested files. Returns why the run's `results.json` is not written, if it is not."""
     options, unwritten = plan.options, ""
     if plan.store is not None and not _is_stored(submission, plan.store):
         # The judge's folders are elsewhere, such as in a container, or it could not write there.
@@ -344,7 +344,7 @@ def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) 
 
 
 def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
-    """Whether the run's `results.json` has these results, not those of an earlier start."""
+    """Whether the run's `results.json` has these results, not an earlier start's."""
     try:
         stored = read_json(store.folder / "results.json")["results"]
     except (OSError, ValueError, TypeError, KeyError):
@@ -353,7 +353,7 @@ def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:
 
 
 def _rates_under(limit: float | None, submission: dict[str, Any]) -> list[float]:
-    """The rates of all tasks that are below the limit, recomputed from the tasks rather than taken from the judge."""
+    """The rates of all tasks below the limit, recomputed from the tasks rather than taken from the judge."""
     rates = [counts_of(result["detail"]["tasks"])["success_rate_of_all"] for result in submission["results"]]
     return [rate for rate in rates if limit is not None and rate < limit]
 

@@ -24,7 +24,7 @@ _STEPS: Mapping[Level | None, int] = MappingProxyType({"easy": 4, "medium": 8, "
 def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
     """The shard that `--shards` and the engine's variables name. Raises `ConfigError`.
 
-    The number of shards is the option's, else that of `WABE_SHARDS`, else the length of the Slurm array. In the last
+    The number of shards is the option's, else `WABE_SHARDS`, else the length of the Slurm array. In the last
     case Slurm's number is relative to the array's first one, so that the array may begin anywhere. Otherwise it counts
     from 0, so that an array of selected numbers restarts these shards.
     """
@@ -75,7 +75,7 @@ def run_id_of(environ: Mapping[str, str]) -> str:
 
 
 def expected_steps(task: Task, max_steps: int) -> int:
-    """The expected number of steps: that of the human reference, else the usual number for the task's level."""
+    """The expected number of steps: the human reference's, else the usual number for the task's level."""
     return min(task.reference_length or _STEPS[task.level], max_steps)
 
 

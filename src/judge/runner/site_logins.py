@@ -49,7 +49,7 @@ class SiteLogins:
         }
         if self._logins and not scenario.tasks:
             raise ConfigError(f"{scenario.path}: a site has a login, but no task", remedy="list the tasks as [[tasks]]")
-        # A task's own storage state may be that of another account.
+        # A task's storage state may belong to another account.
         self._with_own = {task.task_id for task in scenario.tasks if task.storage_state is not None}
 
     def has(self, site: SiteEntry) -> bool:

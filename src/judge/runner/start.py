@@ -19,7 +19,7 @@ from shared.settings import Settings
 
 @dataclass(frozen=True)
 class Start:
-    """What is to be started. `declared` is the scenario with the ports of the file, `scenario` that of this process.
+    """What is to be started. `declared` is the scenario with the ports of the file, `scenario` this process's.
 
     `is_ours`: the judge trusts this runner and writes to the same folder.
     """
@@ -33,7 +33,7 @@ class Start:
 
     @property
     def has_moved(self) -> bool:
-        """Whether agents listen on other ports than those of the file."""
+        """Whether agents listen on other ports than the file's."""
         return self.scenario is not self.declared
 
     @property

@@ -256,7 +256,7 @@ def _print_task(
 ) -> None:
     """Print a finished task on one line; on a terminal, the reason has its own column and may take several lines.
 
-    `width` is that of the id column.
+    `width` is the id column's.
     """
     steps_text = f"{steps}/{counted(max_steps, 'step')}" if max_steps else counted(steps, "step")
     cells = (
@@ -375,7 +375,7 @@ def _truth_lines(detail: dict[str, Any], tasks: list[TaskEntry]) -> list[Text]:
 
 
 def _without_verdict(detail: dict[str, Any], tasks: list[TaskEntry]) -> dict[str, int]:
-    """The numbers of unscored and aborted attempts: the judge's counts, or those of its entries if higher."""
+    """The numbers of unscored and aborted attempts: the judge's counts, or its entries' if higher."""
     counts = Counter(task.outcome for task in tasks)
     return {name: max(int(detail.get(f"{name}_tasks") or 0), counts[name]) for name in ("unscored", "aborted")}
 

@@ -1,4 +1,4 @@
-"""`wabe run --trivial-agents`: the same tasks played by participants that know nothing, into the run's own folder."""
+"""`wabe run --trivial-agents`: the same tasks played by participants that know nothing, into the run's folder."""
 
 from collections.abc import Awaitable, Callable
 

@@ -17,7 +17,7 @@ from shared.settings import Settings
 async def try_checks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str]]:
     """Problems and notes, one line each: tasks that pass without an action or cannot be tried, and checks that pass.
 
-    Starts the scenario's sites, and opens each website that has checks or policies in the judge's own browser.
+    Starts the scenario's sites, and opens each website that has checks or policies in the judge's browser.
     Raises `ConfigError` if a login needs a variable that is not set.
     """
     scenario, archives = opened(scenario, settings)

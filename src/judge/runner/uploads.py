@@ -130,7 +130,7 @@ class Uploads:
 def fetch_shards(url: str, run: RunStore) -> None:
     """Download the shards of a run from the object store at `url`. Raises `ConfigError`.
 
-    A shard that is being played here, or whose local record is newer, is not replaced, because some of its files may
+    A shard being played here, or whose local record is newer, is not replaced, because some of its files may
     not have been uploaded.
     """
     objects = open_store(url)

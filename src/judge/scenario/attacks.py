@@ -44,9 +44,9 @@ def _clean(task: Task) -> Task:
 def planned(
     tasks: Iterable[Task], mode: Modes, *, unseen: Collection[str] = (), exclude: Collection[str] = ()
 ) -> tuple[Task, ...]:
-    """The tasks that are played: clean, each followed by itself under each of its attacks, or only the latter.
+    """The tasks to play: clean, each followed by itself under each of its attacks, or only the latter.
 
-    `unseen` are the ids of those whose attack the reference walk does not see, `exclude` those of clean tasks that are
+    `unseen` are the ids of those whose attack the reference walk does not see, `exclude` the clean tasks
     not played. Raises `ConfigError` if the id of a task under attack is not usable.
     """
     all_tasks = tuple(tasks)

@@ -26,7 +26,7 @@ def today_of(config: object, now: datetime | None = None) -> date:
     if (declared_day := day_in(settings.get("today"))) is not None:
         return declared_day
     zone: tzinfo = UTC
-    # A wrong name is reported with the settings; without a time zone database on this system, days are those of UTC.
+    # A wrong name is reported with the settings; without a time zone database on this system, days are UTC's.
     with contextlib.suppress(ZoneInfoNotFoundError, ValueError, OSError):
         zone = ZoneInfo(str(settings.get("timezone") or "UTC"))
     return (now or datetime.now(UTC)).astimezone(zone).date()

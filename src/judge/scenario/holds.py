@@ -1,4 +1,4 @@
-"""Held requests of a scenario: those of its sites belong to the tasks there. What no network can hold is refused."""
+"""Held requests of a scenario: its sites' belong to the tasks there. What no network can hold is refused."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date

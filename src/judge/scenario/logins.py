@@ -1,4 +1,4 @@
-"""Login data for tasks' browsers: read from the files that a scenario names, and restricted to each task's own site.
+"""Login data for tasks' browsers: read from the files that a scenario names, and restricted to each task's site.
 
 In a scenario file, a storage state is the path of a file beside it, and a password may be `${NAME}`. A request contains
 both values: a judge never reads a file or variable that a request names.
@@ -35,7 +35,7 @@ E = TypeVar("E", Task, SiteEntry)
 def with_logins(scenario: Scenario, tasks: Sequence[Task], environ: Mapping[str, str] | None) -> tuple[Task, ...]:
     """The tasks with the content of their storage states and with credentials for their sites.
 
-    A task's own declaration wins; otherwise it gets that of each `[[sites]]` entry that is part of its site. Without
+    A task's declaration wins; otherwise it gets the one of each `[[sites]]` entry that is part of its site. Without
     `environ`, references to variables are not resolved. Raises `ConfigError`: file, key and remedy, but no value.
     """
     places = scenario.places
@@ -105,7 +105,7 @@ def form_login(scenario: Scenario, place: int, environ: Mapping[str, str]) -> Fo
 def login_problem(task: Task, run: RunSites) -> Problem | None:
     """The first cookie, origin or start address that does not belong to the task's sites, or `None`.
 
-    A participant that is logged in elsewhere by mistake could act there in a person's name.
+    A participant logged in elsewhere by mistake could act there in a person's name.
     """
     site = run.of(task)
 

@@ -58,7 +58,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 )
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _REFERENCE = re.compile(r"(\$\{[^}]*\}?)")
-# Stands for the port in a command, that of an agent or of an instance of a site.
+# Stands for the port in a command, of an agent or an instance of a site.
 PORT = "{port}"
 # The folder for what an agent files about its attempts, beside its log.
 LOGS = "{logs}"
@@ -154,7 +154,7 @@ def _on_its_day(entries: object, info: ValidationInfo) -> object:
     return listed_on_day(entries, info.context.today) if isinstance(info.context, Reading) else entries
 
 
-# Of entries that are declared for more than one task, and not in its table.
+# Of entries declared for more than one task, and not in its table.
 _OnItsDay = BeforeValidator(_on_its_day)
 MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
@@ -205,7 +205,7 @@ class AgentEntry(_Process):
 
 
 class ParticipantEntry(AgentEntry):
-    """A participant. `headers` are credentials that are sent to it with its card's request and every call."""
+    """A participant. `headers` are credentials sent to it with its card's request and every call."""
 
     headers: Headers = Field(default_factory=dict, repr=False, exclude=True)
 
@@ -245,7 +245,7 @@ def resolved(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 class GreenAgent(AgentEntry):
-    """The judge's own entry."""
+    """The judge's entry."""
 
     role: Name = "green_agent"
 
@@ -258,13 +258,13 @@ class Ready(Table):
 
 
 class SiteEntry(_Process):
-    """A local website that is started before the agents (a demo shop, a manual).
+    """A local website started before the agents (a demo shop, a manual).
 
     `ready`: what it answers once it is up; by default, anything. `static`: nothing that a participant does there
     persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
-    task's own; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
+    task's; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
     `archive_sha256` is the digest that the file must have. `instances`: how many of the site are started, so that as
     many attempts are played at once, each on an instance of its own behind the site's address: `per_slot` for as many
     as attempts are played at once, or the addresses of those that run already. A static or recorded site needs one.
@@ -530,8 +530,8 @@ class ScenarioFile(Table):
 class Scenario(ScenarioFile):
     """A scenario file that was read. `source_checksum` is the SHA-256 of its bytes, in hexadecimal.
 
-    `tasks` are those of the set; `excluded` are the others, which the file excludes. `task_ids` are those of all, in
-    the order of the file. `sealed`: of a sealed file, which was opened.
+    `tasks` are the set's; `excluded` are the others, which the file excludes. `task_ids` are all, in the
+    order of the file. `sealed`: of a sealed file, which was opened.
     """
 
     path: Path
@@ -561,7 +561,7 @@ class LaunchedProcess(Record):
     """A started process, without secrets: `cmd` and `env` as the SHA-256 of their text in the scenario file.
 
     In that text a secret is `${NAME}`, so a key's value may change between two runs without changing the digest.
-    `endpoint` is that of the scenario file, set if the process listens on another port of its host.
+    `endpoint` is the scenario file's, set if the process listens on another port of its host.
     """
 
     cmd_sha256: str | None = Field(default=None, max_length=64)
@@ -572,7 +572,7 @@ class LaunchedProcess(Record):
 
 
 class Shard(Record):
-    """A part of a run that is played by its own process: number `index` (from 0) of `of`.
+    """A part of a run played by its own process: number `index` (from 0) of `of`.
 
     `tasks_sha256` covers all tasks of the run, so that every shard identifies the run that it belongs to. `tasks` is
     their number, 0 if it is not known.

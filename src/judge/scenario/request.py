@@ -54,7 +54,7 @@ Opened = Callable[[str, date], tuple[Task, ...]]
 def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> AssessmentRequest:
     """Read the request `{"participants": {role: url}, "config": {…}}`.
 
-    Tasks are those of `config.sealed`, the text of a sealed file (`opened` opens it, and raises `ConfigError` without
+    Tasks come from `config.sealed`, the text of a sealed file (`opened` opens it, and raises `ConfigError` without
     its key), of which `config.tasks` may name some; else `config.tasks`, else a top-level `tasks`, else the bundled set
     that `config.scenario` names (`bundled` looks it up and raises `ConfigError` for an unknown name), else `config`
     itself is the only task. Unknown keys are
@@ -113,7 +113,7 @@ def _task_mistake(task: Task, path: KeyPath, problem: str, remedy: str) -> Confi
 
 
 def _notes_on_headers(body: RequestBody) -> list[str]:
-    """Warnings about credentials. Raises `ConfigError` for those of an unknown participant."""
+    """Warnings about credentials. Raises `ConfigError` for an unknown participant's."""
     for role in body.participant_headers:
         if role not in body.participants:
             raise mistake(
@@ -201,7 +201,7 @@ def _without_unknown_keys(
 
 
 def _with_common(task: Any, body: RequestBody) -> Any:
-    """The task with the policies and attacks that are declared for all tasks, which come first."""
+    """The task with the policies and attacks declared for all tasks, which come first."""
     if not isinstance(task, Mapping):
         return task
     task_table = dict(task)

@@ -25,7 +25,7 @@ E = TypeVar("E", Task, SiteEntry)
 def seal(scenario: Scenario, toml: str, key: SealKey, *, name: str, with_sites: bool = False) -> str:
     """The text of a sealed file. Raises `ConfigError` for a scenario that cannot be sealed.
 
-    `scenario` is that of the text `toml`, whose files are beside it. `with_sites` makes the websites public.
+    `scenario` was read from the text `toml`, whose files are beside it. `with_sites` makes the websites public.
     """
     if not scenario.tasks:
         raise ConfigError(f"{scenario.path}: no tasks to seal", remedy="list them as [[tasks]]")
@@ -58,7 +58,7 @@ def seal(scenario: Scenario, toml: str, key: SealKey, *, name: str, with_sites: 
 
 
 def with_content(scenario: Scenario, content: SealedContent, file: SealedFile, text: str) -> Scenario:
-    """The scenario of a sealed set under its public names, with its files. `text` is that of the sealed file."""
+    """The scenario of a sealed set under its public names, with its files. `text` is the sealed file's."""
     digest = file.public.digest
     changes = {
         "tasks": tuple(_public(task, content, digest) for task in scenario.tasks),

@@ -1,4 +1,4 @@
-"""Checks that a site's own tool could pass by repeating what it is given: warnings of `wabe tasks validate`."""
+"""Checks that a site's tool could pass by repeating what it is given: warnings of `wabe tasks validate`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date

@@ -76,7 +76,7 @@ def bundled_tasks(name: str, folder: Path, key: SealKey | None = None) -> tuple[
 def require_sites(scenario: Scenario, folder: Path) -> None:
     """Raises `ConfigError` if a scenario names a bundled set in `folder` whose sites its own judge would not have.
 
-    A judge that is started elsewhere may have other sets, and their sites.
+    A judge started elsewhere may have other sets, and their sites.
     """
     name = scenario.config.scenario
     if scenario.tasks or name is None or scenario.green_agent.cmd is None:
@@ -86,7 +86,7 @@ def require_sites(scenario: Scenario, folder: Path) -> None:
     if name not in known:
         raise ConfigError(f"{where} is not a bundled task set", remedy=did_you_mean(name, known))
     path = _bundled(folder)[name]
-    # Those of a sealed set are its judge's to know.
+    # A sealed set's are its judge's to know.
     if path.suffix != SEALED and load_scenario(path).sites:
         remedy = f"wabe run {name} --agent AGENT plays it with your agent"
         raise ConfigError(f"{where} needs sites, which only its own scenario starts", remedy=remedy)
@@ -123,7 +123,7 @@ def parse_scenario(
 ) -> Scenario:
     """Validate the bytes of a scenario file; `path` names it in errors. Raises only `ConfigError`.
 
-    Dates in tasks are relative to `today`, or else to the day of the scenario's settings, or else to that of `now`, by
+    Dates in tasks are relative to `today`, or else to the day of the scenario's settings, or else to `now`, by
     default the present moment. `files` are those that tasks upload, as far as they are not beside the file.
     """
     with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
@@ -229,7 +229,7 @@ def _require_task(option: str, task_id: str, known: Sequence[str], excluded: Ite
 def exclusions(options: Iterable[str], tasks: Sequence[Task], excluded: Collection[Task] = ()) -> dict[str, str]:
     """The reasons by task id that `--exclude ID=REASON` gives. Raises `ConfigError` unless a task is left to play.
 
-    `tasks` are those of the run; `excluded` are those that the scenario excludes already.
+    `tasks` are the run's; `excluded` are those that the scenario excludes already.
     """
     known, reasons_by_id = [task.task_id for task in tasks], dict[str, str]()
     for option in options:

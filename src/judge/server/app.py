@@ -24,7 +24,7 @@ from shared.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-# Enough for one browser with its MCP server, the server's own sockets and the files of one run.
+# Enough for one browser with its MCP server, the server's sockets and the files of one run.
 _MIN_DESCRIPTORS = 64
 _AUDIENCES = MappingProxyType(
     {"machine": "browsers on this machine", "token": "holders of WABE_AUTH_TOKEN", "everyone": "everyone"}

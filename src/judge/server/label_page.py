@@ -129,7 +129,7 @@ class _LabelPage:
         except (ConfigError, TrajectoryError, OSError, ValueError, IndexError):
             return None
         kind = media_type(data)
-        # Anything else could be a page of somebody's own.
+        # Anything else could be a page of somebody's.
         return None if kind is None else Response(data, media_type=kind)
 
     def done(self, _: Request) -> HtmlPage:

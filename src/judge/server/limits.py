@@ -1,4 +1,4 @@
-"""Limits of one judge: what a request may ask for, capacity, and settings reserved for the judge's own user."""
+"""Limits of one judge: what a request may ask for, capacity, and settings reserved for the judge's user."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _UNLIMITED = 1_000_000
 
 
 def settings_of_the_host(config: RunConfig) -> tuple[str, ...]:
-    """The settings in a request that are reserved for users with access to the judge's machine."""
+    """The settings in a request reserved for users with access to the judge's machine."""
     host_settings = (
         (name, field, getattr(config, name)) for name, field, setting in settings_in(RunConfig) if setting.host
     )

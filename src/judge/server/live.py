@@ -135,7 +135,7 @@ class LiveRun:
         every = {key: CountedAttempt(key.partition(".")[0], outcome) for key, outcome in self.outcomes.items()}
         counts = Rate.of(every.values()).counts
         rate = Rate.of(counted for key, counted in every.items() if key not in self.attacked)
-        # For tasks that are not played yet, only their number is known.
+        # For tasks not played yet, only their number is known.
         clean = self.total - self.attacks
         fields = {**rate.published(), "total_tasks": clean // self.epochs, "attempts": clean}
         return {
@@ -176,7 +176,7 @@ class LiveHub:
         self._viewers: set[asyncio.Event] = set()
         self._closed = False
         earlier = records.remembered(max_runs) if records else ()
-        # The runs that are shown, by id.
+        # The runs shown, by id.
         self.runs: dict[str, LiveRun] = {}
         for run_id in earlier:
             self.show(run_id)

@@ -25,7 +25,7 @@ Audience = Literal["machine", "token", "everyone"]
 
 _MAX_MARK_BYTES = 400
 _MARK = ".live"
-# A judge's own address: nothing else that a mark may contain becomes a link.
+# A judge's address: nothing else that a mark may contain becomes a link.
 _ADDRESS = re.compile(r"http://(?:[A-Za-z0-9.-]{1,255}|\[[0-9a-f:]{2,45}\]):[0-9]{1,5}/")
 _SHOWN_ACTIONS = 8
 _TEXT_CHARS = 300
@@ -74,7 +74,7 @@ class LiveTask:
             case TaskDone():
                 self.state, self.reason, self.step = event.outcome, one_line(event.reason, _TEXT_CHARS), event.steps
                 self.is_attacked = event.attacked
-                # A finished task has its own page, which shows all actions.
+                # A finished task has its page, which shows all actions.
                 self.actions.clear()
 
     @property
@@ -171,7 +171,7 @@ class LiveRecords:
 
 
 def live_address(store: RunStore) -> str | None:
-    """The address of the live page on which a run that is being played can be followed; `None` if it has none."""
+    """The address of the live page on which a run being played can be followed; `None` if it has none."""
     # Only the judge that holds the run can have written it: whoever copies a run here does not hold its lock.
     if store.is_being_judged:
         with contextlib.suppress(OSError, ValueError):
@@ -181,7 +181,7 @@ def live_address(store: RunStore) -> str | None:
 
 
 def _mark_of(store: RunStore) -> tuple[str, str]:
-    """The audience and the address in a mark, `""` in those of earlier versions. Raises `OSError` or `ValueError`."""
+    """The audience and the address in a mark, `""` in earlier versions' marks. Raises `OSError` or `ValueError`."""
     audience, _, address = read_text(store.folder / _MARK, max_bytes=_MAX_MARK_BYTES).partition("\n")
     return audience, address
 

@@ -17,7 +17,7 @@ EndState = Literal["completed", "rejected", "failed", "cancelled", "stopped"]
 
 
 class AssessmentEnd(NamedTuple):
-    """How an assessment ended: `stopped` with its judge, or as it says. `texts` are those of the results."""
+    """How an assessment ended: `stopped` with its judge, or as it says. `texts` are the results'."""
 
     state: EndState
     text: str
@@ -26,7 +26,7 @@ class AssessmentEnd(NamedTuple):
 
 @dataclass(eq=False)
 class RunningAssessment:
-    """An assessment that is played by the task `job`. It goes on without any of its followers."""
+    """An assessment played by the task `job`. It goes on without any of its followers."""
 
     run_id: str
     request: AssessmentRequest
@@ -34,7 +34,7 @@ class RunningAssessment:
     job: "asyncio.Task[AssessmentEnd]" = field(init=False)
     why_cancelled: str = ""
     browsers: Callable[[], int] = lambda: 0
-    # Attempts that are not settled yet, and those of them that are being played or judged.
+    # Attempts not settled yet, and the ones being played or judged.
     _attempts_left: int = 0
     _open: set[str] = field(default_factory=set)
 

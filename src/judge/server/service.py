@@ -445,7 +445,7 @@ class JudgeService:
             state = "completed"
             return results
         except asyncio.CancelledError:
-            # A run that was stopped with its judge can be continued; nobody wants one that was cancelled.
+            # A run stopped with its judge can be continued; nobody wants one that was cancelled.
             state = "stopped" if self._is_draining else "cancelled"
             raise
         finally:

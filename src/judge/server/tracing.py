@@ -114,7 +114,7 @@ class _AttemptSpans:
 class _RunSpans:
     """Turns the events of a run into spans below `root`.
 
-    The events of a task are emitted in that task's own asyncio task. So a span that is made current at one event is
+    The events of a task are emitted in that task's asyncio task. So a span that is made current at one event is
     the parent of later steps and model calls there, and does not affect other tasks. It is never detached, because
     the context ends with the asyncio task.
     """

@@ -100,7 +100,7 @@ def outcome_of(store: TaskStore) -> EpisodeOutcome:
 
 
 def kept_counts(run: RunStore) -> OutcomeCounts:
-    """How the episodes ended that are on disk; those that are open are left out."""
+    """How the episodes ended on disk; those that are open are left out."""
     return _counts_of(store for store in run.tasks() if not is_open(store))
 
 
@@ -212,7 +212,7 @@ class EpisodeStore:
         return count > self.retention.episodes or (size > self.retention.size_bytes and count > 0)
 
     def _ended(self, just_ended: Sequence[int]) -> Iterator[TaskStore]:
-        """The episodes that are counted, the oldest first."""
+        """The counted episodes, the oldest first."""
         for number in self._numbers():
             folder = self.run.episodes / str(number)
             if number in just_ended or not (folder / _OPEN).exists():

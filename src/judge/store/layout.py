@@ -104,7 +104,7 @@ class TaskStore:
         """Write a step's screenshot, unchanged from the browser, and its snapshot.
 
         Returns the fields of the step that refer to them: paths relative to the task's folder, and digests of the
-        files. Those of the screenshot are `None` if there was none.
+        files. The screenshot's are `None` if there was none.
         """
         return self._write_page(page, f"trajectory/step_{index:03d}", f"snapshots/step_{index:03d}")
 
@@ -204,7 +204,7 @@ class RunStore:
     def held(self, by: Literal["judge", "runner"]) -> Iterator[None]:
         """Lock the folder as its only judge (which writes results) or its only runner (`agentbeats-run`).
 
-        A folder that was created for this is removed again if no run began in it. Raises `ConfigError` if another
+        A folder created for this is removed again if no run began in it. Raises `ConfigError` if another
         process holds the lock, or the folder cannot be written.
         """
         new_folders = [path for path in (self.output_dir, self.folder.parent, self.folder) if not path.exists()]
@@ -337,7 +337,7 @@ class RunStore:
 
 
 def results_folders(folder: Path) -> list[Path]:
-    """The results folders of a run: the first epoch's, then those of later epochs, or of its episodes, in order."""
+    """The results folders of a run: the first epoch's, then later epochs', or of its episodes, in order."""
     inside = (path for name in (_EPOCHS, EPISODES) for path in (folder / name).glob("*/results"))
     folders = [path for path in inside if _IN_EPOCH.search(f"{path.as_posix()}/x")]
     later = sorted(folders, key=lambda path: int(path.parent.name))

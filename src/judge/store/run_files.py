@@ -1,6 +1,6 @@
 """The files of a run, each declared once: what begins a run, is uploaded, merged and signed follows from it.
 
-A file that is not declared is signed, so that nothing is left out, and neither uploaded nor merged. Attempts are
+A file not declared is signed, so that nothing is left out, and neither uploaded nor merged. Attempts are
 uploaded and merged one by one, with their whole folders. Deleting a run deletes its folder.
 """
 
@@ -86,12 +86,12 @@ def kind_of(path: str) -> FileKind:
 
 
 def uploaded(*, growing: bool = False) -> list[str]:
-    """The names of the files that are put into an object store; or only of those that grow with each attempt."""
+    """The names of the files put into an object store; or only of those that grow with each attempt."""
     return [each.name for each in RUN_FILES if each.uploaded == "grows" or (each.uploaded != "never" and not growing)]
 
 
 def join_files(run: Path, shards: Sequence[Path]) -> None:
-    """Write the files of a run whose lines are those of its shards. Raises `OSError` or `ValueError`."""
+    """Write the files of a run whose lines are its shards'. Raises `OSError` or `ValueError`."""
     for each in RUN_FILES:
         parts = [shard / each.name for shard in shards if (shard / each.name).is_file()]
         if each.has_lines and parts:

@@ -64,7 +64,7 @@ class SealKey:
         return nonce + AESGCM(self._key).encrypt(nonce, content, public)
 
     def decrypt(self, encrypted: bytes, public: bytes) -> bytes:
-        """The content. Raises `InvalidTag` if one of the two, or the key, is not that of the encryption."""
+        """The content. Raises `InvalidTag` if one of the two, or the key, is not the encryption's."""
         if len(encrypted) < _NONCE_BYTES:
             raise InvalidTag
         return AESGCM(self._key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], public)
@@ -106,7 +106,7 @@ class SealedFile(Table):
 
 
 class SealedContent(Record):
-    """What is encrypted. `ids` are the random ids by those of the scenario; files are by the names that it uses."""
+    """What is encrypted. `ids` are the random ids by the scenario's; files are by the names that it uses."""
 
     scenario: str
     ids: dict[str, TaskId]
@@ -129,7 +129,7 @@ _FILE = TypeAdapter(SealedFile)
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether the bytes of a scenario file are those of a sealed one: TOML does not begin with a brace."""
+    """Whether the bytes of a scenario file are a sealed one's: TOML does not begin with a brace."""
     return content.lstrip()[:1] == b"{"
 
 

@@ -1,6 +1,6 @@
-"""The earlier attempts at a task that was played again: those that were aborted, replayed or interrupted.
+"""The earlier attempts at a task played again: those that were aborted, replayed or interrupted.
 
-They count for policies only. An attempt that was stopped with the judge's process has steps and no result.
+They count for policies only. An attempt stopped with the judge's process has steps and no result.
 """
 
 from pathlib import Path

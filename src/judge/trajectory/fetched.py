@@ -1,4 +1,4 @@
-"""The judge's own answers for `fetch` checks after the last look: read without a page, stored without secrets."""
+"""The judge's answers for `fetch` checks after the last look: read without a page, stored without secrets."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Reads one trajectory folder: our own runs, Online-Mind2Web (v1: flat lists; v2: action steps), and other layouts.
+"""Reads one trajectory folder: our runs, Online-Mind2Web (v1: flat lists; v2: action steps), and other layouts.
 
 Source of Online-Mind2Web's layouts: its official evaluator (arXiv:2504.01382). Like that evaluator, this reader drops
 the last action of a v2 folder, which is the agent's final statement and not a fact.
@@ -48,7 +48,7 @@ def load_trajectory(folder: Path | str) -> Trajectory:
     """Read a task folder. Raises `TrajectoryError`, which names the file and what is wrong with it.
 
     The evidence is compared with its digests. The attempt's verdict is not evidence: `wabe verify` compares it with the
-    judge's own under `verdicts/`.
+    judge's under `verdicts/`.
     """
     folder = Path(folder)
     layout = _layout(folder)
@@ -70,7 +70,7 @@ def is_trajectory(folder: Path) -> bool:
 
 
 def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
-    """The verdicts of other evaluators in a trajectory's folder, by an id like those of our judges."""
+    """The verdicts of other evaluators in a trajectory's folder, by an id like our judges'."""
     layout = _layout(folder)
     return {} if layout is None else layout.verdicts(folder)
 
@@ -105,7 +105,7 @@ def read_result(folder: Path, *, source: str = "") -> dict[str, Any]:
 
 
 def read_attempt(folder: Path, *, source: str = "") -> Attempt:
-    """The attempt in our own `result.json`. Does not check files and digests. Raises `TrajectoryError`."""
+    """The attempt in our `result.json`. Does not check files and digests. Raises `TrajectoryError`."""
     return Attempt.from_json(read_result(folder, source=source), source=source or str(folder / "result.json"))
 
 
@@ -200,7 +200,7 @@ def _load_own(folder: Path, result: dict[str, Any]) -> Trajectory:
 def own_trajectory(
     folder: Path, result: Mapping[str, Any], attempt: Attempt, evidence: dict[str, Any] | None = None
 ) -> Trajectory:
-    """What `load_trajectory` returns for a run's own `result.json`, and the attempt in it, that were just read.
+    """What `load_trajectory` returns for a run's `result.json`, and the attempt in it, that were just read.
 
     `evidence` is the result of `with_digests` for it, if the files were just read as well. Raises `TrajectoryError`.
     """

@@ -175,7 +175,7 @@ def _with_digest(trajectory: Trajectory) -> Trajectory:
 
 
 def _sha256_inside(folder: Path, name: str) -> str | None:
-    """The digest of one of the task's own images; `None` for an unusable one, which judges are not shown."""
+    """The digest of one of the task's images; `None` for an unusable one, which judges are not shown."""
     try:
         return sha256_file(inside(folder, name))
     except TrajectoryError:

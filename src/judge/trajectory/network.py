@@ -63,8 +63,8 @@ class Pair(_Part):
 class Body(_Part):
     """A body as stored; without `text` if it was not JSON, form or plain text, or too large.
 
-    `params` are the fields of a form. `is_cut`: the body was too large to be recorded. `is_opaque`: it is that of a
-    held request, and neither JSON, a form nor plain text; base64 (`encoding`) if it is not UTF-8.
+    `params` are the fields of a form. `is_cut`: the body was too large to be recorded. `is_opaque`: it is a
+    held request's, and neither JSON, a form nor plain text; base64 (`encoding`) if it is not UTF-8.
     """
 
     mime_type: str = Field(default="", alias="mimeType")
@@ -107,16 +107,16 @@ class Message(_Part):
 
 
 class MessagesLeftOut(_Part):
-    """How many messages of web sockets were left out: of sockets that the task's own sites opened, and others."""
+    """How many messages of web sockets were left out: of sockets that the task's sites opened, and others."""
 
     own: int = Field(default=0, ge=0)
     other: int = Field(default=0, ge=0)
 
 
 class SentFile(_Part):
-    """A file in a multipart form. `name` is that of the form's field.
+    """A file in a multipart form. `name` names the form's field.
 
-    `sha256` is that of its content only if it is one of the task's files, and otherwise a salted digest.
+    `sha256` is its content's only if it is one of the task's files, and otherwise a salted digest.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Entry(_Part):
 
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     `is_method_cut`, `is_url_cut`: only the beginning was recorded. `is_held`: it never left the judge's machine.
-    `is_download`: it was answered without an error, with a status that is not known.
+    `is_download`: it was answered without an error, with a status not known.
     `cause` is what started it; recordings of other programs do not say so.
     """
 
@@ -154,7 +154,7 @@ class Entry(_Part):
     messages: list[Message] = Field(default=[], alias="_webSocketMessages", max_length=MAX_MESSAGES)
 
     def as_http(self) -> "Entry":
-        """The same request; that of a socket with the address of its handshake."""
+        """The same request; a socket's with the address of its handshake."""
         url = as_http(self.request.url)
         return (
             self
@@ -167,7 +167,7 @@ class LeftOut(_Part):
     """Requests of one method and path that were left out because the trace was full.
 
     They lie between the first and the last one, which are in the trace. Without a `url` they are of any method and
-    path, at any time. `is_own`: the task's own sites sent them. `count`: at least so many.
+    path, at any time. `is_own`: the task's sites sent them. `count`: at least so many.
     """
 
     is_own: bool = Field(alias="own")

@@ -107,11 +107,11 @@ class Attempt(Record):
     (`judge.episode.blame`). `fetched` are the answers that `fetch` checks compare. `frozen` is what an attempt on
     frozen sites rests on, with its ledger. `policies`: what became of each of the task's; `attack`: what became of the
     attack that it was played with. `earlier_attempts` are the digests of those at the same task and epoch, which count
-    for both; recorded for tasks with policies or an attack. `context_id` is that of the conversation with the
+    for both; recorded for tasks with policies or an attack. `context_id` names the conversation with the
     participant, which it can name to a meter. `max_actions`: how many actions a reply could have.
     """
 
-    # The order is that of the keys in `result.json`.
+    # The order is as for the keys in `result.json`.
     task: Annotated[Task, INLINE]
     final_answer: Annotated[
         str | None, RecordedLimit(120_000), ResultKey("agent_final_answer", evidence=True, always=True)
@@ -145,7 +145,7 @@ class Attempt(Record):
     context_id: str | None = omit_default(None, max_length=200)
     epoch: int = omit_default(1, ge=1)
     verdict: Annotated[Verdict | None, INLINE] = None
-    # The share of checks or key points that are met, from the verdict's evidence, which is not part of this record.
+    # The share of checks or key points met, from the verdict's evidence, which is not part of this record.
     progress: float | None = omit_default(None, ge=0, le=1)
     # What the participant says of its model, in the metadata of its replies.
     claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
@@ -292,7 +292,7 @@ class Attempt(Record):
     def to_json(self) -> dict[str, Any]:
         """The contract's `result.json`, readable by the Online-Mind2Web evaluator (v1).
 
-        The verdict's evidence is not included: it is only in the verdict's own file.
+        The verdict's evidence is not included: it is only in the verdict's file.
         """
         value = {"schema_version": RESULT_SCHEMA, **RESULT_KEYS.write(self)}
         return {**value, "trajectory_sha256": evidence_sha256(value)}
@@ -337,7 +337,7 @@ class Trajectory(Record):
 
     `attempt` is the record; of a foreign layout (`is_foreign`), it is what is known. `judged_as` is the task as it is
     judged, if not as recorded, and `texts` what judges read instead of the record's. `screenshots` are absolute paths
-    in step order, without that of the final observation, which no model sees. The flat lists of Online-Mind2Web (v1 and
+    in step order, without the final observation's, which no model sees. The flat lists of Online-Mind2Web (v1 and
     v2) have no steps (`is_flat`): a step of their record is what has the same place in each list, for display and
     export only. `input_images` are files in the folder that belong to the task, as named by the recorder. `sha256` is
     the digest of the evidence on disk; `is_digested` means that its recorder wrote digests as well, and they match.

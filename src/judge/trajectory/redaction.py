@@ -160,7 +160,7 @@ class Redaction:
     def _cookie(self, header: str, name: str, value: str) -> str:
         """The value, or a digest if it may be a session id, so that equal sessions remain recognisable within a run.
 
-        A cookie is kept by its own name, or by that of its header.
+        A cookie is kept by its own name, or by its header's.
         """
         if not value or not self._keep.isdisjoint((name.lower(), header)):
             return value
@@ -188,7 +188,7 @@ class Redaction:
         return "&".join(pieces)
 
     def _body(self, body: Mapping[str, Any], *, is_held: bool = False) -> dict[str, Any]:
-        """A body with named values, redacted; any other is removed, unless it is that of a held request."""
+        """A body with named values, redacted; any other is removed, unless it is a held request's."""
         redacted_body = {key: value for key, value in body.items() if key not in ("text", "encoding", "params")}
         is_sent = "params" in body
         if is_sent:

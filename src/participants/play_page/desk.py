@@ -107,7 +107,7 @@ class Desk:
         return None if node is None else element_view(node, front.snapshot)
 
     def screenshot(self, turn: int) -> tuple[bytes, str] | None:
-        """The screenshot of an observation that is in front, with its type."""
+        """The screenshot of an observation in front, with its type."""
         front = self.front
         if front is None or front.number != turn or front.observation.page.screenshot is None:
             return None

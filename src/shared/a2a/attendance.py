@@ -43,7 +43,7 @@ class Attendance:
 
 
 def attendance_of(context: ServerCallContext) -> Attendance:
-    """That of the task which the message of this call begins."""
+    """The id of the task which the message of this call begins."""
     attendance: Attendance = context.state.setdefault(_ATTENDANCE, Attendance())
     return attendance
 

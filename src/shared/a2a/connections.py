@@ -1,9 +1,9 @@
 """Limits on a server's connections, so that clients that send nothing, or half a request, cannot starve it.
 
-uvicorn has no deadline for a request that is still arriving (its keep-alive timer stops at the first byte), and
+uvicorn has no deadline for a request still arriving (its keep-alive timer stops at the first byte), and
 `limit_concurrency` refuses only complete requests. Here a connection without a complete request in progress is *waiting
 for its client*. It is closed at its deadline, or earlier when the server is full: then the address with the most
-waiting connections loses its oldest one. A connection that is being served has no deadline and is never closed to make
+waiting connections loses its oldest one. A connection being served has no deadline and is never closed to make
 room, so a client that follows an assessment keeps its stream, no matter how many others connect. When no connection can
 be closed, newcomers wait.
 """
@@ -42,7 +42,7 @@ def raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target_limit = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < target_limit:
-        # macOS refuses more than its kernel's own limit.
+        # macOS refuses more than its kernel's limit.
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (target_limit, hard))
 
@@ -68,7 +68,7 @@ class ConnectionBounds:
 
     A request's headers must arrive within `head_s` of the first byte, or of the connection if no byte comes; its body
     within `body_s` plus its size divided by `body_bytes_per_s`. `stall_s` is how long a client may leave a response
-    unread, and `max_pending_bytes` bounds the memory of all requests that are still arriving.
+    unread, and `max_pending_bytes` bounds the memory of all requests still arriving.
     """
 
     max_connections: int
@@ -108,7 +108,7 @@ class Connections(ServerState):
         for connection in self._waiting():
             if connection.is_overdue(now):
                 connection.time_out()
-        # A body that is still arriving is held in memory.
+        # A body still arriving is held in memory.
         arriving = sorted(self._waiting(), key=lambda connection: connection.received)
         excess = sum(connection.received for connection in arriving) - self.bounds.max_pending_bytes
         while excess > 0:
@@ -207,7 +207,7 @@ class BoundedProtocol(H11Protocol):
         self._unsent = self.transport.get_write_buffer_size()
 
     def shutdown(self) -> None:
-        """See uvicorn. A request that is still arriving does not delay the shutdown."""
+        """See uvicorn. A request still arriving does not delay the shutdown."""
         if self._reads_body:
             self.drop()
         else:

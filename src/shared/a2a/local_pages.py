@@ -79,7 +79,7 @@ class PageRefused(Exception):
 
 @dataclass(frozen=True)
 class LocalPages:
-    """The addresses of a page. Unless `is_open`, those of `shows` answer people at this machine only (`local_only`).
+    """The addresses of a page. Unless `is_open`, the ones in `shows` answer people at this machine only (`local_only`).
 
     Changes must come from the page itself, which contains the `token`. It is not a cookie, because browsers add cookies
     to the requests of other websites as well.
@@ -183,7 +183,7 @@ async def _bounded_body(request: Request) -> bytes:
             if len(body) > MAX_CHANGE_BYTES:
                 raise PageRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {MAX_CHANGE_BYTES} bytes")
     except HTTPException as error:
-        # The server's own limit.
+        # The server's limit.
         raise PageRefused(HTTPStatus(error.status_code), error.detail) from None
     return bytes(body)
 

@@ -81,7 +81,7 @@ class AgentResponse(NamedTuple):
 class EventFold:
     """Puts an answer together from the events of a stream, as servers do for clients that do not stream.
 
-    An artifact that is continued without having begun begins then: agents leave the mark of the first chunk out.
+    An artifact continued without having begun begins then: agents leave the mark of the first chunk out.
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class OpenTask(NamedTuple):
 
 
 def new_texts(answer: AgentResponse, before: OpenTask | None) -> list[list[str]]:
-    """The text parts of each artifact that are new since the turn before: those of all artifacts, or appended ones."""
+    """The text parts of each artifact that are new since the turn before: of all artifacts, or appended ones."""
     texts = []
     for artifact in answer.task.artifacts:
         if before is None or artifact.artifact_id in answer.fresh:
@@ -176,7 +176,7 @@ def new_texts(answer: AgentResponse, before: OpenTask | None) -> list[list[str]]
 
 
 def identity(artifact: types.Artifact) -> int:
-    """A number for an artifact with its content, because an agent may use the same id for those of several turns."""
+    """A number for an artifact with its content, because an agent may use the same id in several turns."""
     return hash((artifact.artifact_id, artifact.SerializeToString(deterministic=True)))
 
 

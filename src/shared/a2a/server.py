@@ -44,7 +44,7 @@ CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 MAX_BODY_BYTES = 32_000_000
 # Each progress message is added to the history and stored with it: 2,000 untrimmed ones took 57 s in SQLite.
 _MAX_HISTORY = 20
-# A judge that is started again may find its predecessor still writing.
+# A judge started again may find its predecessor still writing.
 _LOCK_S = 30.0
 # Total size of finished tasks. The results of an assessment of thousands of tasks take a dozen megabytes.
 _MAX_FINISHED_BYTES = 200_000_000

@@ -177,7 +177,7 @@ async def serve_app(
     server = _Server(config, connections, before_shutdown, takes_signals=takes_signals)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
-        # Shielded, because cancelling uvicorn's own task would skip its graceful shutdown.
+        # Shielded, because cancelling uvicorn's task would skip its graceful shutdown.
         await asyncio.shield(serving)
     except asyncio.CancelledError:
         server.should_exit = True

@@ -1,4 +1,4 @@
-"""Our own agents and their work on A2A tasks, independent of the transport.
+"""Our agents and their work on A2A tasks, independent of the transport.
 
 An agent implements `TextExecutor` or `TextHandler`. Regardless of what the agent does, its task's events stay in order:
 one start, then progress, then at most one end.
@@ -280,7 +280,7 @@ class TaskRuns(AgentExecutor):
         await asyncio.gather(*[_cancel(*run, self._stopped(run[1])) for run in self._runs.values()])
 
     def attendance(self, task_id: str) -> Attendance | None:
-        """The attendance of a task that is being worked on."""
+        """The attendance of a task being worked on."""
         run = self._runs.get(task_id)
         return run[1].attendance if run else None
 

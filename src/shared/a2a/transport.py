@@ -1,4 +1,4 @@
-"""The HTTP client for foreign agents: bounded answers, credentials for the agent's own origin only, no redirects.
+"""The HTTP client for foreign agents: bounded answers, credentials for the agent's origin only, no redirects.
 
 Participants are adversaries. An answer is uncompressed JSON or, where it was asked for, a stream of events; each is
 bounded, because decoding it blocks the event loop. The only redirect that is followed adds a slash to the address.
@@ -54,7 +54,7 @@ def bounded_client(
 ) -> httpx.AsyncClient:
     """A client that refuses answers beyond `bounds`. It has no read timeout: callers set a deadline.
 
-    `credentials` are headers that are sent with each request to the origin of the address `origin`, and to no other.
+    `credentials` are headers sent with each request to the origin of the address `origin`, and to no other.
     An answer that is refused raises `ParticipantError`; a failed connection raises httpx's errors. Raises
     `InternalFault` when this machine cannot set up a client.
     """

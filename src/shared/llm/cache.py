@@ -43,7 +43,7 @@ class CachedModel:
         spending: Spending | None = None,
     ) -> None:
         self.name = model.name
-        # Identifies the callers that count a reply once: those of this object, or of all shards of a run.
+        # Identifies the callers that count a reply once: of this object, or of all shards of a run.
         self._id = f"{shared.id if shared else uuid.uuid4().hex} "
         self._model = model
         self._namespace = namespace
@@ -150,7 +150,7 @@ class CachedModel:
 
 
 def request_key(model: str, namespace: str, request: ModelRequest) -> str:
-    """SHA-256 over the model, the prompt set and the whole request; images by their own hash."""
+    """SHA-256 over the model, the prompt set and the whole request; images by their hash."""
     lead, parts = (
         [
             part

@@ -142,7 +142,7 @@ def http_client(*, follow_redirects: bool) -> "httpx2.AsyncClient":
 class HTTPModel(ABC):
     """A model behind a provider's SDK. Every call has one time limit, which includes retries.
 
-    The SDK's own retries must be off. Each retry waits as long as the provider asks, then for `before_retry`, which
+    The SDK's retries must be off. Each retry waits as long as the provider asks, then for `before_retry`, which
     waits for the rate limit and fails when the budget is spent.
     """
 
@@ -259,10 +259,10 @@ class HTTPModel(ABC):
         limits: Collection[str] = (),
         other_names: Mapping[str, str] = MappingProxyType({}),
     ) -> T:
-        """The result of `send` with those of the `options` that the endpoint takes, which is remembered.
+        """The result of `send` with the `options` that the endpoint takes, which is remembered.
 
-        An option that is refused is sent under its other name, if it has one, or left out. `limits` are options that
-        are refused as unknown only, not for their value.
+        An option that is refused is sent under its other name, if it has one, or left out. `limits` are options
+        refused as unknown only, not for their value.
         """
         refused: set[str] = set()
         while True:
@@ -345,7 +345,7 @@ class HTTPModel(ABC):
 
 
 def status_within(body: bytes) -> int | None:
-    """The HTTP status of an error that is sent as an answer; `None` for anything else."""
+    """The HTTP status of an error sent as an answer; `None` for anything else."""
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError):

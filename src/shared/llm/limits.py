@@ -239,7 +239,7 @@ class MeteredModel:
             self.spending.cost_usd = None
         else:
             self.spending.price_date = price.date
-        # The shared ones first: when one of them is spent, raising the client's own limit would not help.
+        # The shared ones first: when one of them is spent, raising the client's limit would not help.
         self._budgets = (*others, own)
         self._rates = rates or RateLimits()
         self._places = asyncio.Semaphore(concurrency)

@@ -1,6 +1,6 @@
 """Parameters that an endpoint refuses, recognised by the text of its error.
 
-Gateways pass the refusal of the model's own endpoint on as text, each in its own words, and leave its fields out.
+Gateways pass the refusal of the model's endpoint on as text, each in its words, and leave its fields out.
 """
 
 import re
@@ -27,7 +27,7 @@ _OUT_OF_RANGE = re.compile(
 
 
 def refused_parameters(text: str, parameters: Collection[str], *, limits: Collection[str] = ()) -> set[str]:
-    """Those of the parameters `parameters` that an error's text refuses. `limits` are refused as unknown only."""
+    """The ones of `parameters` that an error's text refuses. `limits` are refused as unknown only."""
     text = text[:_MAX_TEXT]
     refused = set()
     for name in parameters:

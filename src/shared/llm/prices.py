@@ -1,4 +1,4 @@
-"""The prices of model calls: the data of the `genai-prices` package, and a file of the user's own. No network.
+"""The prices of model calls: the data of the `genai-prices` package, and a file of the user's. No network.
 
 An unknown price is `None`, never zero.
 """
@@ -18,7 +18,7 @@ from shared.files import parse_toml, read_text
 from shared.llm.opening import find_provider
 from shared.models import Record, TokenUsage
 
-# When the pinned package last checked a price, by its own notes: a test compares them.
+# When the pinned package last checked a price, by its notes: a test compares them.
 DATA_DATE = "2026-11-03"
 
 
@@ -31,7 +31,7 @@ class Pricing(Protocol):
         ...
 
     def cost_usd(self, usage: TokenUsage, calls: int = 1, *, cache_writes: int = 0) -> float:
-        """The cost of `usage`, in US dollars, if it is that of so many calls of the same size.
+        """The cost of `usage`, in US dollars, if so many calls used it of the same size.
 
         `cache_writes` are the input tokens that were written to the provider's cache, which can cost more.
         """
@@ -98,7 +98,7 @@ def _own(path: str) -> Mapping[str, Price]:
 def find_price(model: str, own: str | None = None) -> Pricing | None:
     """The price of `provider:model`, which may be a dated revision; `None` when it is not known.
 
-    `own` is a file of prices that take precedence over those of the package. Raises `ConfigError` if it cannot be used.
+    `own` is a file of prices that take precedence over the package's. Raises `ConfigError` if it cannot be used.
     """
     if own is not None and (price := _own(own).get(model)):
         return price

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """One provider of models. Its `name` is that of its module, and the part before the colon of a model's name."""
+    """One provider of models. Its `name` is its module's, and the part before the colon of a model's name."""
 
     name: str
     title: str

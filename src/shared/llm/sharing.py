@@ -17,7 +17,7 @@ class SharedReplies(Protocol):
     id: str
 
     async def once(self, name: str, ask: Callable[[], Awaitable[Completion]]) -> Completion:
-        """The stored reply to the request `name`, the one that another shard is waiting for, or that of `ask`.
+        """The stored reply to the request `name`, the one that another shard is waiting for, or what `ask` returns.
 
         Errors are not stored: after one, the next waiting caller asks. Raises `SharedStateFault`.
         """

@@ -1,4 +1,4 @@
-"""What our own pages share: their frame, colours for light and dark, and a Content-Security-Policy of hashes.
+"""What our pages share: their frame, colours for light and dark, and a Content-Security-Policy of hashes.
 
 A page has one inline style sheet and inline scripts. Its policy allows exactly these, by hash, and images beside it:
 even markup that got through escaping could neither run nor load anything.

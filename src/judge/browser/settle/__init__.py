@@ -31,7 +31,7 @@ from shared.models import Record, SettleTime, Vanished
 SettleMode = Literal["page-time", "real-time"]
 SETTLER = Path(__file__).with_name("settle.cjs")
 MAX_SETTLE_S = 8.0
-# CPU time of the page's own thread, after which a script that blocks everything else is stopped.
+# CPU time of the page's thread, after which a script that blocks everything else is stopped.
 MAX_CPU_S = 10.0
 _MAX_DOWNLOADS = 20
 _MAX_NAME_CHARS = 200

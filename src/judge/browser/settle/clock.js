@@ -1,4 +1,4 @@
-// Runs in every document whose clock does not start at this machine's time (page time only), in the page's own world. A
+// Runs in every document whose clock does not start at this machine's time (page time only), in the page's world. A
 // new tab runs its first scripts before its clock is set (`target.cjs`); until then, this shows the time to which it
 // will be set.
 (clock, offset) => {

@@ -20,7 +20,7 @@
 
   const isSeen = element => {
     if (!element.isConnected || !element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return false;
-    // A region that is being filled may still be empty.
+    // A region being filled may still be empty.
     if (element.getAttribute("aria-busy") === "true") return true;
     const { width, height, right, bottom } = element.getBoundingClientRect();
     if (!width || !height || right + scrollX <= 0 || bottom + scrollY <= 0) return false;

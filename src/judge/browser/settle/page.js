@@ -1,4 +1,4 @@
-// Follows what a page schedules: one table of sources for two purposes. Runs in every document, in the page's own world. The
+// Follows what a page schedules: one table of sources for two purposes. Runs in every document, in the page's world. The
 // recorder (`recorder.js`) talks to it by events with secret names.
 // - In page time it says what is still pending of what the last input caused, so that its effect is waited for.
 // - After an act that disqualifies (`../causes.cjs`), in both modes, it says what runs: the act that scheduled it, directly or
@@ -58,7 +58,7 @@
 
   // Timers that fire within the horizon, and work in progress whose answer comes in real time.
   const [due, pending] = [new Map(), new Map()];
-  // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's own
+  // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's
   // code uses it too, so what nobody is known to have scheduled is not told.
   const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, _, isTimer) => function (...given) {
     const cause = isQuiet ? running : current(), wait = Number(given[1]) || 0;

@@ -1,4 +1,4 @@
-// The source of Playwright's own functions for roles, names and texts, which it runs in every page that it takes a snapshot
+// The source of Playwright's functions for roles, names and texts, which it runs in every page that it takes a snapshot
 // of. Read from the server that this runs in, so that both always compute the same.
 
 "use strict";

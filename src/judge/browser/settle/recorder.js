@@ -57,7 +57,7 @@
   let known = new WeakSet();
   // Elements with their replacements.
   let replaced = new WeakMap();
-  // The text of the last observation, and that of its messages.
+  // The text of the last observation, and its messages'.
   let [shown, told] = ["", ""];
 
   const squeezed = text => text.replace(/\s+/g, " ").trim();
@@ -182,7 +182,7 @@
     const controls = wabeVanished.inside(top).filter(each => each.matches(USABLE) && isShown(each));
     return controls.length <= MAX_CONTROLS && controls.some(each => !known.has(each)) ? [top] : [];
   });
-  // Elements that were replaced by others of their kind, as in a list that is rendered again.
+  // Elements that were replaced by others of their kind, as in a list rendered again.
   const noteReplaced = mutations => {
     const added = new Map();
     for (const { target, addedNodes } of mutations) {
@@ -232,7 +232,7 @@
     return animation.playState === "running" && timing && timing.endTime <= MAX_ANIMATION_MS;
   });
 
-  // Where an element can lead, as the browser resolves it. A form's own property may be shadowed by one of its fields.
+  // Where an element can lead, as the browser resolves it. A form's property may be shadowed by one of its fields.
   const actionOf = Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "action").get;
   const targets = element => {
     const { href, src, data, formAction } = element;
@@ -268,7 +268,7 @@
     }
   };
 
-  // Only the script in the page's own world (`page.js`) knows. If it is not running, there is no answer.
+  // Only the script in the page's world (`page.js`) knows. If it is not running, there is no answer.
   const ask = name => !dispatchEvent(new CustomEvent(name, { cancelable: true }));
 
   // What the participant acts on. The judge learns of it at once, by a function of this world, because the document may be
@@ -426,7 +426,7 @@
       const [before, toldBefore] = [shown, told];
       shown = document.body ? packed(document.body.innerText) : "";
       told = packed(wabeVanished.messages(document).filter(isShown).map(each => each.innerText).join(" "));
-      // A message's text may also be that of something else on the page.
+      // A message's text may also be the text of something else on the page.
       const isStill = ({ text, isLive }) => (isLive ? [toldBefore, told] : [before, shown]).some(each => each.includes(packed(text)));
       const isReadable = ({ text }) => !wabeLoading.isText(text) && !TEMPLATE.test(text);
       const found = shown.length > MAX_SHOWN ? [] : [...gone.values()].filter(each => isReadable(each) && !isStill(each));

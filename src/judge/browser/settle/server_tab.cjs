@@ -1,11 +1,11 @@
-// Changes how the server's own tab carries out actions, where a page would notice the difference to a person:
+// Changes how the server's tab carries out actions, where a page would notice the difference to a person:
 //
 // - After an action the server waits by itself, up to 5 s for the page's requests and up to 10 s for a new document's load
 //   event. Settling does that.
 // - Its double clicks take no time on the page's clock, so applications treat them as a single click, or as none.
-// - It keeps trying to click what is hidden under its own label, drawn elsewhere, or moving all the time, until it times
+// - It keeps trying to click what is hidden under its label, drawn elsewhere, or moving all the time, until it times
 //   out. A person clicks what is shown there (`../places.js`).
-// - It cannot click a slider that is hidden under its track either. A person drags it, which gives it the focus.
+// - It cannot click a slider hidden under its track either. A person drags it, which gives it the focus.
 // - Its drags consist of one move, which few components notice (`mouse.cjs`).
 // - It sets a slider's value without the key or pointer that many components wait for.
 // - Where something prevents an action, it tries until the action times out, and answers with its own log.
@@ -51,7 +51,7 @@ const beside = (input, wanted) => {
   return Number(probe.value) > Number(wanted) ? { value: probe.value, key: "ArrowLeft" } : null;
 };
 
-// Where the viewport of an element's document is in that of the page.
+// Where the viewport of an element's document is in the page's.
 const originOf = async (locator, page) => {
   const element = await locator.elementHandle({ timeout: STEP_LIMIT });
   const frame = await element.ownerFrame();
@@ -91,7 +91,7 @@ class Adapted {
     await giving(this.locator, this.tab, given, () => this.time.drive(action));
   }
 
-  // Carries out one of the server's own actions; if something prevents it, it fails soon and says what.
+  // Carries out one of the server's actions; if something prevents it, it fails soon and says what.
   async usually(name, options, what, ...given) {
     const why = () => soon(this.locator.evaluate(what), LOOK_LIMIT);
     if (!await why()) return this.own[name](...given, options);
@@ -104,7 +104,7 @@ class Adapted {
     }
   }
 
-  // `null` for an element that is acted on as usual; otherwise the way: `focus`, or a point of the page.
+  // `null` for an element acted on as usual; otherwise the way: `focus`, or a point of the page.
   async way() {
     const found = await soon(this.locator.evaluate(decide), LOOK_LIMIT);
     if (!found || found.how === "focus") return found ?? null;

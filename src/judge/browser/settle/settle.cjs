@@ -301,7 +301,7 @@ class Settler {
   // The combined state of all frames; `quiet` is the time since the last change in any of them.
   async look(round) {
     const limit = this.isPageTime ? QUIET_PAGE : QUIET_REAL;
-    // Facts that are determined only for a quiet page decide early whether it is calm.
+    // Facts determined only for a quiet page decide early whether it is calm.
     const calm = this.isPageTime ? CALM_PAGE : limit;
     const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${calm}, ${this.openSockets.size > 0})`)));
     const states = found.flat();
@@ -310,7 +310,7 @@ class Settler {
     if (scrolls !== (round.scrolls ?? scrolls)) round.scrolledAt = now;
     round.scrolls = scrolls;
     const seen = {
-      // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions that are used.
+      // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions used.
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
       timer: states.some(state => state.timer),
       worker: states.some(state => state.worker),
@@ -382,7 +382,7 @@ class Settler {
     return [...this.targets.values()];
   }
 
-  // Requests in flight are waited for at wall-clock speed, because the page's own timeouts apply to them.
+  // Requests in flight are waited for at wall-clock speed, because the page's timeouts apply to them.
   async requestsPass(round) {
     while (this.isInFlight() && this.goesOn(round)) {
       round.waits.add("requests");
@@ -639,7 +639,7 @@ class Context {
       this.clockOffset = clock - Date.now();
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
     }
-    // Not that of a person.
+    // Not a person's.
     if (hasOwnClipboard) await this.emptyClipboard(page);
     await this.attach(page);
   }
@@ -746,7 +746,7 @@ class Context {
     };
   }
 
-  // Its events look like those of the page's scripts.
+  // Its events look like events of the page's scripts.
   async drive(page, call) {
     const settler = await this.attach(page);
     const tell = isDriven => Promise.all(settler.all().map(target => target.evaluate(`wabe.isDriven = ${isDriven}`)));

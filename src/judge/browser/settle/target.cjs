@@ -258,7 +258,7 @@ class Target {
       await this.grant(ms);
       if (before === undefined || this.pending) return;
       const lost = ms - (await this.clock() - before);
-      // The same instant at which the time that was cut off ends.
+      // The same instant at which the time cut off ends.
       if (lost > 1) await this.grant(lost);
     };
     // A navigation may interrupt a command, so continue unless the page is gone.

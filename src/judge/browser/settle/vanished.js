@@ -1,7 +1,7 @@
 // Describes an element while it stands on the page, for the case that it vanishes before an observation (`recorder.js`).
-// Runs in the recorder's isolated world: no page has access. Roles, names and texts come from Playwright's own functions
+// Runs in the recorder's isolated world: no page has access. Roles, names and texts come from Playwright's functions
 // (`playwright.cjs`), as in every snapshot; who wrote them, from the document. Properties are read from prototypes, because
-// elements can shadow those of documents and forms (`<img name=body>`).
+// elements can shadow properties of documents and forms (`<img name=body>`).
 //
 // Everything inside an editing host or a control that takes text counts as typed, and so does every name and text that
 // includes some of it, or may: a reference to elsewhere whose own references are not followed counts as typed.

@@ -100,7 +100,7 @@ def _with_amounts(recording: TrajectoryEvidence, actions: Sequence[ActionDone]) 
 def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool) -> tuple[ComparisonResult, int | None]:
     """Whether the actions were executed in this order, and the step of the last one.
 
-    Only those on what the task's own site wrote count; inverted, all do.
+    Only those on what the task's site wrote count; inverted, all do.
     """
     counting = [each for each in actions if inverted or each.counts(editable=check.editable)]
     with_typed = inverted or check.editable
@@ -227,7 +227,7 @@ def near(check: ActionCheck, recording: TrajectoryEvidence) -> int | None:
 
 
 def warnings(check: ActionCheck) -> Iterator[str]:
-    """Patterns that typed text could match, lines that are never recorded, and keys without meaning."""
+    """Patterns that typed text could match, lines never recorded, and keys without meaning."""
     if check.pattern is not None and not check.pattern.lstrip("^").startswith("<"):
         yield "typed text could match the pattern: begin it with ^<"
     if unlike := [line for line in as_tuple(check.line) if " -> " not in line]:

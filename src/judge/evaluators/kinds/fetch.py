@@ -1,4 +1,4 @@
-"""`fetch` checks: the judge's own requests to the task's site after the last look."""
+"""`fetch` checks: the judge's requests to the task's site after the last look."""
 
 import asyncio
 import re
@@ -52,9 +52,9 @@ Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-
 
 
 class FetchCheck(KindCheck):
-    """The judge's own request to `url` after the last look, with the attempt's cookies, gets `response`.
+    """The judge's request to `url` after the last look, with the attempt's cookies, gets `response`.
 
-    `bearer` names the item of the local storage that is sent as a token.
+    `bearer` names the item of the local storage sent as a token.
     """
 
     is_redacted: ClassVar[bool] = True
@@ -104,7 +104,7 @@ class Fetches:
         return tuple(self._answers.values())
 
     async def ask(self, browser: Asker, site: Site) -> None:
-        """Fetch each answer until its checks pass, for up to `RETRY_S`. `site` is the task's own."""
+        """Fetch each answer until its checks pass, for up to `RETRY_S`. `site` is the task's."""
         now = asyncio.get_running_loop().time
         for url, bearer in self._answers:
             began = now()

@@ -143,7 +143,7 @@ def contradicts(one: PageCheck, other: PageCheck) -> str | None:
 
 
 def trivial(check: PageCheck, task: Task) -> Iterator[str]:
-    """An address that is open from the start, and nothing else. `wabe tasks validate --try` finds the other kinds."""
+    """An address open from the start, and nothing else. `wabe tasks validate --try` finds the other kinds."""
     first = (task.start_urls or (task.website,))[0]
     is_one = len(task.checks) == 1 and check.title is None and isinstance(check.url, str) and not check.inverted
     if is_one and matches(first, str(check.url), NONE_SHARED.of(task), extra_query=check.extra_query):

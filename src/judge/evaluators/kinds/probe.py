@@ -138,7 +138,7 @@ class Probes:
         self._ending = [each for each in plain_checks(task.checks) if isinstance(each, ProbeCheck) and each.ends]
 
     async def read(self, browser: ExpressionReader, page: Page, site: Site) -> tuple[ProbeValue, ...]:
-        """A value for each of `expressions_read`; errors for those of checks on a page outside the task's `site`."""
+        """A value for each of `expressions_read`; errors for checks on a page outside the task's `site`."""
         if not self._expressions and not self._of_policies:
             return ()
         is_elsewhere, why = not site.holds(page.url), _unreadable(page)

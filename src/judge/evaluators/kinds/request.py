@@ -86,7 +86,7 @@ class RequestCheck(LookCheck):
     """The last request to `url` has these values. Several addresses must be requested in order; the last one counts.
 
     `times`: so many have them. `exact`: there are no other keys in `post_data`. `only`: the task's sites get no other
-    request that may change them than those that the task's checks name, and those of `allow`.
+    request that may change them than those that the task's checks name, and `allow`.
     """
 
     of_actions: ClassVar[bool] = True
@@ -283,7 +283,7 @@ def _unexpected(check: RequestCheck, recording: TrajectoryEvidence) -> Decision 
 def _expected(recording: TrajectoryEvidence) -> set[int]:
     """The places of the requests that the task's checks name: of each check as many as it says, and repetitions.
 
-    A request that was answered in the same words is the same one. One that puts something else in its place (PUT) makes
+    A request answered in the same words is the same one. One that puts something else in its place (PUT) makes
     up for an earlier one.
     """
     places: set[int] = set()
@@ -418,7 +418,7 @@ def _pushed_out(
 ) -> Decision | None:
     """The decision if requests were left out that could have decided the check.
 
-    `place` is that of the last candidate. Left-out requests of a method and path came before the last one of them.
+    `place` is the last candidate's. Left-out requests of a method and path came before the last one of them.
     """
     if not inverted and check.at == "any" and last.passed and check.times is None:
         return None

@@ -28,7 +28,7 @@ _LISTED_FILES = (RUN.name, SUBMISSION.name, EPISODE_COUNTS.name)
 _MAX_FILES = 10_000
 _MAX_DEPTH = 4
 
-# Of each file, that of the run first: when it was changed, its size and its inode; empty for a missing one. What has
+# Of each file, the run first's: when it was changed, its size and its inode; empty for a missing one. What has
 # no such file is read each time.
 Stamp = tuple[tuple[int, ...], ...]
 

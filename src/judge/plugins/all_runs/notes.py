@@ -1,4 +1,4 @@
-"""The user's own tags and notes of runs, beside the runs: no file of a run changes, and no digest covers them."""
+"""The user's tags and notes of runs, beside the runs: no file of a run changes, and no digest covers them."""
 
 import re
 from collections.abc import Mapping

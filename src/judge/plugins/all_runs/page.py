@@ -39,7 +39,7 @@ _ROWS = 100
 _MAX_TRENDS = 3
 _MAX_VERSIONS = 12
 _MAX_OPTIONS = 300
-# Those of runs that have a report.
+# The runs that have a report.
 _SHOWN_STATES = ("finished", "interrupted", "failed")
 # The list is at most as old as this, so that searching while typing does not look at all files for every letter.
 _AGE_S = 1.0

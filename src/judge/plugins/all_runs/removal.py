@@ -1,4 +1,4 @@
-"""Deletes runs: only complete runs, only inside the output folder, and none that is in progress."""
+"""Deletes runs: only complete runs, only inside the output folder, and none in progress."""
 
 import contextlib
 import os

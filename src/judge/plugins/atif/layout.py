@@ -100,7 +100,7 @@ def _facts(source: Source) -> dict[str, Any]:
 
 
 def _step_entries(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The steps; the page after an action is that of the next observation."""
+    """The steps; the page after an action is the next observation's."""
     attempt = trajectory.attempt
     pages = [*attempt.steps, *([attempt.final_look] if attempt.final_look else [])]
     first = pages[0] if pages else None
@@ -180,7 +180,7 @@ class _Observation(BaseModel):
 
 
 class _Step(BaseModel):
-    """The fields of a step that are read."""
+    """The fields read from a step."""
 
     source: str = "agent"
     timestamp: str | None = None
@@ -196,7 +196,7 @@ class _Step(BaseModel):
 
 
 class _Document(BaseModel):
-    """The fields of a trajectory that are read. Copied and embedded trajectories are left out."""
+    """The fields read from a trajectory. Copied and embedded trajectories are left out."""
 
     steps: tuple[_Step, ...] = Field(min_length=1, max_length=MAX_FOREIGN_STEPS)
     final_metrics: dict[str, Any] | None = None

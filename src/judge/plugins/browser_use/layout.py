@@ -88,7 +88,7 @@ class _HistoryItem(BaseModel):
 
 
 class _History(BaseModel):
-    """The fields of a history that are read."""
+    """The fields read from a history."""
 
     history: tuple[_HistoryItem, ...] = Field(max_length=MAX_FOREIGN_STEPS)
 
@@ -125,7 +125,7 @@ def load(folder: Path) -> Trajectory:
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
-    """The verdict of browser-use's own judge, if there is one."""
+    """The verdict of browser-use's judge, if there is one."""
     try:
         _, items = _read(folder)
     except TrajectoryError:

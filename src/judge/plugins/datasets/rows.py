@@ -27,7 +27,7 @@ _MAX_NAMED = 5
 
 @dataclass
 class Notes:
-    """Rows that are left out and texts that are cut, by reason, with the first few ids."""
+    """Rows that are left out and texts cut, by reason, with the first few ids."""
 
     ids_by_reason: dict[str, list[str]] = field(default_factory=dict)
 

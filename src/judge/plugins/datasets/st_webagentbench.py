@@ -3,7 +3,7 @@
 What a policy forbids becomes a policy where it can be expressed: addresses that must not be visited, elements that
 must not be clicked or filled in, actions that need the user's permission, and data that must not be passed on. Policies
 about what must happen (a required page, element, order or number of actions) and those that need the page's selectors
-are listed, not translated. The tasks' own evaluation becomes checks if all of it is about the answer or the address.
+are listed, not translated. The tasks' evaluation becomes checks if all of it is about the answer or the address.
 """
 
 import re

@@ -16,7 +16,7 @@ _MAX_KEPT = 50
 
 
 def checked(results: Iterable[AttemptResult], scenario: str, before: ArchiveCheck | None) -> ArchiveCheck:
-    """The result, merged with that of an earlier check of other tasks by the same matcher."""
+    """The result, merged with the result of an earlier check of other tasks by the same matcher."""
     tasks = {task.task_id: task for task in before.of_tasks} if before and before.matcher == MATCHER else {}
     tasks |= {each.task.task_id: _of(each) for each in results}
     return ArchiveCheck(matcher=MATCHER, scenario=scenario, of_tasks=tuple(tasks.values()))

@@ -66,7 +66,7 @@ class RecordedExchange:
     """A request and its outcome.
 
     `answer` is `None` if there was none. `failure` is the reason; if it is empty, the page stopped waiting. `is_whole`:
-    the answer or socket ended by itself. `chunks` are those of an event stream, `messages` those of a socket.
+    the answer or socket ended by itself. `chunks` are an event stream's, `messages` a socket's.
     """
 
     walk: str
@@ -144,7 +144,7 @@ def header(headers: HeaderPairs, name: str) -> str:
 
 
 def without_headers(headers: HeaderPairs, *names: str) -> HeaderPairs:
-    """The headers without those of these names, in lower case."""
+    """The headers without these names, in lower case."""
     return tuple((name, value) for name, value in headers if name.lower() not in names)
 
 

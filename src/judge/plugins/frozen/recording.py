@@ -63,7 +63,7 @@ class _Entry:
 
 
 class RecordingInterceptor:
-    """Records one walk. `secrets` are values that are never stored."""
+    """Records one walk. `secrets` are values never stored."""
 
     reaches_out = True
 

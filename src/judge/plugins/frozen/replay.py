@@ -208,7 +208,7 @@ class ReplayInterceptor:
             body = judges_page(
                 _MISSED, f"{request.method} {url} was not recorded, so this frozen site cannot answer it."
             )
-        # Anything else has no content: a script of the site would put it into its own page.
+        # Anything else has no content: a script of the site would put it into its page.
         headers = (
             ("Content-Type", "text/html; charset=utf-8"),
             ("Content-Length", str(len(body))),

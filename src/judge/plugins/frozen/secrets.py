@@ -1,11 +1,11 @@
 """Removes secrets from recordings, and from later requests in the same way, so that both match. Pure.
 
-The rules are those of `network.har`. Each value is replaced by a placeholder that depends only on the value: a digest
+The rules are as for `network.har`. Each value is replaced by a placeholder that depends only on the value: a digest
 for a long value, which cannot be guessed, and one byte of a slow digest for a password. One byte nearly always tells a
 wrong password from the right one, and is far too little to recover it.
 
-Bodies of answers and what sockets receive stay as they are, because pages work with them, except those of log-ins, and
-those that contain a secret of the scenario.
+Bodies of answers and what sockets receive stay as they are, because pages work with them, except in log-ins, and where
+they contain a secret of the scenario.
 """
 
 import functools

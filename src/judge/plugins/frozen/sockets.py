@@ -181,7 +181,7 @@ class SocketReplay:
         self._see([place])
 
     def _before(self, place: int) -> tuple[list[int], list[int]]:
-        """The earlier messages that the page has not sent, and those of them with a reply in between."""
+        """The earlier messages that the page has not sent, and the ones with a reply in between."""
         missing = [
             each
             for each, _ in self._page_messages

@@ -39,7 +39,7 @@ _MAX_ENTRIES = 1_000
 _MAX_LIST_BYTES = 1_000_000
 _MAX_END_BYTES = 22 + 65_535
 _MAX_TEXT_BYTES = 64_000_000
-# The highest compression ratio of an entry; that of text is rarely above 50.
+# The highest compression ratio of an entry; text is rarely above 50.
 _MAX_RATIO = 1_100
 # The maximum total size of the decompressed archive.
 _MAX_TOTAL_BYTES = 4_000_000_000
@@ -293,7 +293,7 @@ def _hash(data: bytes) -> str:
 
 
 def _recorded(hashes: Mapping[str, str]) -> str:
-    """The digest of what was recorded, in hexadecimal, from those of an archive's files."""
+    """The digest of what was recorded, in hexadecimal, from the digests of an archive's files."""
     digest_lines = "".join(f"{name} {hashes[name]}\n" for name in (_WARC, _ABOUT))
     return hashlib.sha256(digest_lines.encode()).hexdigest()
 

@@ -189,7 +189,7 @@ def read_warc(data: bytes) -> Iterator[RecordedExchange]:
 
 
 def target_uri(url: str) -> str:
-    """The address in a WARC record: that of a socket's handshake is an HTTP address."""
+    """The address in a WARC record: a socket's handshake has an HTTP address."""
     for scheme, form in _SCHEMES:
         if url.startswith(scheme):
             return form + url.removeprefix(scheme)
@@ -383,7 +383,7 @@ def _most(data: bytes) -> int:
 
 
 def _members(data: bytes) -> Iterator[bytes]:
-    """The members of a compressed file, decompressed; a file that is not compressed is one member."""
+    """The members of a compressed file, decompressed; a file not compressed is one member."""
     if not data.startswith(b"\x1f\x8b"):
         if data:
             yield data

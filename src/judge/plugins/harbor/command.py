@@ -90,7 +90,7 @@ def verdict(
     port: Port = PORT,
     output_dir: OutputDir = None,
 ) -> None:
-    """End the task that is served on this machine, and write its verdict. Writes a reward only if it was scored."""
+    """End the task served on this machine, and write its verdict. Writes a reward only if it was scored."""
     verdict_read = asyncio.run(read_verdict(_socket(output_folder(output_dir), port), within_s=_VERDICT_S))
     verdict_read.write(output)
     typer.echo(verdict_read.line)

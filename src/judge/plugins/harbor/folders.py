@@ -39,7 +39,7 @@ JUDGE = "environment/judge"
 _MOUNTED = "/scenario"
 _VERDICT_S = 300.0
 _AGENT_IMAGE = "ubuntu:24.04"
-# A folder with more is not a scenario's own, and each task gets a copy of it.
+# A folder with more is not a scenario's, and each task gets a copy of it.
 _MAX_FILES = 5_000
 _MAX_BYTES = 1_000_000_000
 _NOT_COPIED = frozenset({"__pycache__", "node_modules"})
@@ -160,7 +160,7 @@ def _compose_values(task: Task, scenario: Scenario, argument: str) -> dict[str, 
 
 
 def _variables(scenario: Scenario) -> list[str]:
-    """The names of the variables that the judge's service needs, which Harbor's own environment has."""
+    """The names of the variables that the judge's service needs, which Harbor's environment has."""
     tables = parse_toml(decode(read_scenario_bytes(scenario.path)))
     used = json.dumps({key: tables.get(key) for key in ("sites", "tasks", "config")}, default=str)
     names = set(VARIABLE.findall(used))

@@ -1,7 +1,7 @@
 """The proxy: passes each request on to its provider, and the answer back, byte by byte as they come.
 
 It changes nothing but the address and the headers of the connection, and reads answers only after they were passed on.
-The address has two parts before the provider's own path: the participant's secret, and the number of the upstream.
+The address has two parts before the provider's path: the participant's secret, and the number of the upstream.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from shared.models import Record, TokenUsage
 
 ATTEMPT_HEADER = b"x-wabe-attempt"
 _CONNECT_S = 30.0
-# Headers that belong to one connection (RFC 9110, 7.6.1), those of proxies, and the one that is for us.
+# Headers that belong to one connection (RFC 9110, 7.6.1), headers for proxies, and the one for us.
 _OWN_HEADERS = frozenset(
     b"connection keep-alive te trailer transfer-encoding upgrade host x-wabe-attempt"
     b" proxy-connection proxy-authenticate proxy-authorization".split()

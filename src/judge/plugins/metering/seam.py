@@ -31,7 +31,7 @@ def metered(
     one_slot: bool,
     prices: str | None,
 ) -> tuple[Member, ...]:
-    """The members with a meter before them, through which those of `roles` that are started here reach their models.
+    """The members with a meter before them, through which those in `roles` that start here reach models.
 
     `environ` is the environment that they get. A provider is reached where it would have been without the meter.
     Raises `ConfigError` for a proxy or certificates in `environ` that cannot be used.

@@ -40,7 +40,7 @@ class LoadedTasks(NamedTuple):
 async def with_utterances(
     selection: Sequence[MiniwobTask], settings: Settings, success: SuccessRule = "exact"
 ) -> LoadedTasks:
-    """The tasks, each with its page's utterance. Opens every page in the judge's own browser.
+    """The tasks, each with its page's utterance. Opens every page in the judge's browser.
 
     Raises `ConfigError` without the package or a browser, `WabeError` for a page that does not begin.
     """

@@ -13,7 +13,7 @@ from judge.records.checks import SuccessRule
 # The raw reward once the episode is over; `null` before.
 REWARD = "window.WOB_DONE_GLOBAL ? window.WOB_RAW_REWARD_GLOBAL : null"
 
-# Tries every pixel of the drawing, with the page's own formula (`score`, of the centre of the circle that a click
+# Tries every pixel of the drawing, with the page's formula (`score`, of the centre of the circle that a click
 # draws), in an isolated world.
 _BEST = """(() => {
   const box = (selector, at = 0) => document.querySelectorAll(selector)[at].getBBox();

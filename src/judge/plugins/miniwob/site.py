@@ -1,7 +1,7 @@
 """Serves MiniWoB++: `python -m judge.plugins.miniwob.site --host 127.0.0.1 --port 9182`.
 
 `/miniwob/NAME.html?seed=N` is a page whose episode has begun, without overlay and score display. The server keeps no
-state: whether an episode has begun is in the browser context's own storage (`start.js`).
+state: whether an episode has begun is in the browser context's storage (`start.js`).
 """
 
 import argparse

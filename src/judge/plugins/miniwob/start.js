@@ -1,4 +1,4 @@
-// Runs in every MiniWoB++ page, after the page's own scripts. Starts the only episode of a browser context: loading the
+// Runs in every MiniWoB++ page, after the page's scripts. Starts the only episode of a browser context: loading the
 // page again, or another one, loses it.
 "use strict";
 (() => {
@@ -15,7 +15,7 @@
     }
     // It is hidden, and its ticks would count as changes of the page.
     core.countdownTimer = () => {};
-    // The judge's own limits apply.
+    // The judge's limits apply.
     core.EPISODE_MAX_TIME = 86400000;
     // Begin the episode as the package does.
     Math.seedrandom(Number(new URLSearchParams(location.search).get("seed")));

@@ -35,12 +35,12 @@ from shared.text import excerpt
 _log = logging.getLogger(__name__)
 
 HEALTH_PATH = "/health"
-# Of the API, which its clients read here; that of WABE is in the metadata.
+# Of the API, which its clients read here; WABE's is in the metadata.
 _API_VERSION = "1.0.0"
 _MAX_BODY_BYTES = 100_000
 # Clients give up after 60 s, and may then read a late answer as that to their next question.
 _ANSWER_S = 55.0
-# Time for a client that is refused to read why: those of version 0.4 send their question first.
+# Time for a client refused to read why: version 0.4 sends their question first.
 _FAREWELL_S = 5.0
 _REFUSAL = "This server is for clients on its own machine; with WABE_AUTH_TOKEN, it is for holders of the token.\n"
 

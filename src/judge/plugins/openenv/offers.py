@@ -35,7 +35,7 @@ class Offers:
         self._known = {task.task_id for task in self.tasks}
 
     def splits(self) -> list[dict[str, str]]:
-        """The splits; the digest is that of the ids and instructions, so that two lists can be compared."""
+        """The splits; the digest covers ids and instructions, so that two lists can be compared."""
         digest = sha256_json([task.model_dump() for task in self.tasks])
         return [{"name": SPLIT, "type": SPLIT, "digest": digest}]
 

@@ -141,7 +141,7 @@ class Workers:
         return "healthy" if up == len(self._workers) else "degraded" if up else "unhealthy"
 
     async def open(self) -> "RemoteSession":
-        """Another session. Raises `CapacityReached`, after those that are about to be closed have been waited for."""
+        """Another session. Raises `CapacityReached`, after those about to be closed have been waited for."""
         if self._open >= self._sessions and not self._closing:
             self._freed.clear()
             with contextlib.suppress(TimeoutError):

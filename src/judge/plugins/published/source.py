@@ -165,7 +165,7 @@ class _EvaluatorSource:
         return next(({"media_type": media_type, "detail": detail} for media_type, detail in labels), None)
 
     def _lead(self, function: ast.AST) -> str | None:
-        """The fixed text of a message; only the message with the task's own images has one."""
+        """The fixed text of a message; only the message with the task's images has one."""
         entries = _dicts(ast.walk(function))
         texts = {text for entry in entries if (text := _text(entry.get("text"))) is not None}
         if len(texts) > 1:

@@ -48,7 +48,7 @@ _SHOWN_LINES = 12
 
 
 class Whole:
-    """Combines the events of all shards into those of one run for `emit`, and passes them to `watch` by shard."""
+    """Combines the events of all shards into events of one run for `emit`, and passes them to `watch` by shard."""
 
     def __init__(
         self, run_id: str, shards: int, total: int, emit: Sink, watch: Callable[[str], Sink], *, attacked: int = 0
@@ -58,7 +58,7 @@ class Whole:
         self._attacked = attacked
         self._emit = emit
         self._watch = watch
-        # The shards' names, which are also those of their folders.
+        # The shards' names, which their folders have as well.
         self.names = [Shard(index=index, of=shards).name for index in range(shards)]
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
@@ -254,7 +254,7 @@ def _config(plan: Plan) -> RunConfig:
 
 
 def _needs_this_machine(scenario: Scenario) -> bool:
-    """Whether a process that is not started with each shard is only reachable from this machine."""
+    """Whether a process not started with each shard is only reachable from this machine."""
     endpoints = [site.endpoint for site in scenario.sites]
     endpoints += [agent.endpoint or "" for agent in scenario.participants if agent.cmd is None]
     return any(urlsplit(endpoint).hostname in LOOPBACK for endpoint in endpoints)

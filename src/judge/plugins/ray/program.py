@@ -89,7 +89,7 @@ def connect() -> None:
 
 
 def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
-    """Ray's options for a shard with that many parallel tasks; resources are capped at those of the largest machine."""
+    """Ray's options for a shard with that many parallel tasks; resources are capped at the largest machine's."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     machines = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, memory = (max(machine.get(name, 0.0) for machine in machines) for name in ("CPU", "memory"))
@@ -131,7 +131,7 @@ def follow(tasks: dict[Any, int], mailbox: Any, out: TextIO) -> None:
 
 def main() -> None:
     """Play the job on standard input."""
-    # Ray's own output goes to the log, which is standard error.
+    # Ray's output goes to the log, which is standard error.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job = json.load(sys.stdin)

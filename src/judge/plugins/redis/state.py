@@ -37,7 +37,7 @@ _GRACE_S = 1.5
 _USED_SHARE = 0.995
 # How long others wait for a process that was killed while it was waiting for the model.
 _LEASE_S = 20.0
-# A call that has not ended by its own time limit and this counts as lost.
+# A call that has not ended by its time limit and this counts as lost.
 _MARGIN_S = 60.0
 _NANO_USD = 1_000_000_000
 
@@ -241,7 +241,7 @@ class SharedLimiter:
 class SharedBudget(Budget):
     """A budget that all shards of a run share. `spending` is what this shard alone has spent.
 
-    A shard learns the others' spending when it begins or ends a call. A call that was in flight when its process was
+    A shard learns the others' spending when it begins or ends a call. A call in flight when its process was
     killed counts at its estimate after `call_timeout_s`.
     """
 
@@ -332,7 +332,7 @@ class RedisReplies:
         self.id = state.key("replies")
 
     async def once(self, name: str, ask: Callable[[], Awaitable[Completion]]) -> Completion:
-        """The stored reply to the request `name`, the one that another shard is waiting for, or that of `ask`.
+        """The stored reply to the request `name`, the one that another shard is waiting for, or what `ask` returns.
 
         Errors are not stored: after one, the next waiting caller asks. Raises `SharedStateFault`.
         """

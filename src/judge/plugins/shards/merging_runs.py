@@ -184,7 +184,7 @@ def _provenance(shard: RunStore) -> Mapping[str, Any]:
 
 
 def _copy_task(source: Path, target: Path) -> None:
-    """Put a task's folder into the complete run, replacing that of an earlier merge."""
+    """Put a task's folder into the complete run, replacing the one of an earlier merge."""
     if target.exists() and _trajectory_of(target) != _trajectory_of(source):
         shutil.rmtree(target)
     shutil.copytree(source, target, copy_function=_link, dirs_exist_ok=True)

@@ -97,7 +97,7 @@ def merged_provenance(provenances: Sequence[Mapping[str, Any]]) -> dict[str, Any
 
 
 def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The parts of each result in a submission file that merging needs; `ids` are those of all files so far."""
+    """The parts of each result in a submission file that merging needs; `ids` come from all files so far."""
     remedy = "merge files of this benchmark"
     results = submission.get("results")
     if not isinstance(results, list) or not results:

@@ -1,4 +1,4 @@
-"""Asks a participant for the next action on each recorded page, over A2A and in the judge's own protocol.
+"""Asks a participant for the next action on each recorded page, over A2A and in the judge's protocol.
 
 Every step is a separate conversation (teacher forcing): the participant sees the task, the true actions so far and the
 page, but not its own earlier choices. It sees neither boxes nor the actions from this step on.

@@ -65,12 +65,12 @@ _INPUTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("submit", "button", "image", "reset"), "button"),
     }
 )
-# Where an element's name comes from, best first; names with an underscore are those of Mind2Web's cleaned HTML.
+# Where an element's name comes from, best first; names with an underscore come from Mind2Web's cleaned HTML.
 _LABELS = ("aria_label", "aria-label", "alt", "title", "placeholder", "text_value", "input_value", "value", "name")
 
 
 class _DatasetRow(BaseModel):
-    """The fields of a row that are read."""
+    """The fields read from a row."""
 
     annotation_id: str
     confirmed_task: str
@@ -98,7 +98,7 @@ class _DatasetRow(BaseModel):
 
 
 def is_mind2web(path: Path) -> bool:
-    """Whether a file contains such rows rather than our own references. Raises `ConfigError`."""
+    """Whether a file contains such rows rather than our references. Raises `ConfigError`."""
     if path.suffix == ".parquet":
         return True
     _, first = next(json_rows(path), (0, None))
@@ -131,7 +131,7 @@ def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with duckdb.connect(":memory:", config=settings) as connection:
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-            # Only the columns that are used: others, such as the raw HTML, are larger than all of these together.
+            # Only the columns used: others, such as the raw HTML, are larger than all of these together.
             columns = [name for name, *_ in described if name in _DatasetRow.model_fields]
             if not columns:
                 raise ConfigError(f"{path}: no column of Multimodal-Mind2Web", remedy="give its rows")

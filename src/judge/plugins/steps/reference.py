@@ -1,6 +1,6 @@
 """Recorded steps as references: a page, the true actions before it, and the expected next action.
 
-`wabe steps make` writes them from successful attempts of our own runs as `steps.jsonl`, one JSON object per line, with
+`wabe steps make` writes them from successful attempts of our runs as `steps.jsonl`, one JSON object per line, with
 the screenshots in `images/` beside it. Multimodal-Mind2Web rows are read by `judge.plugins.steps.mind2web`.
 """
 

@@ -117,7 +117,7 @@ def _common(by_attempt: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]
 
 
 def _by_place(fields: Mapping[str, Any]) -> dict[str, set[Any]]:
-    """The values by name, with those of all items of a list together."""
+    """The values by name, with all items of a list together."""
     values: defaultdict[str, set[Any]] = defaultdict(set)
     for name, value in fields.items():
         values[_ITEM.sub("[*]", name)] |= set(map(str, value)) if isinstance(value, list) else {value}

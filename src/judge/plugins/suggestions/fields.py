@@ -28,7 +28,7 @@ _MAX_ITEMS = 20
 _MAX_VALUES = 500
 # The words of `lastModifiedAt` and `last_modified_at`.
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# Names of values by which a server tells its own states apart.
+# Names of values by which a server tells its states apart.
 _OF_SERVER = frozenset({"version", "ver", "revision", "rev", "etag", "timestamp", "mtime", "ctime", "seq", "nonce"})
 # Names of times at which a server did something, if the last word is one of these.
 _TIMES = frozenset({"at", "on", "time", "date", "modified", "updated", "created", "changed"})

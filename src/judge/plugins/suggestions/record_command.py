@@ -75,7 +75,7 @@ def record(
         trajectory = _record_attempt(path, runs, run_id, name, settings)
         scripts = [write_script(trajectory, text, everything=each) for each in (False, True)]
     except WabeError as error:
-        # The same command begins again, with the draft that is in the folder.
+        # The same command begins again, with the draft in the folder.
         again = shlex.join(["wabe", "tasks", "record", url, "--task", text, "--id", name, "--output", str(folder)])
         shown = f"; what you showed: wabe view {run_id}" if RunStore(runs, run_id).task(name).folder.is_dir() else ""
         raise type(error)(error.message, remedy=f"show it again: {again}{shown}") from None

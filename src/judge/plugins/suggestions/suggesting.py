@@ -221,12 +221,12 @@ class _CandidateSource:
 
     @cached_property
     def _changes(self) -> list[Entry]:
-        """Requests that the task's own site sent to itself and that may have changed its state."""
+        """Requests that the task's site sent to itself and that may have changed its state."""
         return _changes(self._recording)
 
     @cached_property
     def _generated(self) -> tuple[str, ...]:
-        """Numbers in the last address that this attempt made, such as that of a new ticket."""
+        """Numbers in the last address that this attempt made, such as a new ticket's."""
         if not self._looks or not self._changes:
             return ()
         last = self._looks[-1]
@@ -367,7 +367,7 @@ class _CandidateSource:
         yield from [each for _, each in sorted(proposals, key=lambda each: each[0])][:_MAX_REQUESTS]
 
     def _messages(self) -> Iterator[Suggestion]:
-        """The last message with a value of the task that each web socket of the site's own brought."""
+        """The last message with a value of the task that each web socket of the site's brought."""
         for entry in self._recording.traffic.entries if self._has_traffic else ():
             url = as_http(entry.request.url)
             site = self._recording.site

@@ -25,7 +25,7 @@ class EpisodeFindings:
 
     @classmethod
     def of(cls, store: RunStore, run: Mapping[str, Any], tasks: Sequence[TaskStore]) -> "EpisodeFindings":
-        """Those of a run, of which `tasks` are on disk."""
+        """The episodes of a run, of which `tasks` are on disk."""
         has_ended = {task.folder: (task.folder / "result.json").exists() for task in tasks}
         ended_tasks = [task for task in tasks if has_ended[task.folder]]
         unfinished = [task for task in tasks if not has_ended[task.folder]]
@@ -48,7 +48,7 @@ class EpisodeFindings:
         return cls(ended_tasks, unfinished, tuple(mismatches), messages, requested_tasks)
 
     def other_tasks(self, summaries: Sequence[TaskSummary]) -> Iterator[str]:
-        """Episodes of other tasks than those of the request."""
+        """Episodes of other tasks than the request's."""
         for summary in summaries:
             name, digest = next(iter(task_digests([summary.task]).items()))
             if self.digests.get(name) != digest:

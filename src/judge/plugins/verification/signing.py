@@ -49,7 +49,7 @@ class SignatureFindings(Record):
 def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     """Write the signed statement. Returns its path, the key's fingerprint and the number of files in it.
 
-    Raises `ConfigError` for an unusable key, a run that is being played, and a link among its files.
+    Raises `ConfigError` for an unusable key, a run being played, and a link among its files.
     """
     key = _private_key(key_file)
     if store.is_in_progress:

@@ -24,7 +24,7 @@ def verify(
 ) -> None:
     """Report what does not match in a run. Recomputes checksums, digests, verdicts, counts and rates from its files.
 
-    Verdicts of checks are recomputed from the recording; those of judge models cannot be, and are counted in a note.
+    Verdicts of checks are recomputed from the recording; judge models' cannot be, and are counted in a note.
     Digests are recomputed from the screenshots, snapshots and steps, and each verdict is compared with the
     trajectory that it names. Digests alone reveal corruption and mixed-up files, but not changes by someone who
     rewrote the complete folder: a signature does, with `--key`.

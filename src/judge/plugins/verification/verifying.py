@@ -400,7 +400,7 @@ def _code(run: Mapping[str, Any], judges: Collection[JudgeInfo]) -> Iterator[str
     code = code_checksum()
     for checksum in sorted({judge.code_checksum for judge in judges}):
         yield from _differs("judging code", checksum, code)
-    # For checks, the prompt checksum is that of the code.
+    # For checks, the prompt checksum is the code's.
     for checksum in sorted({judge.prompt_checksum for judge in judges if judge.model == OFFLINE}):
         yield from _differs("prompt set", checksum, code)
     yield from _plugins(judges)
@@ -437,7 +437,7 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
     """Compare the submission's participants and winner with `run.json`."""
     if winner not in as_mapping(run.get("participants")):
         yield f"results.json: winner: {excerpt(winner)} is not a participant of run.json"
-    # An id that was not configured may have been filled in later.
+    # An id not configured may have been filled in later.
     if expected := as_mapping(as_mapping(run.get("config")).get("participant_ids")).get(winner):
         yield from _differs("results.json: participants", credited.get(winner), expected)
 
@@ -528,7 +528,7 @@ def _as_recorded(summary: TaskSummary, stored: Mapping[str, Any] | None, added: 
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """The identity of an entry; those of a damaged file may contain anything."""
+    """The identity of an entry; in a damaged file it may contain anything."""
     return str(entry.get("task_id")), str(entry.get("epoch", 1))
 
 

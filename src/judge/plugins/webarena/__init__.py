@@ -1,1 +1,1 @@
-"""WebArena-Verified: imports its tasks, and judges them with its own evaluator."""
+"""WebArena-Verified: imports its tasks, and judges them with its evaluator."""

@@ -22,7 +22,7 @@ from shared.settings import Settings
 from shared.text import counted
 
 SOURCE = "webarena-verified"
-# The path of each kind of site's login form. For other sites, the form is at the site's own address.
+# The path of each kind of site's login form. For other sites, the form is at the site's address.
 _FORMS: Mapping[str, str] = MappingProxyType(
     {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
 )
@@ -32,7 +32,7 @@ _SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model":
 async def webarena_tasks(
     path: Path | None, subset: str | None, ids: Sequence[str], output: Path | None
 ) -> tuple[Task, ...]:
-    """The package's tasks, or those of a subset, or those with these numbers. Raises `ConfigError`."""
+    """The package's tasks, or a subset, or the ones with these numbers. Raises `ConfigError`."""
     addresses = read_addresses(path)
     package = await WebArenaPackage.open(Settings.from_environ().webarena_python, addresses.without_credentials())
     try:
@@ -106,7 +106,7 @@ def log_in_with(config: Path, output: Path) -> None:
 
 
 def examine(settings: Settings) -> Finding:
-    """Whether the environment for WebArena-Verified's own evaluator exists; only that benchmark needs it."""
+    """Whether the environment for WebArena-Verified's evaluator exists; only that benchmark needs it."""
     try:
         return Finding("ok", "webarena", f"{required_python(settings.webarena_python)}, for WebArena-Verified")
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Judges with WebArena-Verified's own evaluator: deterministic, no model."""
+"""Judges with WebArena-Verified's evaluator: deterministic, no model."""
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping

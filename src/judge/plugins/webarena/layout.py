@@ -30,7 +30,7 @@ def write(source: Source) -> ExportedTask:
 
 
 def check(folder: Path, _lengths: Mapping[str, int], settings: Settings) -> FolderCheck:
-    """Have the folder checked by the benchmark's own submission command."""
+    """Have the folder checked by the benchmark's submission command."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder", remedy="give the folder of a submission")
     try:

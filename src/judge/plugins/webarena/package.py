@@ -1,4 +1,4 @@
-"""WebArena-Verified's own evaluator, in a separate process because it needs other versions of our libraries.
+"""WebArena-Verified's evaluator, in a separate process because it needs other versions of our libraries.
 
 `WABE_WEBARENA_PYTHON` is the Python of that environment, in which `program.py` runs. One process evaluates
 any number of attempts, one after the other. It gets no credentials and no environment variables, and needs no network.
@@ -50,7 +50,7 @@ class EvaluatorError(WabeError):
 
 
 class Foreign(BaseModel):
-    """A part of the package's files and answers. Keys that are not declared are ignored."""
+    """A part of the package's files and answers. Keys not declared are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -132,7 +132,7 @@ class Evaluation(Foreign):
 
     @property
     def error(self) -> str | None:
-        """The package's own error, if it ended in one."""
+        """The package's error, if it ended in one."""
         if self.result is None or self.result.status != "error":
             return None
         errors = [self.result.error_msg, *(each.error_msg for each in self.result.evaluators_results)]
@@ -155,7 +155,7 @@ def evaluator_trace(har: Mapping[str, Any]) -> dict[str, Any]:
 
     The package takes the last navigation as the participant's destination, and would count a frame's document as one
     unless its `Sec-Fetch-User` header says that no user requested it. An unanswered request has the status -1, as
-    Playwright's own recorder writes it, because eight tasks expect that.
+    Playwright's recorder writes it, because eight tasks expect that.
     """
     entries = [_marked(entry) for entry in har["log"]["entries"] if entry["request"]["url"].startswith("http")]
     return {"log": {**har["log"], "entries": entries}}
@@ -184,7 +184,7 @@ class _PackageTasks(Foreign):
 
 
 class SubmissionSummary(Foreign):
-    """The `summary.json` that the package's own submission command writes."""
+    """The `summary.json` that the package's submission command writes."""
 
     packaged_tasks: _PackageTasks
 
@@ -325,7 +325,7 @@ class WebArenaPackage:
             # The process ended before it read the request.
             line = b""
         except asyncio.CancelledError:
-            # A late answer would be read as that of the next request.
+            # A late answer would be read as the next request's.
             await self._end()
             raise
         if not line.endswith(b"\n"):

@@ -57,7 +57,7 @@ def _about(package: WebArenaVerified) -> dict[str, Any]:
 
 
 def tasks(package: WebArenaVerified, subset: str | None) -> dict[str, Any]:
-    """The data needed to import every task, or those of a subset; `null` instead of tasks for an unknown subset."""
+    """The data needed to import every task, or a subset; `null` instead of tasks for an unknown subset."""
     subsets = SubsetsManager(package.config)
     names = [path.stem.removeprefix("webarena-verified-") for path in subsets.subsets_dir.glob("*.json")]
     if subset is not None and subset not in names:
@@ -94,7 +94,7 @@ def _fields(task: WebArenaVerifiedTask) -> set[str]:
 
 
 def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: str | None, har: str) -> dict[str, Any]:
-    """The package's own result for one attempt.
+    """The package's result for one attempt.
 
     `refusal` says why a success must not count: a value of the attempt is a pattern or a list of guesses, which the
     package's comparison would accept in place of the expected value.

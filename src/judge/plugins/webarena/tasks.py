@@ -1,6 +1,6 @@
 """WebArena-Verified as a source of tasks: the addresses of its sites, and its tasks converted to ours.
 
-The address file is the one that the benchmark's own tools read: `{"environments": {"__SHOPPING__": {"urls": […],
+The address file is the one that the benchmark's tools read: `{"environments": {"__SHOPPING__": {"urls": […],
 "active_url_idx": 0, "credentials": {"username": …, "password": …}}}}`.
 """
 
@@ -36,7 +36,7 @@ UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
         ),
     }
 )
-# Tasks whose expectations issue 46 of the benchmark's own tracker (September 2026) calls wrong.
+# Tasks whose expectations issue 46 of the benchmark's tracker (September 2026) calls wrong.
 DISPUTED = frozenset({339, 475, 600, 625, 699, 700})
 _PREFIX = "webarena-"
 # Sites with accounts that are used together in one task.
@@ -119,7 +119,7 @@ def task_number(task_id: str) -> int | None:
 
 
 def known_problems(task_ids: Iterable[str]) -> list[str]:
-    """A warning for each of these tasks that is known to be impossible to pass, or whose expectation is disputed."""
+    """A warning for each of these tasks known to be impossible to pass, or whose expectation is disputed."""
     numbers = {name: number for name in task_ids if (number := task_number(name)) is not None}
     impossible = [
         f"task {name} cannot be passed in WebArena-Verified 1.2.3: {UNSATISFIABLE[number]}"
@@ -134,7 +134,7 @@ def known_problems(task_ids: Iterable[str]) -> list[str]:
 
 
 def instruction(intent: str, sites: Sequence[str], addresses: SiteAddresses, answer_schema: Mapping[str, Any]) -> str:
-    """The instruction for the participant: the benchmark's own wording, and the answer format that it expects."""
+    """The instruction for the participant: the benchmark's wording, and the answer format that it expects."""
     lines = [intent, ""]
     if len(sites) > 1:
         lines += [f"The {site} site is at {addresses.environments[site].url}" for site in sites] + [""]

@@ -5,9 +5,9 @@ Source: `webeval/README.md`, `webeval/trajectory.py` and `fara_agent.py` of micr
 `core.log` and `scores/*.json`.
 
 The log has two dialects: events with `action` and `arguments`, or only messages `Thought #1: …` and `Action #1:
-executing tool … with arguments {…}`. The tool's own loader reads the first in two modes, one of which keeps only events
+executing tool … with arguments {…}`. The tool's loader reads the first in two modes, one of which keeps only events
 of the source `WebSurfer`; our output works with both. Screenshots are numbered from 0, with one more file than there
-are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run that was not
+are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run not
 aborted means that the step budget was exceeded.
 
 Its analysis (`post_eval_analysis.py`) reads one score per folder, under one of three file names, counts actions and
@@ -74,7 +74,7 @@ _ENDING = "terminate"
 
 
 class _AnswerFile(BaseModel):
-    """The fields of an answer file that are read."""
+    """The fields read from an answer file."""
 
     final_answer: str | None = NO_ANSWER
     screenshots: tuple[str, ...] = Field(default=(), max_length=MAX_FOREIGN_STEPS)
@@ -85,7 +85,7 @@ class _AnswerFile(BaseModel):
 class _Event(NamedTuple):
     """One event of the log as a step without an index, and the text that webeval's evaluators read for it.
 
-    In our own exports, actions that were not executed are events as well; their outcome is not `ok`.
+    In our exports, actions that were not executed are events as well; their outcome is not `ok`.
     """
 
     step: Step
@@ -267,7 +267,7 @@ def _log(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _structured(event: Mapping[str, Any]) -> _Event:
-    """An event with `action` and `arguments`, or one that our export wrote for an action that was not executed."""
+    """An event with `action` and `arguments`, or one that our export wrote for an action not executed."""
     call_arguments, message = event.get("arguments"), str(event.get("message") or "")
     arguments = dict(call_arguments) if isinstance(call_arguments, dict) else {}
     if (action := event.get("action")) is not None:
@@ -295,7 +295,7 @@ def _event_in_message(message: str) -> _Event | None:
     try:
         arguments = parse_json(text[text.index("{") : text.rindex("}") + 1])
     except ValueError:
-        # webeval's own loader drops such an action, but it was executed.
+        # webeval's loader drops such an action, but it was executed.
         arguments = {
             "action": rest.partition("executing tool '")[2].partition("'")[0] or "unknown",
             "text": text.strip(),
@@ -372,7 +372,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
 
     `counted` is the verdict that counts; its score gets a name that webeval's analysis reads. webeval's loader refuses
     unknown keys in the answer file, but accepts any in the log. A step whose action was not executed becomes an event
-    without `action`, which both of its modes skip. A folder that was recorded in this layout keeps its names, scores
+    without `action`, which both of its modes skip. A folder recorded in this layout keeps its names, scores
     and logs.
     """
     attempt = trajectory.attempt
@@ -420,7 +420,7 @@ def _answer(trajectory: Trajectory, attempt: Attempt, names: Mapping[str, str]) 
 
 
 def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
-    """The files of a folder in this layout that are written again under their own names, except the log."""
+    """The files of a folder in this layout written again under their names, except the log."""
     (path,) = answer_files(folder)
     # Absolute paths named files of the recording machine.
     answer = read_object(folder, path.name) | {"screenshots": screenshots, "is_rel_paths": True}
@@ -533,7 +533,7 @@ def _executed(step: Step) -> str | None:
 
 
 def _log_events(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
-    """The log's events; `keeps_names`: the actions have webeval's own names already."""
+    """The log's events; `keeps_names`: the actions have webeval's names already."""
     for step, now in _moments(attempt):
         action, outcome = step.action, step.outcome
         action = action or Action(tool="")
@@ -549,7 +549,7 @@ def _log_events(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool
             "url": step.url,
             **without_none(action=None if line is None else tool),
             "arguments": {**params, "action": tool, "thoughts": action.thought},
-            # Our own keys, for facts that cannot be derived from the order of the events.
+            # Our keys, for facts that cannot be derived from the order of the events.
             "tool": action.tool,
             **without_none(screenshot=names[step.screenshot] if step.screenshot else None),
         }

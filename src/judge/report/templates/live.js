@@ -279,7 +279,7 @@
     link.source.close();
     link.isUp = false;
     const isOver = runs.size && [...runs.values()].every((run) => run.view.state !== "running");
-    // A judge that was started for one run ends with it: nothing is wrong then, and a next one may come.
+    // A judge started for one run ends with it: nothing is wrong then, and a next one may come.
     link.since = link.since || new Date();
     say(isOver ? "the judge has ended" : "reconnecting … (no answer since " + link.since.toLocaleTimeString() + ")", isOver ? "" : "off");
     // Randomised, so that the viewers of a restarted judge do not all reconnect at once.

@@ -195,7 +195,7 @@
       close.addEventListener("click", () => large.close());
       large.replaceChildren(steps[now].querySelector(".frame").cloneNode(true), close);
     }
-    // Pages that are not served securely have no clipboard.
+    // Pages not served securely have no clipboard.
     async function copyLink() {
       const address = location.href.split("#")[0] + "#" + steps[now].id;
       let isCopied = true;

@@ -47,7 +47,7 @@ class Description(Table):
 
 @dataclass(frozen=True)
 class App:
-    """An application that is declared in `folder`."""
+    """An application declared in `folder`."""
 
     name: str
     folder: Path

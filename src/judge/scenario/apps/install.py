@@ -1,4 +1,4 @@
-"""Installs an application from its package registry, with pinned versions, through the registry's own client."""
+"""Installs an application from its package registry, with pinned versions, through the registry's client."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def install(app: App, place: Path, environ: Mapping[str, str], *, python: str = 
     if app.is_npm:
         for name in (NPM_MANIFEST, NPM_LOCK):
             shutil.copyfile(app.folder / name, place / name)
-        # Packages' own install scripts could fetch from anywhere; none of these applications needs them.
+        # Packages' install scripts could fetch from anywhere; none of these applications needs them.
         _run(app, _NPM, place, environ)
         own_python = python
     else:

@@ -58,7 +58,7 @@ def start(name: str, port: int, settings: Settings, environ: Mapping[str, str], 
 
 
 def main() -> None:
-    """Start the application that is named on the command line."""
+    """Start the application named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name")
     parser.add_argument("--port", type=int, required=True)

@@ -26,7 +26,7 @@ class Source(NamedTuple):
 
 
 class ExportedTask(NamedTuple):
-    """A written task: text files by name, and images as (recorded, new name). `name` is that of its folder."""
+    """A written task: text files by name, and images as (recorded, new name). `name` is its folder's."""
 
     texts: Mapping[str, str]
     images: Sequence[tuple[str, str]] = ()
@@ -54,7 +54,7 @@ class FormatReader:
     """Reads folders of a layout without a `result.json`.
 
     `files` are those that identify a folder of this layout, none in any other. `load` raises `TrajectoryError`.
-    `verdicts` are those of other evaluators, by id. `task_id` is the task's id in the layout.
+    `verdicts` come from other evaluators, by id. `task_id` is the task's id in the layout.
     """
 
     files: Callable[[Path], list[Path]]
@@ -115,7 +115,7 @@ def reader_of(folder: Path) -> tuple[str, FormatReader] | None:
 
 
 def writers() -> dict[str, FormatWriter]:
-    """The layouts of trajectories that are written, by name."""
+    """The layouts of written trajectories, by name."""
     named_writers = ((name, FORMATS.load(name).writer) for name in FORMATS.names())
     return {name: writer for name, writer in named_writers if writer is not None}
 

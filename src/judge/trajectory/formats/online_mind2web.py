@@ -218,7 +218,7 @@ def _is_ending(step: Step) -> bool:
 def _screenshot(steps: tuple[Step, ...], step: Step, where: str) -> str:
     """The recorded screenshot of a step.
 
-    While a dialog is open no screenshot can be taken, so that of the previous step is used, which shows the same page.
+    While a dialog is open no screenshot can be taken, so the previous step's is used, which shows the same page.
     """
     earlier = steps[: steps.index(step)]
     image = step.screenshot

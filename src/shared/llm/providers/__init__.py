@@ -1,7 +1,7 @@
 """The providers of models that are built in: one module each, with its descriptor, `PROVIDER`, and its adapter.
 
-Each is an entry point of `wabe.providers`, as those of other packages are. A provider's name is that of its entry
-point. SDKs are imported when a client is created, so a descriptor can be read without.
+Each is an entry point of `wabe.providers`, as in other packages. A provider's name is its entry
+point's. SDKs are imported when a client is created, so a descriptor can be read without.
 """
 
 from shared.llm.provider import Provider

@@ -44,7 +44,7 @@ class Block(BaseModel):
 
 
 class MessageResponse(BaseModel):
-    """The parts of an answer that are read."""
+    """What is read of an answer."""
 
     content: list[Block]
     # Must be sent back unchanged: thinking blocks are signed.

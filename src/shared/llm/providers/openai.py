@@ -36,7 +36,7 @@ class _ContentPart(BaseModel):
 
 
 class _Completion(BaseModel):
-    """The parts of an answer that are read; compatible endpoints leave out much of it."""
+    """What is read of an answer; compatible endpoints leave out much of it."""
 
     message: dict[str, Any] = Field(validation_alias=AliasPath("choices", 0, "message"))
     # Some endpoints answer in pieces; pieces of other types than text are reasoning.
@@ -146,7 +146,7 @@ def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def _is_moderated(error: object) -> bool:
-    """Whether an error is that of OpenRouter's moderation, which has the HTTP status of a wrong key."""
+    """Whether an error comes from OpenRouter's moderation, which has the HTTP status of a wrong key."""
     about = error.get("metadata") if isinstance(error, dict) else None
     return isinstance(about, dict) and bool(about.get("reasons") or about.get("flagged_input"))
 

@@ -24,7 +24,7 @@ def as_text(data: bytes) -> str:
 
 
 def is_binary(text: str) -> bool:
-    """Whether a text, as that of `as_text`, has characters that no text has."""
+    """Whether a text, such as `as_text` returns, has characters that no text has."""
     return _CONTROLS.search(text) is not None
 
 

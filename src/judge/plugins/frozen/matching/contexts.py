@@ -31,7 +31,7 @@ Label = Write | str
 # `payload.time.signature` and `header.payload.signature`.
 _SIGNED = re.compile(r"(\.?[\w-]{4,})\.([\w-]+)\.[\w-]+")
 AUTHORIZATION = "authorization"
-# The placeholder of a token. Those of passwords are shorter.
+# The placeholder of a token. A password's is shorter.
 _DIGEST = re.compile(r"redacted-[0-9a-f]{16}")
 
 

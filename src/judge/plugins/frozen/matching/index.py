@@ -86,7 +86,7 @@ class IndexedRequest(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Recorded requests that one matches. If it differs from them in what pages make up: where, and its own places."""
+    """Recorded requests that one matches. If it differs from them in what pages make up: where, and its places."""
 
     group: ObservationGroup
     is_exact: bool
@@ -281,7 +281,7 @@ class Index:
             if made := self._made(walk, value, math.inf):
                 return made
         if spot.kind == "clock":
-            # A time that the page has sent before is that of the recording.
+            # A time that the page has sent before is the recording's.
             is_now = self._is_at(value, self.recording.clock_ms + spot.offset_ms) or value in self._times
             return "time" if is_now else None
         return "new"
@@ -332,7 +332,7 @@ class Index:
     def token_class(self, value: str) -> str | None:
         """What a value that the site issued stands for: the request that it answered, and its place there.
 
-        A token that was obtained with another token alone stands for the same as that one.
+        A token obtained with another token alone stands for the same as that one.
         """
         if value not in self._classes:
             self._classes[value] = None
@@ -511,7 +511,7 @@ class Index:
         return self._by_class[self.class_of(exchange)]
 
     def at(self, url: str) -> Sequence[RecordedExchange]:
-        """Everything that was recorded under an address."""
+        """Everything recorded under an address."""
         return self._at.get(url, ())
 
     # Writes, and the states that they lead to.

@@ -160,7 +160,7 @@ class Matcher:
         return _exchanged(data, [*pairs, *((quote(now, safe=""), quote(recorded, safe="")) for now, recorded in pairs)])
 
     def as_now(self, data: bytes) -> bytes:
-        """What the site sends, with the page's own values in place of the recorded ones."""
+        """What the site sends, with the page's values in place of the recorded ones."""
         return _exchanged(data, [*self._now.items(), *self._instead.items()])
 
     def _as_recorded(self, request: WireRequest) -> WireRequest:
@@ -210,7 +210,7 @@ class Matcher:
         return Match(kind, grade, exchange, self._answer(exchange, answer), differs)
 
     def _answer(self, exchange: RecordedExchange, answer: RecordedResponse | None) -> RecordedResponse | None:
-        """The answer with the values that the page made up itself. Those of streams are put into each piece."""
+        """The answer with the values that the page made up itself. A stream gets them in each piece."""
         if answer is None or not (self._now or self._instead) or exchange.chunks or not exchange.is_whole:
             return answer
         body = answer.decoded
@@ -247,7 +247,7 @@ class Matcher:
         return derived_match
 
     def _without_login(self, request: WireRequest) -> _Match | None:
-        """The answer that was recorded without a login, if any: answers to other logins would let anyone in."""
+        """The answer recorded without a login, if any: answers to other logins would let anyone in."""
         bare = self.index.without_login(request)
         best = self._recorded(bare, self.index.context(bare, self.state(request.step)))
         if best is None or self.index.has_login(best.choice.observation.exchange):

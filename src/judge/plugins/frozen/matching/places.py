@@ -63,7 +63,7 @@ Spots = Mapping[ValuePath, Spot]
 
 
 class PlaceDifference(NamedTuple):
-    """Two values at one place; those of a reordered list are empty."""
+    """Two values at one place; a reordered list's are empty."""
 
     place: ValuePath
     one: str

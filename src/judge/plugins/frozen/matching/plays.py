@@ -109,7 +109,7 @@ class Plays:
         other: RecordedExchange,
         ticks: tuple[int, int] | None = None,
     ) -> Spots:
-        """What is known about the places where a request of one play differs from that of the other one.
+        """What is known about the places where a request of one play differs from the other one's.
 
         `ticks`: when each was sent, if not at the start of its exchange.
         """

@@ -75,7 +75,7 @@ def head_of(whole: RecordedResponse) -> RecordedResponse:
 
 
 def preflight(request: WireRequest, answer: RecordedResponse) -> RecordedResponse | None:
-    """The answer to a preflight for a request that was recorded with `answer`."""
+    """The answer to a preflight for a request recorded with `answer`."""
     origin = header(answer.headers, "access-control-allow-origin")
     if not origin:
         return None

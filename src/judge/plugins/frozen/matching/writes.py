@@ -15,12 +15,12 @@ from judge.plugins.frozen.matching.requests import is_recorded_write
 
 # Instead of the number of a page.
 NO_PAGE = 0
-# The number of a write: that of an exchange, or of one of its messages.
+# The number of a write: an exchange's, or one of its messages'.
 NumberOf = Callable[[RecordedExchange, RecordedSocketMessage | None], int]
 
 
 class RecordedWrite(NamedTuple):
-    """A write of a walk: when it began and ended, its number, and that of its exchange.
+    """A write of a walk: when it began and ended, its number, and its exchange's.
 
     `page` is the number of the page that made it by itself in the step that loaded it.
     """
@@ -43,8 +43,8 @@ class PageLoad(NamedTuple):
 class RecordedWrites:
     """The writes of all walks, each in its order.
 
-    While a page loads, the order of its own writes and its other requests is arbitrary. Until the step ends, the page
-    itself, which has a number like a write, therefore stands for its own writes.
+    While a page loads, the order of its writes and its other requests is arbitrary. Until the step ends, the page
+    itself, which has a number like a write, therefore stands for its writes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class RecordedWrites:
         return load if load is not None and exchange.began > load.document.began else None
 
     def before(self, exchange: RecordedExchange) -> Sequence[int]:
-        """The numbers of the writes that had ended when an exchange began, and that of the page that was loading."""
+        """The numbers of the writes that had ended when an exchange began, and by the page that was loading."""
         return next(self.preceding(exchange, exchange.began))
 
     def preceding(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
