@@ -37,11 +37,14 @@ def is_possible(trial: Trial) -> bool:
 
 def all_trials() -> list[Trial]:
     """One of each effect with each author, and with each place, delay, redirect and other document in turn."""
-    turns = itertools.cycle(itertools.product(PLACES, (0, 2, 8), (False, True), OTHERS))
+    in_order = list(itertools.product(PLACES, (0, 2, 8), (False, True), OTHERS))
+    # So that neighbours differ in everything.
+    turns = itertools.cycle(in_order[37 * at % len(in_order)] for at in range(len(in_order)))
     trials = []
     for effect, author in itertools.product(EFFECTS, AUTHORS):
-        found = (Trial(effect, author, *turn) for turn in turns)
-        trials += list(itertools.islice(filter(is_possible, found), 3))
+        # Some effects are possible with no author, or only in some places.
+        found = (Trial(effect, author, *turn) for turn in itertools.islice(turns, len(in_order)))
+        trials += list(itertools.islice(filter(is_possible, found), 4))
     return trials
 
 
