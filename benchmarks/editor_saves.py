@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import itertools
 import mimetypes
+import sys
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -45,7 +46,7 @@ EDITORS = {
         <script src="/files/django_ckeditor_5/static/django_ckeditor_5/dist/bundle.js"></script><script>
         ClassicEditor.create(document.getElementById('editor'), { toolbar: ['bold'], licenseKey: 'GPL' })
         .then(one => one.model.document.on('change:data', () => changed(one.getData())));</script>""",
-    "ProseMirror": """<textarea id=editor>&lt;p>Start&lt;/p></textarea><script type=module>
+    "ProseMirror": """<textarea hidden id=editor>&lt;p>Start&lt;/p></textarea><script type=module>
         import { Bold, Document, HTML, Menu, Paragraph, Text, createTextareaEditor } from
           '/files/django_prose_editor/static/django_prose_editor/editor.js';
         const one = createTextareaEditor(document.getElementById('editor'), [Document, Paragraph, Text, Bold, Menu]);
@@ -141,7 +142,7 @@ async def _walked(
     return "; ".join([*(f"nothing arrived by {name}" for name in missing), *refused]) or None
 
 
-async def main() -> None:
+async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--editors", type=Path, required=True)
     parser.add_argument("--settle", choices=("page-time", "real-time"), default="page-time")
@@ -159,7 +160,8 @@ async def main() -> None:
                 lost[walk] = why
                 print("  LOST:", why, flush=True)
     print(f"{len(walks)} walks, {len(lost)} lost")
+    return 1 if lost else 0
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(asyncio.run(main()))
