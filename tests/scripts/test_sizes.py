@@ -9,14 +9,14 @@ from helpers.paths import ROOT, load_file
 # Code lines.
 CEILINGS = {
     "read an attempt": 3_700,
-    "checks": 5_600,
+    "checks": 5_650,
     "guard": 3_700,
     "judge a stored attempt": 5_800,
-    "one row": 6_000,
-    "a submission": 6_900,
+    "one row": 5_900,
+    "a submission": 6_800,
     "play": 17_000,
-    "wabe run": 19_500,
-    "the judge's server": 31_200,
+    "wabe run": 19_200,
+    "the judge's server": 31_400,
 }
 
 

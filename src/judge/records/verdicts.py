@@ -108,3 +108,8 @@ class Verdict(Record):
 def is_unconfirmed(outcome: str, reason_code: str | None) -> bool:
     """Whether an attempt is unscored because a frozen site does not confirm its success."""
     return outcome == "unscored" and reason_code in UNCONFIRMED
+
+
+def method_of(judge_id: str) -> str:
+    """The method in a judge's id, `<method>-<digest>`."""
+    return judge_id.rpartition("-")[0]

@@ -12,14 +12,14 @@ from statistics import fmean
 
 from judge.config import RunConfig
 from judge.records.tasks import key_of
-from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL
+from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, method_of
 from judge.report.data import TaskRow
 from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
 from judge.results.comparison import Comparison, compare
 from judge.results.corrected import Estimate
 from judge.results.corrections import LabelledRun
-from judge.results.judgings import judge_names, method_of
+from judge.results.judgings import judge_names
 from judge.results.run_record import NO_RESULT
 from judge.results.significance import LEVEL, holm
 from judge.results.statistics import tallies_of

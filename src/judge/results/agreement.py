@@ -20,8 +20,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from judge.records.sites import site_of
-from judge.records.verdicts import Verdict
-from judge.results.judgings import method_of
+from judge.records.verdicts import Verdict, method_of
 from judge.results.statistics import Z95, wilson
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError

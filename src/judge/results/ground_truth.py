@@ -9,9 +9,8 @@ from typing import Any
 
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.assertions import Assertion, assertions_in
-from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome
+from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome, method_of
 from judge.results.agreement import LabelledVerdict, facts_of, pair_of, verdicts_in
-from judge.results.judgings import method_of
 from judge.scenario.importers import IMPORTERS
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError

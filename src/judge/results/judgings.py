@@ -65,11 +65,6 @@ class JudgeVerdicts(Record):
     cost_usd: float | None
 
 
-def method_of(judge_id: str) -> str:
-    """The method in a judge's id, `<method>-<digest>`."""
-    return judge_id.rpartition("-")[0]
-
-
 def once(judge_id: str) -> str:
     """The id of a judge without the number of its repeat."""
     return _REPEAT.sub("", judge_id)

@@ -18,10 +18,9 @@ from judge.records.findings import AnswerSeen
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task, key_of
 from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
-from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict, is_unconfirmed
+from judge.records.verdicts import CHECKS, JUDGE, JudgeInfo, Verdict, is_unconfirmed, method_of
 from judge.results.categories import Category, failure_categories
 from judge.results.identity import identity_in
-from judge.results.judgings import method_of
 from judge.results.progress import progress_of, score_of
 from judge.results.rates import CountedAttempt
 from judge.results.rewards import reward_of, success_rule
