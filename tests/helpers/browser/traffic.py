@@ -54,7 +54,7 @@ async def recorded_traffic(
             before = site.count(until)
             browser.begin_step(number)
             await browser.act("browser_navigate", {"url": url})
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 for tries in count(1):
                     if not until or (site.count(until) > before and _is_recorded(_traffic(browser), number, until)):
                         break
