@@ -153,9 +153,10 @@ class Causes {
   }
 
   // `first`: what loaded it, or the last act before the first one that disqualified; `acts`: those after it, by their
-  // numbers; `running`: what is known to run in it; `recent`: the same lately.
+  // numbers; `running`: what is known to run in it; `recent`: the same lately; `isSpoilt`:
+  // whether something that disqualifies ran.
   document(cause) {
-    return { now: cause, first: cause, acts: new Lately(), running: undefined, recent: [] };
+    return { now: cause, first: cause, acts: new Lately(), running: undefined, recent: [], isSpoilt: Boolean(disqualifying(cause)) };
   }
 
   navigated({ id, parentId, loaderId }) {
@@ -266,8 +267,8 @@ class Causes {
   ofDownload(frameId, url) {
     const frame = this.frames.get(frameId);
     if (!frame) return this.ofPage(null);
-    const { now, href } = frame.document;
-    if (!this.tainted || href === url) return now;
+    const { now, href, isSpoilt } = frame.document;
+    if (!this.tainted || !isSpoilt || href === url) return now;
     return /^https?:/.test(url) ? this.unknown() : this.lately([frame]);
   }
 
@@ -293,6 +294,7 @@ class Causes {
     const { document } = frame, [at, { running }] = [performance.now(), document];
     if (running) document.recent = [...document.recent.filter(each => each.cause !== running && each.at > at - LATE_MS), { cause: running, at }];
     document.running = runs === -2 ? undefined : runs === 0 ? document.first : document.acts.get(runs) ?? this.unknown();
+    document.isSpoilt ||= Boolean(document.running && disqualifying(document.running));
   }
 
   // Called when the participant acts on an element, or calls a tool of the site. `href` is where a link leads, `number` that
@@ -313,6 +315,7 @@ class Causes {
     }
     for (const { document } of actedIn) {
       Object.assign(document, { now: cause, running: cause, href });
+      document.isSpoilt ||= by !== "site";
       document.acts.set(number, cause);
       if (by !== "site" && isBrief) setTimeout(() => { if (document.now === cause) document.now = { ...cause, by: "site" }; }, BRIEF_MS);
     }
