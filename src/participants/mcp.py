@@ -15,7 +15,7 @@ from participants.base import Decide, Observation, ParticipantOptions, Reply, pe
 from participants.mcp_agents.attempt import AgentAttempt, AgentSetup
 from participants.mcp_agents.presets import preset_names, read_preset
 from participants.mcp_agents.sandbox import require_loopback, require_sandbox
-from shared.a2a.extensions import ISOLATION
+from shared.a2a.extensions import ISOLATION, NETWORK_ONLY, NOT_ISOLATED, TOOLS_OFF
 from shared.errors import ConfigError
 
 
@@ -49,7 +49,8 @@ class McpAgents:
     def __init__(self, setup: AgentSetup) -> None:
         self._setup = setup
         preset = setup.preset
-        isolation = "network" if setup.ports is not None else "tools off" if preset.tools_off else "none"
+        open_to = TOOLS_OFF if preset.tools_off else NOT_ISOLATED
+        isolation = open_to if setup.ports is None else NETWORK_ONLY
         self.extensions = {ISOLATION: {"isolation": isolation}}
         self.name = preset.name
         self.version = preset.program_version()

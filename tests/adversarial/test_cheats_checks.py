@@ -43,7 +43,7 @@ ELSEWHERE = {
     "a page of data": "data:text/html,<h1>Order placed</h1>/done",
 }
 # What the page of another server may show, or lead a participant to do.
-SHOWN_ELSEWHERE = {
+SHOWN_ELSEWHERE: dict[str, dict[str, Any]] = {
     "the address": {"kind": "page", "url": "/done"},
     "a text": PLACED,
     "an element": {"kind": "element", "element": 'heading "Order placed"'},

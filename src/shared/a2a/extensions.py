@@ -8,4 +8,4 @@ Specification: https://a2a-protocol.org/v1.0.0/specification/ (Extensions).
 ATTEMPT_END = "urn:wabe:a2a:attempt-end:1"
 # What the program behind an agent could reach, as the agent says: its parameter is `isolation`, one of `ISOLATIONS`.
 ISOLATION = "urn:wabe:a2a:isolation:1"
-ISOLATIONS = ("none", "tools off", "network")
+NOT_ISOLATED, TOOLS_OFF, NETWORK_ONLY = ISOLATIONS = ("none", "tools off", "network")
