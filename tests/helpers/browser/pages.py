@@ -82,11 +82,14 @@ _FAINT = """nodes => nodes.map(({ target }) => target.at(-1)).filter(selector =>
 async def serious_violations(page: Page) -> list[str]:
     """What axe-core calls serious or critical on the page as it stands, in light and dark; its policy must be bypassed.
 
-    Contrasts that it leaves undecided are measured. In dark only the rules about colours are tried again.
+    Accessible names must contain the visible text. Contrasts that it leaves undecided are measured. In dark only the rules about colours are tried again.
     """
     await page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     violations = []
-    everything: dict[str, Any] = {"resultTypes": ["violations", "incomplete"]}
+    everything: dict[str, Any] = {
+        "resultTypes": ["violations", "incomplete"],
+        "rules": {"label-content-name-mismatch": {"enabled": True}},
+    }
     schemes: dict[Literal["light", "dark"], dict[str, Any]] = {
         "light": everything,
         "dark": {**everything, "runOnly": ["color-contrast", "link-in-text-block"]},

@@ -50,7 +50,7 @@ async def test_runs_are_searched_annotated_and_compared(runs: str, tmp_path: Pat
         await page.get_by_role("searchbox").fill("run-1")
         await expect(page.locator("#matches")).to_have_text("1 of 3 runs")
         assert page.url == f"{runs}/?search=run-1"
-        await page.get_by_role("button", name="Tags and note of run-1").click()
+        await page.get_by_role("button", name="Tags, note of run-1").click()
         await page.get_by_label("Tags, with commas").fill("best, to show")
         await page.get_by_label("Note", exact=True).fill(HOSTILE)
         await page.get_by_role("button", name="Save").click()
@@ -72,5 +72,5 @@ async def test_the_page_can_be_used_by_everyone(runs: str) -> None:
     async with open_page(bypass_csp=True) as watched:
         await watched.page.goto(runs)
         assert await serious_violations(watched.page) == []
-        await watched.page.get_by_role("button", name="Tags and note of run-1").click()
+        await watched.page.get_by_role("button", name="Tags, note of run-1").click()
         assert await serious_violations(watched.page) == []
