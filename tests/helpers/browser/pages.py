@@ -82,7 +82,8 @@ _FAINT = """nodes => nodes.map(({ target }) => target.at(-1)).filter(selector =>
 async def serious_violations(page: Page) -> list[str]:
     """What axe-core calls serious or critical on the page as it stands, in light and dark; its policy must be bypassed.
 
-    Accessible names must contain the visible text. Contrasts that it leaves undecided are measured. In dark only the rules about colours are tried again.
+    Accessible names must contain the visible text. Contrasts that it leaves undecided are measured. In dark only the
+    rules about colours are tried again.
     """
     await page.evaluate((resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
     violations = []
