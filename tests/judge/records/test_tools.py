@@ -41,8 +41,6 @@ NAMING_TOOLS = {
     "browser/playwright.py",
     "commands/look.py",
     "records/tools.py",
-    # Scripts are written in the words of these tools.
-    "results/written_scripts.py",
 }
 
 

@@ -23,9 +23,11 @@ from judge.trajectory.record import Attempt, evidence_sha256
 from shared.claims import ClaimedUsage
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_facts"
-# Columns of later versions, with what attempts from before them have there.
-# Columns of later versions, as they are where nothing of them was recorded.
-ADDED = {"sealed": None, "score": None, "site_tools": None, "site_tool_calls": 0, "actions": None, "max_actions": None}
+# Later columns, as they are where nothing of them was recorded.
+ADDED = {
+    **dict.fromkeys(("sealed", "score", "site_tools", "actions", "max_actions", "isolation")),
+    "site_tool_calls": 0,
+}
 KINDS = ("demo", "held", "safety", "miniwob", "hosted", "frozen", "shards")
 EPOCHS = ROOT / "tests" / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
 
