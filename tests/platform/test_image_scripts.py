@@ -9,7 +9,7 @@ from shared.participants import list_participants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), *ROOT.glob("docker/*.sh")])
-AGENTS = ("anthropic", "computer_use", "gemini", "human", "idle", "obedient", "openai", "random", "replay")
+AGENTS = ("anthropic", "computer_use", "gemini", "human", "idle", "mcp", "obedient", "openai", "random", "replay")
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -297,7 +297,15 @@ class Causes {
     document.isSpoilt ||= Boolean(document.running && disqualifying(document.running));
   }
 
-  // Called when the participant acts on an element, or calls a tool of the site. `href` is where a link leads, `number` that
+  // A tool of the site is called, of which the page's script is not told: it runs until the function that this returns is
+  // called, and what begins later without being followed is not its effect.
+  called(page, frameId) {
+    this.acted(page, frameId, { by: "site" });
+    const { cause } = this.last, frame = this.frames.get(frameId);
+    return () => { if (frame?.document.running === cause) this.told(page, frameId, { runs: -2 }); };
+  }
+
+  // Called when the participant acts on an element. `href` is where a link leads, `number` that
   // of the document.
   acted(page, frameId, { by, act: number, isBrief, href }) {
     const frame = this.frames.get(frameId);

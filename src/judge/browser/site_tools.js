@@ -69,9 +69,10 @@ async (page, { call, limits }) => {
   if (!call) return await within(evaluate(LIST, limits).catch(() => null), null);
   await settle.wake(page);
   const { frameTree } = await session.send("Page.getFrameTree");
-  page.context()[Symbol.for("wabe.causes")].acted(page, frameTree.frame.id, { by: "site" });
+  const ended = page.context()[Symbol.for("wabe.causes")].called(page, frameTree.frame.id);
   const answer = evaluate(CALL, call.name, call.arguments, limits.result).catch(() => ({ end: "navigated" }));
   const found = await within(answer, { end: "late" });
+  ended();
   if (found?.end === "late") void evaluate(() => globalThis.wabeSiteCall?.abort()).catch(() => {});
   return found ?? { end: "gone" };
 }

@@ -1,6 +1,7 @@
 """Plays an attempt with a program over MCP, as a judge does over A2A."""
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator
@@ -20,8 +21,8 @@ TOOLS = tuple(
     ToolSpec(name=name, description="Does it.", parameters={"type": "object", "properties": {}})
     for name in ("browser_click", "finish")
 )
-# So that a process can be found by its command line.
-MARK = "wabe_test_agent_mark"
+# So that a process of these tests, and not of others at the same time, can be found by its command line.
+MARK = f"wabe_test_agent_{os.getpid()}"
 
 
 def message(title: str, instruction: str | None = None, feedback: str | None = None) -> str:
