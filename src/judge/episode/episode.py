@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 from judge.browser.action_lines import acted_on
 from judge.browser.session import BrowserFactory
@@ -105,9 +104,7 @@ class Episode:
             error, stop = outcome, "task_timeout" if isinstance(outcome, OutOfTime) else "participant_error"
         elif isinstance(outcome, str):
             stop = outcome
-        facts: dict[str, Any] = {}
-        for part in self._parts:
-            facts |= part.ends()
+        facts = {key: fact for part in self._parts for key, fact in part.ends().items()}
         return EpisodeEnd(
             task=stage.task,
             max_steps=stage.config.max_steps,
