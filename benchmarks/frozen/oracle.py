@@ -6,13 +6,13 @@ plain: the sites and servers of `tests/plugins/frozen/test_matching_oracle.py`. 
 and then visited in another one: new requests, recorded requests in any order, or a recorded walk with gaps. A plain
 generator makes them, because Hypothesis keeps what it has tried, and ends long runs with errors of its own.
 
-changing: those of `tests/plugins/frozen/changing_sites.py`. Their entities have new identifiers in each play, and they
+changing: see `tests/plugins/frozen/changing_sites.py`. Their entities have new identifiers in each play, and they
 talk over a socket. They are recorded in one or two plays.
 
-loading: those of `tests/plugins/frozen/loading_sites.py`. Their pages write something as they load, in any order with
+loading: see `tests/plugins/frozen/loading_sites.py`. Their pages write something as they load, in any order with
 their other requests. Recorded walks that are not certain in another order count as wrong.
 
-resting: those of `tests/plugins/frozen/resting_pages.py`. Their pages keep what they get. What a success rests on by
+resting: see `tests/plugins/frozen/resting_pages.py`. Their pages keep what they get. What a success rests on by
 the ledger is compared with the live site: looks, requests, and that nothing else was sent.
 
 Prints the number of answers by grade, and each wrong one with the shortest walks that still lead to it. Exit code 1 if

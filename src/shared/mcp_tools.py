@@ -94,6 +94,8 @@ class TaskTools:
         self._first: ObservationMessage | None = None
         self._last: TurnPage | None = None
         self._over: TaskOver | None = None
+        self.calls = 0
+        """How often a tool was called, whatever became of it."""
         self.largest = 0
         """The most characters that a result has had. Some clients cut what they show to their model."""
 
@@ -105,6 +107,7 @@ class TaskTools:
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Execute an action, and observe the page after it. Whatever is called is the agent's reply, never an error."""
+        self.calls += 1
         if self._waiting >= _MOST_WAITING:
             return ToolAnswer(_BUSY, is_error=True)
         if name == CURRENT_PAGE.name:

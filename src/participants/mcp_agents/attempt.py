@@ -55,7 +55,7 @@ class AgentAttempt:
         self._replies: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._is_over = asyncio.Event()
         self._has_connected = asyncio.Event()
-        self._calls = 0
+        self._tools = TaskTools(self)
         self._refused = ""
         self._process: asyncio.Future[AgentProcess] = asyncio.get_running_loop().create_future()
         self._running: asyncio.Task[None] | None = None
@@ -69,7 +69,6 @@ class AgentAttempt:
 
     async def act(self, reply: Mapping[str, Any]) -> TurnPage:
         """A call of a tool is the reply to the judge; its result is the next observation."""
-        self._calls += 1
         self._replies.put_nowait(reply)
         return await self._next(_AFTER_FINISH_S if reply["tool"] in ENDING_TOOLS else None)
 
@@ -104,7 +103,7 @@ class AgentAttempt:
                 f"the command did not connect to the MCP server within {_CONNECT_S:g} s{self._last_words(process)}"
             )
         status = process.ended.result()
-        if self._calls == 0:
+        if self._tools.calls == 0:
             raise ParticipantError(
                 f"the command never used a tool: it ended {status_text(status)}{self._last_words(process)}"
             )
@@ -167,7 +166,7 @@ class AgentAttempt:
         path = f"/{secrets.token_urlsafe(24)}/mcp"
         sock = listen(_HOST, 0)
         port = sock.getsockname()[1]
-        tools = TaskTools(self)
+        tools = self._tools
         app = self._noting_refusals(require_bearer(mcp_app(tools, host=_HOST, path=path), token, ()))
         with tempfile.TemporaryDirectory(prefix="wabe-agent-", ignore_cleanup_errors=True) as folder:
             workdir, private = Path(folder) / "work", Path(folder) / "private"
@@ -188,7 +187,7 @@ class AgentAttempt:
                     yield process
             finally:
                 usage = usage_in(output.text, setup.preset.usage)
-                note = f"[{self._calls} calls; the largest result had {tools.largest} characters; claimed: {usage}]"
+                note = f"[{tools.calls} calls; the largest result had {tools.largest} characters; claimed: {usage}]"
                 _log.info("%s: %s", self._name, note)
                 output.close(note)
                 await tools.aclose()

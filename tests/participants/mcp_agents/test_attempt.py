@@ -44,7 +44,7 @@ async def test_a_complaint_is_an_error_with_the_page(tmp_path: Path) -> None:
     [
         (["print('no keys')"], r"never used a tool: it ended with status 0: no keys"),
         (["import sys; print('bad'); sys.exit(3)"], r"never used a tool: it ended with status 3: bad"),
-        (["call('current_page')", "import os; os.kill(os.getpid(), 9)"], r"never used a tool: it ended by SIGKILL"),
+        (["import os; os.kill(os.getpid(), 9)"], r"never used a tool: it ended by SIGKILL"),
     ],
 )
 async def test_a_program_that_never_uses_a_tool_is_a_fault_of_its_own(
@@ -52,6 +52,15 @@ async def test_a_program_that_never_uses_a_tool_is_a_fault_of_its_own(
 ) -> None:
     async with playing(program(*statements), tmp_path) as judge:
         with pytest.raises(ParticipantError, match=said):
+            await judge.show()
+
+
+async def test_a_look_at_the_page_is_a_use_of_a_tool(tmp_path: Path) -> None:
+    async with playing(program("call('current_page')"), tmp_path) as judge:
+        assert await judge.show() == ("finish", {})
+    script = program("call('current_page')", "import os; os.kill(os.getpid(), 9)")
+    async with playing(script, tmp_path) as judge:
+        with pytest.raises(ParticipantError, match="the command ended by SIGKILL"):
             await judge.show()
 
 
