@@ -145,6 +145,10 @@ class ModelUnavailable(ModelError):
     """The endpoint could not be reached, timed out, or kept answering with server errors or rate limits."""
 
 
+class ModelUnreached(ModelUnavailable):
+    """No connection to the endpoint came about, so nothing was asked."""
+
+
 class ModelRequestRefused(ModelUnavailable):
     """The endpoint does not accept this request, for example one with an image; retrying would fail again."""
 

@@ -12,14 +12,20 @@ from judge.episode.attempts import Attempts, AttemptSetup
 from judge.episode.episode import Connect
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
-from judge.judges.rescoring import differences, is_by_this_code, recomputed, verdict_on_file
-from judge.records.events import RunDone, RunStarted, Sink
+from judge.judges.rescoring import (
+    differences,
+    is_by_this_code,
+    is_unreached,
+    recomputed,
+    verdict_on_file,
+    with_last_probe,
+)
+from judge.records.events import RequestWarning, RunDone, RunStarted, Sink
 from judge.records.tasks import Task
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
-from shared.concurrency import for_each
 from shared.errors import TrajectoryError, is_full
 from shared.logs import log_context
 
@@ -39,6 +45,8 @@ class Assessment:
     def __post_init__(self) -> None:
         # Why no further task is begun.
         self._unwritable = ""
+        # Whether a warning says that the judge model cannot be reached.
+        self._has_noted = False
         for task in self.tasks:
             self.setup.require(task)
 
@@ -62,11 +70,12 @@ class Assessment:
         )
         todo = [play for play in plays if play[1].key not in done]
 
-        async def settle(play: tuple[Task, TaskStore]) -> None:
+        async def settle(play: tuple[Task, TaskStore], is_last: bool) -> bool:
             task, store = play
-            done[store.key] = await self._summary(task, store)
+            done[store.key], is_settled = await self._summary(task, store, is_last=is_last)
+            return is_settled
 
-        await for_each(todo, settle, at_once=self.setup.config.max_parallel)
+        await with_last_probe(todo, settle, self.setup.judge, at_once=self.setup.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
         # Tasks under attack have figures of their own.
         outcomes = [result.outcome for result in results if result.task.attack is None]
@@ -74,28 +83,34 @@ class Assessment:
         self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(outcomes), epochs=epochs))
         return results
 
-    async def _summary(self, task: Task, store: TaskStore) -> TaskSummary:
+    async def _summary(self, task: Task, store: TaskStore, *, is_last: bool) -> tuple[TaskSummary, bool]:
+        """How a task ended; and whether that is settled: otherwise it waits for the judge model."""
+        attempts = Attempts(self.setup, task, store, self.connect, self.emit, is_last_try=is_last)
         with log_context(task=store.key):
-            return await self._settled(task, store)
+            result = await self._result(attempts)
+        is_settled = is_last or not is_unreached(result.verdict)
+        if not (is_settled or self._has_noted):
+            self._has_noted = True
+            why = result.verdict.reason if result.verdict else ""
+            self.emit(
+                RequestWarning(text=f"{why}; it is tried again every minute, and what waits is judged at the end")
+            )
+        return TaskSummary.of(result, self.setup.judge.judges_of(task)[0].id), is_settled
 
-    async def _settled(self, task: Task, store: TaskStore) -> TaskSummary:
-        attempts = Attempts(self.setup, task, store, self.connect, self.emit)
+    async def _result(self, attempts: Attempts) -> Attempt:
         if self._unwritable:
-            unplayed = attempts.done(attempts.unplayed(self._unwritable, blame="internal"))
-            return TaskSummary.of(unplayed, self.setup.judge.judges_of(task)[0].id)
+            return attempts.done(attempts.unplayed(self._unwritable, blame="internal"))
         try:
-            result = await self._settle(attempts)
+            return await self._settle(attempts)
         except OSError as error:
             why = f"cannot write results: {error.strerror or error}"
             if is_full(error):
                 self._unwritable = f"not begun, because an earlier task {why}"
-            result = attempts.done(attempts.unplayed(why, blame="internal"))
+            return attempts.done(attempts.unplayed(why, blame="internal"))
         # Isolation boundary: an internal error fails only this task.
         except Exception as error:  # noqa: BLE001
-            _log.exception("task %s", store.key)
-            why = f"{type(error).__name__}; see the log"
-            result = attempts.done(attempts.unplayed(why, blame="internal"))
-        return TaskSummary.of(result, self.setup.judge.judges_of(task)[0].id)
+            _log.exception("task %s", attempts.store.key)
+            return attempts.done(attempts.unplayed(f"{type(error).__name__}; see the log", blame="internal"))
 
     def _settled_result(self, task: Task, store: TaskStore) -> TaskSummary | None:
         """The stored result if it is settled: undamaged evidence, and this judge's verdict on it."""

@@ -23,7 +23,7 @@ from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
 from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
-from judge.judges.rescoring import Scored, judge_stored
+from judge.judges.rescoring import Scored, is_unreached, judge_stored
 from judge.network.archives import Archives
 from judge.network.attempt import AttemptNetwork, InterceptorFactory, network_of, policy_of, require_network
 from judge.network.policy import NetworkPolicy
@@ -84,7 +84,8 @@ class AttemptSetup:
 class Attempts:
     """The attempts at one task. `connect` leads to its participant; `emit` receives what happens.
 
-    `in_real_time`: page time is known not to work for the task's sites; set as soon as that is found.
+    `in_real_time`: page time is known not to work for the task's sites; set as soon as that is found. `is_last_try`:
+    an attempt for which the judge model cannot be reached will not be judged again.
     """
 
     setup: AttemptSetup
@@ -94,6 +95,7 @@ class Attempts:
     emit: Sink
     _: KW_ONLY
     in_real_time: bool = False
+    is_last_try: bool = True
 
     async def play(self, first: int = 1, may_retry: Callable[[], bool] = lambda: True) -> Attempt:
         """Play the task until an attempt counts, and judge that one. Returns it as recorded.
@@ -334,7 +336,7 @@ class Attempts:
         result = await self._with_policies(result)
         judged = with_verdict(result, verdict).model_copy(update={"judge_s": round(time.monotonic() - began, 3)})
         self.store.write_result(judged.to_json())
-        return self.done(judged)
+        return judged if is_unreached(judged.verdict) and not self.is_last_try else self.done(judged)
 
 
 def _as_recorded(end: EpisodeEnd, store: TaskStore) -> Attempt:

@@ -64,6 +64,10 @@ class Judge(ABC):
         """Send the requests that depend on the task alone, or on the task and one screenshot. Never raises."""
         return
 
+    def probe(self) -> None:
+        """Let the next question go to a model that could not be reached, instead of failing at once."""
+        return
+
     def recompute(self, trajectory: Trajectory) -> Verdict | None:
         """The verdict, if the recording alone decides it; `None` if a model or another program has to. Blocks."""
         return None

@@ -106,6 +106,10 @@ class CheckedJudge(Judge):
         for judge in self.judges_of(task):
             judge.prefetch(task, screenshot)
 
+    def probe(self) -> None:
+        """See `Judge`."""
+        self._model.probe()
+
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict that counts."""
         return await self.judges_of(trajectory.task)[0].judge(trajectory)

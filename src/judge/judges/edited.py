@@ -47,6 +47,10 @@ class EditedJudge(Judge):
         verdict = self._judge.recompute(self._with_edit(trajectory))
         return None if verdict is None else self._labelled(verdict, trajectory)
 
+    def probe(self) -> None:
+        """See `Judge`."""
+        self._judge.probe()
+
     def workload(self, trajectory: Trajectory) -> Workload:
         """What the model will be asked about the edited task."""
         return self._judge.workload(self._with_edit(trajectory))

@@ -28,9 +28,17 @@ from judge.judges.prompt_set import PromptSet
 from judge.judges.withholding import AttemptView, Provenance, Withholding
 from judge.parsing import Status, parse_status
 from judge.records.tasks import Task
-from judge.records.verdicts import BUDGET_SPENT, WITHHELD_EVIDENCE, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import BUDGET_SPENT, MODEL_UNREACHED, WITHHELD_EVIDENCE, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Trajectory
-from shared.errors import ModelBlocked, ModelBudgetSpent, ModelError, ModelMalformed, ModelTruncated, TrajectoryError
+from shared.errors import (
+    ModelBlocked,
+    ModelBudgetSpent,
+    ModelError,
+    ModelMalformed,
+    ModelTruncated,
+    ModelUnreached,
+    TrajectoryError,
+)
 from shared.fields import without_none
 from shared.llm.cache import CachedModel
 from shared.llm.model import Completion, ModelRequest
@@ -53,7 +61,7 @@ _WITHHELD: Mapping[Withholding, str] = MappingProxyType(
 class JudgeParts:
     """The components of a judge.
 
-    `repeat` counts from 1; each repeat of a judge has its own verdict files.
+    `repeat` counts from 1; each repeat of a judge has its own verdict files. `probe`: see `Judge.probe`.
     """
 
     config: RunConfig
@@ -61,6 +69,7 @@ class JudgeParts:
     prompts: PromptSet
     repeat: int = 1
     price: Pricing | None = None
+    probe: Callable[[], None] = lambda: None
 
 
 class Question(Record):
@@ -398,6 +407,10 @@ class ModelJudge(Judge):
         self._prefetching.add(work)
         work.add_done_callback(self._prefetching.discard)
 
+    def probe(self) -> None:
+        """See `Judge`."""
+        self.parts.probe()
+
     async def judge(self, trajectory: Trajectory) -> Verdict:
         """The verdict; a fault of the model or an unreadable file makes it `unscored`."""
         epoch = trajectory.attempt.epoch
@@ -409,9 +422,10 @@ class ModelJudge(Judge):
                 verdict = session.verdict("unscored", "the trajectory has no screenshots")
             else:
                 verdict = await self.decide(session, trajectory)
-        except ModelBudgetSpent as error:
+        except (ModelBudgetSpent, ModelUnreached) as error:
             # Without the remedy, which is the same for every attempt: callers give it once, by the code.
-            verdict = session.verdict("unscored", f"{error.blame}: {error.message}", reason_code=BUDGET_SPENT)
+            code = BUDGET_SPENT if isinstance(error, ModelBudgetSpent) else MODEL_UNREACHED
+            verdict = session.verdict("unscored", f"{error.blame}: {error.message}", reason_code=code)
             fault = error
         except (ModelError, TrajectoryError) as error:
             verdict = session.verdict("unscored", f"{error.blame}: {error}")

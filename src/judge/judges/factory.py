@@ -16,6 +16,7 @@ from shared.llm.cache import CachedModel
 from shared.llm.limits import Budget, MeteredModel, RateLimits, Spending
 from shared.llm.model import Model
 from shared.llm.opening import open_model, provider
+from shared.llm.outages import ProbedModel
 from shared.llm.prices import find_price
 from shared.llm.sharing import open_state
 from shared.settings import Settings
@@ -82,11 +83,12 @@ def open_judge(
         rates=rates,
         concurrency=config.judge_max_concurrency,
     )
+    probed = ProbedModel(metered)
     namespace = _namespace(prompts.checksum, config, settings) + (f" repeat {repeat}" if repeat > 1 else "")
     parts = JudgeParts(
         config=config,
         model=CachedModel(
-            metered,
+            probed,
             namespace=namespace,
             folder=cache_dir,
             shared=state.replies() if state else None,
@@ -95,6 +97,7 @@ def open_judge(
         prompts=prompts,
         repeat=repeat,
         price=price,
+        probe=probed.probe,
     )
     return CheckedJudge(checks, model_method(config.judge_method)(parts), config)
 

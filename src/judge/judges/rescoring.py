@@ -6,16 +6,16 @@ A verdict is valid only for the trajectory whose digest it names, and that diges
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from judge.judges.base import Judge
 from judge.judges.code import with_plugins
 from judge.records.sites import OFF_SITE
 from judge.records.steps import StopReason
-from judge.records.verdicts import INTERNAL_ERROR, OFF_SITE_PLAY, UNCONFIRMED, Verdict
+from judge.records.verdicts import INTERNAL_ERROR, MODEL_UNREACHED, OFF_SITE_PLAY, UNCONFIRMED, Verdict
 from judge.store.bounds import bounded
 from judge.store.layout import TaskStore, results_folders
 from judge.trajectory.files import is_trajectory, load_trajectory
@@ -25,6 +25,7 @@ from shared.errors import ConfigError, TrajectoryError
 from shared.models import Record
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 ScoreOutcome = Literal["success", "failure", "unscored", "aborted", "broken"]
 # Stop reasons that mean score 0 without asking a judge. They are also the `reason_code` of the verdict.
@@ -117,10 +118,39 @@ async def score_all(
     `again`: also judge those that already have a verdict.
     """
 
-    async def score(folder: Path) -> None:
-        done(await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again))
+    async def score(folder: Path, is_last: bool) -> bool:
+        scored = await judge_stored(TaskStore(folder), judge, off_site=off_site, again=again)
+        if is_unreached(scored.verdict) and not is_last:
+            return False
+        done(scored)
+        return True
 
-    await for_each(folders, score, at_once=max_parallel)
+    await with_last_probe(folders, score, judge, at_once=max_parallel)
+
+
+async def with_last_probe(
+    items: Iterable[T], settle: Callable[[T, bool], Awaitable[bool]], judge: Judge, *, at_once: int
+) -> None:
+    """`settle` each item; at the end once more, with `is_last` true, those for which it returned false because the
+    judge model could not be reached.
+    """
+    waiting: list[T] = []
+
+    async def first(item: T) -> None:
+        if not await settle(item, False):
+            waiting.append(item)
+
+    async def last(item: T) -> None:
+        await settle(item, True)
+
+    await for_each(items, first, at_once=at_once)
+    judge.probe()
+    await for_each(waiting, last, at_once=at_once)
+
+
+def is_unreached(verdict: Verdict | None) -> bool:
+    """Whether there is no decision because the judge model could not be reached."""
+    return verdict is not None and verdict.reason_code == MODEL_UNREACHED
 
 
 async def judge_stored(

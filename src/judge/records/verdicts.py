@@ -54,10 +54,11 @@ class JudgeInfo(Record):
         return self.prompt_set == NO_PROMPTS
 
 
-# The `reason_code` of a verdict that a budget prevented, of one that a refused question decided, of one for a task
-# without checks where only checks decide, of one for an attempt that left the task's site, and of one that could not
-# be given. An attempt whose end settles it has its stop reason as the code.
+# The `reason_code` of a verdict that a budget prevented, for which the judge model could not be reached, that a refused
+# question decided, for a task without checks where only checks decide, for an attempt that left the task's site, and of
+# one that could not be given. An attempt whose end settles it has its stop reason as the code.
 BUDGET_SPENT = "budget_spent"
+MODEL_UNREACHED = "model_unreached"
 WITHHELD_EVIDENCE = "withheld_evidence"
 WITHOUT_CHECKS = "no_checks"
 OFF_SITE_PLAY = "off_site"

@@ -28,7 +28,7 @@ from judge.records.events import (
     describe,
     event_name,
 )
-from judge.records.verdicts import BUDGET_SPENT, WITHOUT_CHECKS
+from judge.records.verdicts import BUDGET_SPENT, MODEL_UNREACHED, WITHOUT_CHECKS
 from judge.results.attacks import attack_text
 from judge.results.entries import TaskEntry, rate_of, read_entries
 from judge.results.figures import Figures
@@ -312,6 +312,7 @@ def print_summary(
             (coverage_note(detail), ""),
             ((detail.get("judge") or {}).get("note"), "yellow"),
             (_budget_note(tasks, store), "yellow"),
+            (_unreached_note(tasks, store), "yellow"),
         ):
             if note:
                 _print_line(console, Text(note, style=style))
@@ -340,6 +341,13 @@ def _budget_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
         # The budget with which the judge itself was started.
         return f"{note}: start the judge with a higher --max-cost-usd or --max-tokens"
     return f"{note}: wabe score {store.run_id} with a higher {' or '.join(limited)}"
+
+
+def _unreached_note(tasks: list[TaskEntry], store: RunStore | None) -> str:
+    """What to do about verdicts for which the judge model could not be reached; empty if there are none."""
+    count = sum(task.reason_code == MODEL_UNREACHED for task in tasks)
+    remedy = f": wabe score {store.run_id} once it can be" if store else ""
+    return f"the judge model could not be reached, {counted(count, 'verdict')} missing{remedy}" if count else ""
 
 
 def _print_tasks(console: Console, tasks: list[TaskEntry]) -> None:

@@ -28,6 +28,7 @@ from shared.errors import (
     ModelRequestRefused,
     ModelTruncated,
     ModelUnavailable,
+    ModelUnreached,
     SharedStateFault,
 )
 from shared.llm.attempts import name_attempt
@@ -110,6 +111,11 @@ class _Requests:
         """The usage of a call that ends without an answer; `None` if every request that was sent was refused."""
         return UNREPORTED + (self.lost or TokenUsage()) if self.sent > self.refused else self.lost
 
+    def failure(self, why: str, remedy: str = "") -> ModelUnavailable:
+        """The error of a call that ends without an answer."""
+        kind = ModelUnavailable if self.sent else ModelUnreached
+        return kind(why, remedy=remedy, usage=self.usage)
+
 
 # The SDKs hide their HTTP requests but run them in the caller's asyncio task, so a context variable connects the two.
 _requests: contextvars.ContextVar[_Requests] = contextvars.ContextVar("requests")
@@ -190,7 +196,7 @@ class HTTPModel(ABC):
                 return await ask()
         except TimeoutError:
             why = f"{self.name} did not answer within {self._timeout_s:g} s"
-            raise ModelUnavailable(why, usage=requests.usage) from None
+            raise requests.failure(why) from None
         # Raised by `before_retry`, so earlier requests of this call may be billed.
         except (ModelBudgetSpent, SharedStateFault) as error:
             error.usage = requests.usage
@@ -204,7 +210,7 @@ class HTTPModel(ABC):
         except self.connection_errors as error:
             at = f" at {address}" if (address := _address_of(error)) else ""
             why = f"{self.name} cannot be reached{at}: {type(error.__cause__ or error).__name__}"
-            raise ModelUnavailable(why, remedy=_CHECK_NETWORK, usage=requests.usage) from None
+            raise requests.failure(why, remedy=_CHECK_NETWORK) from None
         except self.body_errors as error:
             # Not JSON, or JSON of another shape: the SDKs pass their parsers' errors on.
             raise self._malformed(f"an unreadable body: {type(error).__name__}") from None

@@ -15,9 +15,9 @@ from helpers.results import a_step
 from judge.config import RunConfig
 from judge.judges.base import Judge
 from judge.judges.checked import ChecksJudge
-from judge.records.events import Event, StepBegun, StepDone
+from judge.records.events import Event, RequestWarning, StepBegun, StepDone, TaskDone
 from judge.records.steps import Step
-from judge.records.verdicts import Verdict, VerdictOutcome
+from judge.records.verdicts import MODEL_UNREACHED, Verdict, VerdictOutcome
 from judge.results.metering import LEDGER, read_ledger
 from judge.results.submission import TaskSummary
 from judge.store.layout import RunStore, TaskStore
@@ -159,6 +159,35 @@ class ModelJudge(Judge):
         self.calls += 1
         outcome: VerdictOutcome = "success" if self.replies else "unscored"
         return Verdict(outcome=outcome, reason="the model's reply", judge=self.info, cost_usd=0.0)
+
+
+class UnreachedJudge(ModelJudge):
+    """A judge whose model cannot be reached before the last `probe`, and then if `recovers`."""
+
+    def __init__(self, *, recovers: bool) -> None:
+        super().__init__()
+        self._recovers = recovers
+
+    def probe(self) -> None:
+        self.replies = self._recovers
+
+    async def judge(self, trajectory: Trajectory) -> Verdict:
+        verdict = await super().judge(trajectory)
+        return verdict if self.replies else verdict.model_copy(update={"reason_code": MODEL_UNREACHED})
+
+
+@pytest.mark.parametrize(("recovers", "outcome"), [(True, "success"), (False, "unscored")])
+async def test_tasks_wait_for_a_judge_model_that_cannot_be_reached_and_are_judged_at_the_end(
+    tmp_path: Path, clicker: Clicker, recovers: bool, outcome: str
+) -> None:
+    events: list[Event] = []
+    judge = UnreachedJudge(recovers=recovers)
+    done = await assess_with(tmp_path, clicker, 3, max_steps=STEPS, judge=judge, events=events)
+    assert [summary.outcome for summary in done] == [outcome] * 3
+    assert [event.outcome for event in events if isinstance(event, TaskDone)] == [outcome] * 3
+    # Each task is played once, and the warning is given once.
+    assert clicker.attempts == 3
+    assert len([event for event in events if isinstance(event, RequestWarning)]) == 1
 
 
 async def test_an_attempt_that_the_model_left_unscored_is_judged_again_and_then_kept(

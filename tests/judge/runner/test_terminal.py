@@ -11,7 +11,7 @@ from rich.console import Console
 
 from helpers.results import a_result, a_submission, a_verdict
 from judge.records.events import Event, RunDone, RunStarted, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
-from judge.records.verdicts import BUDGET_SPENT
+from judge.records.verdicts import BUDGET_SPENT, MODEL_UNREACHED
 from judge.runner.live_page import LivePage
 from judge.runner.options import Display
 from judge.runner.terminal import Progress, print_summary
@@ -385,3 +385,14 @@ def test_the_remedy_for_a_spent_budget_is_printed_once_and_names_the_option(tmp_
     assert "--max-tokens" not in text.getvalue()
     print_summary(Console(file=text, width=200), a_submission(*results), None)
     assert text.getvalue().count("start the judge with a higher --max-cost-usd or --max-tokens") == 1
+
+
+def test_verdicts_that_lack_because_the_model_was_not_reached_name_the_command_that_gives_them(tmp_path: Path) -> None:
+    unreached = a_verdict("unscored", reason="judge model: cannot be reached", reason_code=MODEL_UNREACHED)
+    store = RunStore(tmp_path, "r1")
+    store.create()
+    text = io.StringIO()
+    print_summary(
+        Console(file=text, width=200), a_submission(*(a_result(f"t{n}", verdict=unreached) for n in "ab")), store
+    )
+    assert "the judge model could not be reached, 2 verdicts missing: wabe score r1 once it can be" in text.getvalue()

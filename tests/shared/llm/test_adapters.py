@@ -16,6 +16,7 @@ from shared.errors import (
     ModelMalformed,
     ModelTruncated,
     ModelUnavailable,
+    ModelUnreached,
 )
 from shared.llm.http import HTTPModel
 from shared.llm.model import Completion, ImagePart, ModelRequest
@@ -252,7 +253,7 @@ async def test_a_slow_answer_ends_at_the_time_limit(adapter: Adapter) -> None:
 async def test_an_unreachable_endpoint_is_unavailable(adapter: Adapter) -> None:
     async with serving(adapter.dialect.answer("Hi")) as server:
         pass
-    with pytest.raises(ModelUnavailable) as failed:
+    with pytest.raises(ModelUnreached) as failed:
         await adapter.ask(server, timeout_s=1.0)
     assert f"cannot be reached at {server.url}: " in str(failed.value)
     assert str(failed.value).endswith(" (check the network, the proxy and the base URL)")
