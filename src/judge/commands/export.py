@@ -131,6 +131,9 @@ def _export_folder(
     typer.echo(f"{target}: {exported_count} of {counted(len(results), 'task')} written")
     if exported_count and writer.with_tasks:
         write_tasks(tasks, target / "tasks.json")
+    if exported_count and writer.finish is not None:
+        with write_errors(target, "choose another --output or free some space"):
+            writer.finish(target, [result.folder for result in results if result.folder is not None])
     # Checked immediately, so that the user does not learn of mistakes from the benchmark's server.
     if exported_count and writer.check is not None:
         try:

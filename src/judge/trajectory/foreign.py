@@ -150,11 +150,21 @@ def from_document(
     )
 
 
-def from_attempt(folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str]) -> Trajectory:
+def from_attempt(
+    folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str], *, network: Path | None = None
+) -> Trajectory:
     """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
     texts = Texts(action_history=tuple(actions), thoughts=tuple(attempt.thoughts), final_answer=attempt.final_answer)
     return _with_digest(
-        Trajectory(folder=folder, attempt=attempt, texts=texts, screenshots=tuple(screenshots), is_foreign=True)
+        Trajectory(
+            folder=folder,
+            attempt=attempt,
+            texts=texts,
+            screenshots=tuple(screenshots),
+            network=network,
+            network_missing=attempt.network_missing,
+            is_foreign=True,
+        )
     )
 
 
@@ -168,9 +178,10 @@ def _with_digest(trajectory: Trajectory) -> Trajectory:
     try:
         images = [sha256_file(path) for path in trajectory.screenshots]
         own = {name: _sha256_inside(trajectory.folder, name) for name in trajectory.input_images}
+        network = sha256_file(trajectory.network) if trajectory.network else None
     except (OSError, ValueError) as error:
         raise TrajectoryError(str(error), location=str(trajectory.folder)) from None
-    evidence = {**document, "screenshots": images, **without_none(input_images=own or None)}
+    evidence = {**document, "screenshots": images, **without_none(input_images=own or None, network=network)}
     return trajectory.model_copy(update={"sha256": sha256_json(evidence)})
 
 

@@ -9,7 +9,7 @@ from judge.judges.base import Evaluator, Judge, judge_id
 from judge.judges.code import found_plugins, installed_code
 from judge.judges.methods import METHODS
 from judge.plugins.webarena.package import EvaluatorError, EvaluatorResult, PackageResult, PackageTask, WebArenaPackage
-from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number
+from judge.plugins.webarena.tasks import SiteAddresses, read_addresses, task_number, unknown_text
 from judge.records.verdicts import NO_PROMPTS, OFFLINE, JudgeInfo, Verdict
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory
@@ -58,7 +58,7 @@ class WebArenaJudge(Judge):
 
     def site_of(self, task_id: str) -> str:
         """The site of a task, as the benchmark groups its results; several are joined: `gitlab-reddit`."""
-        number = task_number(task_id)
+        number = task_number(task_id) or task_number(f"webarena-{task_id}")
         return "other" if number is None else self._sites.get(number, "other")
 
     async def judge(self, trajectory: Trajectory) -> Verdict:
@@ -68,8 +68,10 @@ class WebArenaJudge(Judge):
             return self._unscored("not a task that was imported from WebArena-Verified")
         try:
             har, dropped = read_trace(trajectory)
+            text = trajectory.task.task
+            instruction = None if trajectory.is_foreign and text == unknown_text(number) else text
             evaluation = await self._package.evaluate(
-                number, instruction=trajectory.task.task, answer=trajectory.final_answer, har=har
+                number, instruction=instruction, answer=trajectory.final_answer, har=har
             )
         except (EvaluatorError, TrajectoryError) as error:
             return self._unscored(error.message)
@@ -80,7 +82,7 @@ class WebArenaJudge(Judge):
             return self._verdict("failure", f"{counted(dropped, 'later request')} went unrecorded", evaluation.result)
         if evaluation.result.status == "success" and evaluation.refusal is None:
             return self._verdict("success", "all evaluators passed", evaluation.result)
-        return self._verdict("failure", evaluation.refusal or _reason(evaluation.result), evaluation.result)
+        return self._verdict("failure", evaluation.refusal or failed_because(evaluation.result), evaluation.result)
 
     async def aclose(self) -> None:
         """End the package's process."""
@@ -115,10 +117,14 @@ def read_trace(trajectory: Trajectory) -> tuple[Mapping[str, Any], int]:
     return har, trace.dropped
 
 
-def _reason(result: PackageResult) -> str:
+def failed_because(result: PackageResult) -> str:
     """The failed assertions, in the package's words."""
     failed = [each for each in result.evaluators_results if each.status != "success"]
-    return "; ".join(f"{each.evaluator_name}: {_messages(each)}" for each in failed) or f"status {result.status}"
+    reason = "; ".join(f"{each.evaluator_name}: {_messages(each)}" for each in failed)
+    if result.status == "partial_match":
+        # A failure here, which the verdict would not tell apart from others.
+        return f"partial match: {reason}"
+    return reason or f"status {result.status}"
 
 
 def _messages(result: EvaluatorResult) -> str:

@@ -16,10 +16,10 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shared.errors import ConfigError, WabeError
 from shared.fields import first_mistake
@@ -93,14 +93,22 @@ class PackageAssertion(Foreign):
     error_msg: str | None = None
 
 
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+JsonText = Annotated[str, BeforeValidator(_as_text)]
+
+
 class EvaluatorResult(Foreign):
     """The findings of one evaluator, as JSON text: `actual` as recorded, `actual_normalized` as compared."""
 
     evaluator_name: str
     status: Literal["success", "partial_match", "failure", "error"]
-    actual: str = ""
-    actual_normalized: str = ""
-    expected: str = ""
+    score: float | None = None
+    actual: JsonText = ""
+    actual_normalized: JsonText = ""
+    expected: JsonText = ""
     assertions: tuple[PackageAssertion, ...] | None = None
     error_msg: str | None = None
     should_not_exist: bool | None = None
@@ -110,6 +118,7 @@ class PackageResult(Foreign):
     """The package's result for one attempt (its `eval_result.json`)."""
 
     task_id: int
+    intent_template_id: int | None = None
     sites: tuple[str, ...]
     task_revision: int
     status: Literal["success", "partial_match", "failure", "error"]
@@ -240,7 +249,7 @@ class WebArenaPackage:
             return await self._ask({"op": "tasks", "subset": subset}, PackageTasks)
 
     async def evaluate(
-        self, task_id: int, *, instruction: str, answer: str | None, har: Mapping[str, Any]
+        self, task_id: int, *, instruction: str | None, answer: str | None, har: Mapping[str, Any]
     ) -> Evaluation:
         """The result for one attempt, from the participant's unchanged answer and the trace of its requests.
 
@@ -265,7 +274,7 @@ class WebArenaPackage:
         raise EvaluatorError(problem)
 
     async def _evaluate(
-        self, task_id: int, instruction: str, answer: str | None, trace: Mapping[str, Any]
+        self, task_id: int, instruction: str | None, answer: str | None, trace: Mapping[str, Any]
     ) -> Evaluation:
         path = Path(self._folder.name) / "network.har"
         request = {"op": "evaluate", "task_id": task_id, "instruction": instruction, "answer": answer, "har": str(path)}

@@ -93,15 +93,17 @@ def _fields(task: WebArenaVerifiedTask) -> set[str]:
     return names
 
 
-def evaluate(package: WebArenaVerified, task_id: int, instruction: str, answer: str | None, har: str) -> dict[str, Any]:
-    """The package's result for one attempt.
+def evaluate(
+    package: WebArenaVerified, task_id: int, instruction: str | None, answer: str | None, har: str
+) -> dict[str, Any]:
+    """The package's result for one attempt. `instruction` is not known of recordings of other programs.
 
     `refusal` says why a success must not count: a value of the attempt is a pattern or a list of guesses, which the
     package's comparison would accept in place of the expected value.
     """
     task = package.get_task(task_id)
     # Another version of the package may use the number for another task.
-    if task.intent not in instruction:
+    if instruction is not None and task.intent not in instruction:
         raise ValueError(f"the instruction is not that of task {task_id} in version {WEBARENA_VERIFIED_VERSION}")
     missing = [site.value for site in task.sites if site not in (package.config.environments or {})]
     if missing:

@@ -118,6 +118,11 @@ def task_number(task_id: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def unknown_text(number: int) -> str:
+    """What stands for the instruction of a task recorded by a program that does not store it."""
+    return f"task {number} of WebArena-Verified"
+
+
 def known_problems(task_ids: Iterable[str]) -> list[str]:
     """A warning for each of these tasks known to be impossible to pass, or whose expectation is disputed."""
     numbers = {name: number for name in task_ids if (number := task_number(name)) is not None}

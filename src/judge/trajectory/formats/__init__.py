@@ -69,12 +69,14 @@ class FormatWriter:
 
     `write` raises `TrajectoryError` for a task that has to be left out. `check` is called for the folder of all written
     tasks, with the reference lengths by task; it raises `ConfigError` if it cannot check here. `with_tasks` says
-    whether the tasks' texts are written beside them, as `tasks.json`.
+    whether the tasks' texts are written beside them, as `tasks.json`. `finish` writes what there is once for all
+    tasks into that folder; it gets the folder and those of the tasks in it.
     """
 
     write: Callable[[Source], ExportedTask]
     check: Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None = None
     with_tasks: bool = False
+    finish: Callable[[Path, Sequence[Path]], None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
