@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import date
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
@@ -77,6 +77,7 @@ class ParticipantOptions(Record):
     note: str = ""
     command: str | None = None
     sandbox: bool = False
+    fresh: Literal["attempt", "run"] = "attempt"
     logs: Path | None = None
     # The day of the run; without it, the present day counts.
     today: date | None = None

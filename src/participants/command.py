@@ -2,11 +2,12 @@
 
 import functools
 import importlib
+import json
 import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -59,6 +60,13 @@ def participant(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Let that program reach its tools and its model's meter only.")
     ] = False,
+    fresh: Annotated[
+        Literal["attempt", "run"],
+        typer.Option(help="Whether that program gets an empty folder for each attempt, or one for the run."),
+    ] = "attempt",
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what that program lacks to play; the exit code is 1 if it does.")
+    ] = False,
     logs: Annotated[
         Path | None, typer.Option(help="A folder for what that program prints in each attempt.", metavar="DIR")
     ] = None,
@@ -91,10 +99,14 @@ def participant(
         note=note,
         command=command,
         sandbox=sandbox,
+        fresh=fresh,
         logs=logs,
         today=_day(today, "--today") or _day(settings.today, "WABE_TODAY"),
         settings=settings,
     )
+    if check:
+        _check(name, options)
+        return
     description = descriptions[name.replace("-", "_")]
     decide = create(options)
     # Most participants have no page of their own.
@@ -109,6 +121,18 @@ def participant(
         description=description,
         routes=routes,
     )
+
+
+def _check(name: str, options: "ParticipantOptions") -> None:
+    """Print what `examine` of the participant's module finds, one JSON list in each line."""
+    examine = getattr(importlib.import_module(f"participants.{module_of(name)}"), "examine", None)
+    if examine is None:
+        raise ConfigError("--check is for the participant mcp", remedy="leave it out")
+    found = list(examine(options))
+    for each in found:
+        typer.echo(json.dumps(each))
+    if not all(each.is_there for each in found):
+        raise typer.Exit(1)
 
 
 def _day(text: str | None, source: str) -> date | None:

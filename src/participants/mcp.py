@@ -4,11 +4,16 @@ For each attempt the command is started in a fresh folder. Its words may have `{
 HTTP, the token as `Authorization: Bearer`), `{mcp_config}` (a file with `mcpServers`), `{instruction}`,
 `{instruction_file}`, `{workdir}` and `{model}`. A call of one of the server's tools is the reply, its result the next
 observation. `--sandbox`: the program reaches nothing but these tools and its model's meter, and reads no file of the
-user's.
+user's. `--fresh run`: the folder stays from attempt to attempt, and with it what the program remembers.
 """
 
 import asyncio
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
@@ -16,7 +21,7 @@ from participants.mcp_agents.attempt import AgentAttempt, AgentSetup
 from participants.mcp_agents.presets import preset_names, read_preset
 from participants.mcp_agents.sandbox import require_loopback, require_sandbox
 from shared.a2a.extensions import ISOLATION, NETWORK_ONLY, NOT_ISOLATED, TOOLS_OFF
-from shared.errors import ConfigError
+from shared.errors import ConfigError, ParticipantError
 
 
 def create(options: ParticipantOptions) -> "McpAgents":
@@ -40,14 +45,51 @@ def create(options: ParticipantOptions) -> "McpAgents":
         ports = tuple(urlsplit(address).port or 80 for address in addresses.values())
     if options.logs is not None:
         options.logs.mkdir(parents=True, exist_ok=True)
-    return McpAgents(AgentSetup(preset, options.settings, options.model, options.logs, ports))
+    home = None
+    if options.fresh == "run":
+        home = tempfile.TemporaryDirectory(prefix="wabe-agent-", ignore_cleanup_errors=True)
+    folder = Path(home.name) if home else None
+    return McpAgents(AgentSetup(preset, options.settings, options.model, options.logs, ports, folder), home)
+
+
+class Examined(NamedTuple):
+    """Something that the program needs: whether it is there, and what to say of it."""
+
+    is_there: bool
+    subject: str
+    text: str
+
+
+def examine(options: ParticipantOptions) -> Iterator[Examined]:
+    """What `create` and the program would need: the program, its keys, a sandbox. Raises `ConfigError`."""
+    preset = read_preset(options.command or "")
+    program = preset.argv({})[0]
+    path = shutil.which(program, path=options.settings.path)
+    if path is None:
+        yield Examined(False, "program", f"{program} is not on the PATH: install it")
+    else:
+        tried = f"tried with {preset.tried}" if preset.tried else "not tried with the program"
+        version = f": {preset.program_version() or 'version unknown'}; the preset was {tried}" * preset.is_preset
+        yield Examined(True, "program", f"{path}{version}")
+    if preset.keys:
+        found = [name for name in preset.keys if options.settings.environ.get(name)]
+        text = f"{', '.join(found)} set" if found else f"none is set: export {' or '.join(preset.keys)}"
+        yield Examined(bool(found), "keys", text)
+    if options.sandbox:
+        try:
+            require_sandbox()
+        except ConfigError as error:
+            yield Examined(False, "sandbox", str(error))
+        else:
+            yield Examined(True, "sandbox", "this system can make one")
 
 
 class McpAgents:
     """Attempts by programs over MCP, each with a process of its own."""
 
-    def __init__(self, setup: AgentSetup) -> None:
+    def __init__(self, setup: AgentSetup, home: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
         self._setup = setup
+        self._home = home
         preset = setup.preset
         open_to = TOOLS_OFF if preset.tools_off else NOT_ISOLATED
         isolation = open_to if setup.ports is None else NETWORK_ONLY
@@ -65,6 +107,13 @@ class McpAgents:
 
     async def __call__(self, observation: Observation) -> Reply:
         """The next call of a tool."""
+        if self._home is not None and observation.step == 0:
+            # The attempt before may still write into the folder.
+            await asyncio.gather(*self._ending)
+            if set(self._attempts) - {observation.context_id}:
+                raise ParticipantError(
+                    "another attempt is being played, and with --fresh run they share one folder: set max_parallel = 1"
+                )
         return await self._decide(observation)
 
     async def on_end(self, context_id: str) -> None:
@@ -79,3 +128,5 @@ class McpAgents:
         for context_id in tuple(self._attempts):
             await self.on_end(context_id)
         await asyncio.gather(*self._ending)
+        if self._home is not None:
+            self._home.cleanup()

@@ -1,11 +1,13 @@
 """`wabe doctor`: what is missing to run here, and how to get it."""
 
 import asyncio
+import json
 import os
 import platform
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -63,7 +65,8 @@ def doctor(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Check only the agent card at this address; with a scenario, with its participant's headers.",
+            help="Check only the agent card at this address; with a scenario, with its participant's headers. Or what"
+            " a program over MCP lacks, as mcp:claude.",
             metavar="URL",
         ),
     ] = None,
@@ -72,7 +75,9 @@ def doctor(
 ) -> None:
     """Report what is missing to run, and how to get it. Looks at the browser, keys, ports and the disk."""
     settings = Settings.from_environ()
-    if agent is not None:
+    if agent is not None and agent.startswith("mcp:"):
+        findings = check_program(agent.removeprefix("mcp:"))
+    elif agent is not None:
         headers = (
             {}
             if scenario is None
@@ -229,6 +234,16 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
     except ConfigError as error:
         return [Finding("missing", member.name, str(error))]
     return [Finding("ok", member.name, f"can be started at {member.endpoint}")]
+
+
+def check_program(command: str) -> list[Finding]:
+    """What a program over MCP lacks, as the participant that would start it says."""
+    words = [sys.executable, "-m", "participants", "mcp", "--check", "--command", command]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if not done.stdout:
+        return [Finding("missing", "agent", one_line(done.stderr).removeprefix("error: "))]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [Finding("ok" if is_there else "missing", subject, text) for is_there, subject, text in found]
 
 
 def _at_port(port: int) -> Finding:

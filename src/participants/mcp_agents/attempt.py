@@ -36,13 +36,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AgentSetup:
-    """What all attempts have in common. `ports` are those of the model's meter, for a sandbox; `None` without one."""
+    """What all attempts have in common. `ports` are those of the model's meter, for a sandbox; `None` without one.
+
+    `home` is the working folder of all attempts; without it, each has an empty one.
+    """
 
     preset: Preset
     settings: Settings
     model: str | None = None
     logs: Path | None = None
     ports: tuple[int, ...] | None = None
+    home: Path | None = None
 
 
 class AgentAttempt:
@@ -169,9 +173,9 @@ class AgentAttempt:
         tools = self._tools
         app = self._noting_refusals(require_bearer(mcp_app(tools, host=_HOST, path=path), token, ()))
         with tempfile.TemporaryDirectory(prefix="wabe-agent-", ignore_cleanup_errors=True) as folder:
-            workdir, private = Path(folder) / "work", Path(folder) / "private"
+            workdir, private = setup.home or Path(folder) / "work", Path(folder) / "private"
             for each in (workdir, private):
-                each.mkdir(mode=0o700)
+                each.mkdir(mode=0o700, exist_ok=True)
             places = _places(first, workdir, f"{address_of(_HOST, port).rstrip('/')}{path}", token, setup.model)
             env = _environment(setup, workdir, places)
             for name, content in setup.preset.files.items():

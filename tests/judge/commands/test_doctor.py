@@ -176,3 +176,23 @@ def test_scripts_that_the_browser_draws_as_boxes_are_named_with_their_packages()
     is_complete = "the browser draws Chinese, Japanese, Korean, Thai" in done.output
     assert ("drawn as boxes in" in done.output and "apt-get install fonts-noto-core" in done.output) is not is_complete
     assert done.exit_code == (0 if is_complete else 1)
+
+
+def test_a_program_over_mcp_is_examined_as_its_participant_would_start_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\necho 9.9 of a test\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    runner = CliRunner()
+    lacking = runner.invoke(command_app("doctor"), ["--agent", "mcp:claude"])
+    assert lacking.exit_code == 1
+    assert "9.9 of a test; the preset was tried with" in lacking.stdout
+    assert "MISSING  keys          none is set: export ANTHROPIC_API_KEY" in lacking.stdout
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    assert runner.invoke(command_app("doctor"), ["--agent", "mcp:claude"]).exit_code == 0
+    unknown = runner.invoke(command_app("doctor"), ["--agent", "mcp:claud"])
+    assert unknown.exit_code == 1
+    assert "did you mean" in unknown.stdout

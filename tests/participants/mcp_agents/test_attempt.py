@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.mcp_agents.playing import MARK, playing, program
+from helpers.mcp_agents.playing import MARK, Judge, playing, program
 from participants.base import ParticipantOptions
 from participants.mcp import create
 from shared.errors import ConfigError, ParticipantError
@@ -143,6 +143,29 @@ async def test_output_is_bounded_and_redacted(tmp_path: Path) -> None:
     assert "the end" in log
     assert "characters left out]" in log
     assert len(log) < 202_000
+
+
+_REMEMBERS = program("open('memory', 'a').write('x'); print('memory:', open('memory').read())", "call('finish')")
+
+
+@pytest.mark.parametrize(("fresh", "second"), [("attempt", "memory: x\n"), ("run", "memory: xx\n")])
+async def test_a_program_remembers_what_is_in_its_folder_only_if_that_is_asked_for(
+    tmp_path: Path, fresh: str, second: str
+) -> None:
+    async with playing(_REMEMBERS, tmp_path, fresh=fresh) as judge:
+        await judge.show()
+        await judge.client.end(judge.context)
+        other = Judge(judge.client, "other")
+        await other.show()
+        await judge.client.end(other.context)
+    assert second in (tmp_path / "other.log").read_text()
+
+
+async def test_programs_that_share_a_folder_play_one_at_a_time(tmp_path: Path) -> None:
+    async with playing(_REMEMBERS, tmp_path, fresh="run") as judge:
+        await judge.show()
+        with pytest.raises(ParticipantError, match="set max_parallel = 1"):
+            await Judge(judge.client, "other").show()
 
 
 @pytest.mark.parametrize(
