@@ -26,10 +26,11 @@ from statistics import median
 from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from helpers.recorded import recorded_run
 from judge.browser.installed import find_browser
 from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.results.entries import read_entries
@@ -37,7 +38,6 @@ from judge.results.submission import detail_of
 from shared.settings import Settings
 
 WABE = Path(sys.executable).parent / "wabe"
-RECORDED = ROOT / "tests" / "fixtures" / "recorded_run" / "runs"
 AGENTS = ("shopper", "navigator", "clicker", "reader")
 SCENARIOS = ("demo/scenario.toml", "miniwob/scenario.toml")
 VERSIONS = 8
@@ -188,7 +188,7 @@ def violations(browser: Browser, address: str, screenshots: Path | None) -> list
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2_000)
-    parser.add_argument("--run", type=Path, default=next(RECORDED.iterdir()))
+    parser.add_argument("--run", type=Path, default=recorded_run())
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--screenshots", type=Path)
     chosen = parser.parse_args()

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from helpers.paths import ROOT
 from helpers.plugins import skip_without_command
+from helpers.recorded import recorded_run
 
-RUN = ROOT / "tests" / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
+RUN = recorded_run()
 
 
 @pytest.fixture

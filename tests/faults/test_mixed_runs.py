@@ -18,6 +18,7 @@ import pytest
 
 from helpers.plugins import skip_without_command
 from helpers.ports import free_ports
+from helpers.recorded import recorded_run
 from helpers.runner.recorded_ends import RecordedEnds
 from helpers.runner.scenario_runs import interrupted_run, run_here, write_scenario
 from judge.commands.app import app
@@ -34,7 +35,7 @@ from shared.errors import ConfigError
 from shared.files import read_json, write_json
 from shared.settings import Settings
 
-RECORDED = Path(__file__).resolve().parent.parent / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
+RECORDED = recorded_run()
 Record = Callable[[str, object], None]
 ENV = {"env": 'env = { MODE = "weak" }'}
 

@@ -12,10 +12,11 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import wabe
+from helpers.recorded import recorded_run
 from helpers.results import a_finished_run, a_result, a_verdict, digested
 from shared.errors import ConfigError
 
-RECORDED = Path(__file__).parents[1] / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
+RECORDED = recorded_run()
 EXPORTED = [
     "Action",
     "ConfigError",

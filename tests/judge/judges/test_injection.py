@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.llm.scripted import ScriptedModel, parts_for, trajectory, webjudge_script
-from helpers.paths import ROOT
+from helpers.recorded import unpacked
 from judge.judges.injection import FLAG, MAX_FOUND, suspicions
 from judge.judges.webjudge import WebJudge
 from judge.records.steps import Step
@@ -61,7 +61,9 @@ def test_a_page_may_show_statuses_and_scores_of_its_own(tmp_path: Path) -> None:
     assert suspicions(trajectory(tmp_path, steps=(step,))) == ()
 
 
-@pytest.mark.parametrize("folder", sorted((ROOT / "tests/fixtures/judge_rules").glob("*/*/result.json")), ids=str)
+@pytest.mark.parametrize(
+    "folder", sorted(unpacked("judge_rules/results.tar.xz").glob("*/*/result.json")), ids=lambda path: path.parent.name
+)
 def test_recorded_honest_attempts_are_not_flagged(folder: Path) -> None:
     assert suspicions(load_trajectory(folder.parent)) == ()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.llm.scripted import ScriptedModel, parts_for, stage, webjudge_script
-from helpers.paths import ROOT
+from helpers.recorded import unpacked
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.prompt_set import load_prompts
@@ -14,7 +14,7 @@ from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.llm.model import ImagePart, ModelRequest
 
-FOLDER = ROOT / "tests/fixtures/judge_rules"
+FOLDER = unpacked("judge_rules/results.tar.xz")
 # Each rule by words of the prompt that state it.
 RULES = {
     "empty_result": "An empty result is not a failure in itself",

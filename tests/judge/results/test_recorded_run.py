@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import wabe
 from helpers.paths import ROOT
 from helpers.plugins import skip_without_command
+from helpers.recorded import recorded_run
 from helpers.runner.recorded_ends import RecordedEnds
 from judge.commands.app import app
 from judge.episode.assessment import Assessment
@@ -34,14 +35,14 @@ from shared.a2a.tasks import AgentMessage
 from shared.settings import Settings
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
-RUN_ID = "20261123-143450-dbeb033b"
+RUN_ID = recorded_run().name
 OUTCOMES = {"one_lamp": "success", "red_rugs": "failure", "chair_price": "success"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The folder of a copy of the run; its output folder is a copy of the fixture's."""
-    return shutil.copytree(RECORDED / "runs" / RUN_ID, tmp_path / "runs" / RUN_ID)
+    return shutil.copytree(recorded_run(), tmp_path / "runs" / RUN_ID)
 
 
 def invoke(*arguments: str | Path, code: int = 0) -> str:
@@ -80,7 +81,7 @@ def test_its_trajectories_have_the_digests_that_were_recorded(folder: Path) -> N
 async def test_its_checks_decide_as_before_with_the_same_evidence(folder: Path) -> None:
     scored = {one.folder.resolve(): one for one in await wabe.score(folder, again=True)}
     for attempt in attempts_of(folder):
-        recorded = read(next((RECORDED / "runs" / RUN_ID / attempt.relative_to(folder)).glob("verdicts/*.json")))
+        recorded = read(next((recorded_run() / attempt.relative_to(folder)).glob("verdicts/*.json")))
         verdict = scored[attempt.resolve()].verdict
         assert verdict is not None
         document = json.loads(verdict.model_dump_json())

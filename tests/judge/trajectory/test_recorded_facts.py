@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from typer.testing import CliRunner
 
 from helpers.paths import ROOT
+from helpers.recorded import recorded_run
 from helpers.trajectory.varied import attempts
 from judge.commands.app import app
 from judge.records.verdicts import Verdict
@@ -29,7 +30,7 @@ ADDED = {
     "site_tool_calls": 0,
 }
 KINDS = ("demo", "held", "safety", "miniwob", "hosted", "frozen", "shards")
-EPOCHS = ROOT / "tests" / "fixtures" / "recorded_run" / "runs" / "20261123-143450-dbeb033b"
+EPOCHS = recorded_run()
 
 
 @cache

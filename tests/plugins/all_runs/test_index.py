@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.recorded import recorded_run
 from helpers.results import a_finished_run, a_result, a_verdict
 from helpers.runs import write_synthetic_run
 from judge.plugins.all_runs.index import RunIndex
@@ -15,13 +16,11 @@ from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.results.statistics import AttemptCounts
 from judge.store.layout import RunStore
 
-RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "recorded_run" / "runs"
-
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> RunStore:
     """A run of two epochs as the judge recorded it."""
-    (run,) = RECORDED.iterdir()
+    run = recorded_run()
     shutil.copytree(run, tmp_path / "runs" / run.name)
     return RunStore(tmp_path, run.name)
 
