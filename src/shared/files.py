@@ -6,8 +6,10 @@ Reading raises only `OSError` or a `ValueError` whose text is the reason; `reaso
 import codecs
 import errno
 import hashlib
+import itertools
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -119,12 +121,30 @@ def decode(data: bytes) -> str:
         raise ValueError(f"line {line}: not UTF-8 text") from None
 
 
+# What people get wrong most often: the parser's message, what the line contains, and what to write instead.
+_TOML_HINTS = (
+    ("", "[\u201c\u201d\u2018\u2019]", "write straight quotes"),
+    ("Unescaped", "", "write patterns in 'single quotes'"),
+    ("Expected newline", '"', "write a text that contains double quotes in 'single quotes'"),
+    ("Invalid value", r"= *(True|False)\b", "write true and false in lower case"),
+    ("Invalid value", "", "write texts in quotes"),
+    ("Expected '='", ":", "write = between a key and its value"),
+    ("Cannot overwrite", "", "write each key once"),
+)
+
+
+def _toml_hint(message: str, line: str) -> str:
+    hints = (hint for said, found, hint in _TOML_HINTS if message.startswith(said) and re.search(found, line))
+    return "".join(f"; {hint}" for hint in itertools.islice(hints, 1))
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text."""
     try:
         return tomli.loads(text)
     except tomli.TOMLDecodeError as error:
-        raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}") from None
+        hint = _toml_hint(error.msg, [*text.splitlines(), ""][error.lineno - 1])
+        raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}{hint}") from None
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except ValueError as error:
@@ -162,10 +182,14 @@ def write_atomic(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Write `data` under `path` in one step: a temporary sibling, flushed to the disk, then renamed.
 
     A partly written file is never visible under the final name; without `flush`, a power cut may still leave one.
-    Raises `OSError`, which names `path` even where the system names no file (a full disk).
+    A device or a pipe is written to, not replaced. Raises `OSError`, which names `path` even where the system names no
+    file (a full disk).
     """
     part = None
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         part = Path(name)

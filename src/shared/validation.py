@@ -37,6 +37,10 @@ _WORDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "float_type": _NOT_A_NUMBER,
         "float_parsing": _NOT_A_NUMBER,
         "finite_number": _NOT_A_NUMBER,
+        "greater_than": ("{value} is not more than {gt}", "write a larger number"),
+        "greater_than_equal": ("{value} is less than {ge}", "write {ge} or more"),
+        "less_than": ("{value} is not less than {lt}", "write a smaller number"),
+        "less_than_equal": ("{value} is more than {le}", "write {le} or less"),
         "bool_type": ("{value} is not true or false", "write true or false, without quotes"),
         "string_too_short": _EMPTY,
         "too_short": _EMPTY,
@@ -54,6 +58,11 @@ class Problem(NamedTuple):
     path: tuple[str | int, ...]
     text: str
     remedy: str
+
+
+def first_problem(error: ValidationError) -> str:
+    """What is wrong with a value, in one of our sentences."""
+    return _problem(error.errors(include_url=False)[0], {}).text
 
 
 class Mistakes(ConfigError):
@@ -158,7 +167,8 @@ def _problem(detail: ErrorDetails, examples: Mapping[str, str]) -> Problem:
     if (text, remedy) == _NOT_A_LIST and isinstance(value, str):
         remedy = 'write a list: ["…"]'
     key = str(path[-1]) if path else "it"
-    words = {"key": key, "value": printable(value), "message": detail["msg"][:200], "example": examples.get(key, "…")}
+    words = context | {"key": key, "value": printable(value), "message": detail["msg"][:200]}
+    words["example"] = examples.get(key, "…")
     return Problem(path, text.format_map(words), remedy.format_map(words))
 
 

@@ -70,7 +70,7 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
     "a timeout of years": (
         ("task_timeout_s = 1e9",),
-        "key 'task_timeout_s': 1000000000.0: Input should be less than or equal to 86400",
+        "key 'task_timeout_s': 1000000000.0 is more than 86400",
     ),
     "method without a model": (('judge_model = "offline"', 'judge_method = "rubric"'), "needs a judge model"),
     "budget without a price": (('judge_model = "openai:local"', "max_judge_cost_usd = 1"), "price of openai:local"),

@@ -18,6 +18,7 @@ from shared.files import (
     read_text,
     sha256_file,
     sha256_json,
+    write_atomic,
     write_json,
 )
 
@@ -101,3 +102,15 @@ def test_what_is_not_a_file_is_not_copied(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a regular file"):
         copy_file(tmp_path / "x", tmp_path / "y")
     assert not (tmp_path / "y").exists()
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomic(pipe, b"rows")
+        assert os.read(reader, 10) == b"rows"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

@@ -47,7 +47,7 @@ def login(
     The password is read from a variable, asked for, or read as a line of standard input. It is never stored.
     """
     if (url is None) == (addresses is None):
-        raise ConfigError("give the login form's URL, or --config for a benchmark's sites")
+        raise ConfigError("no address", remedy="give the login form's URL, or --config for a benchmark's sites")
     if output is None:
         raise ConfigError("--output is missing", remedy="name the file to write, such as --output state.json")
     settings = Settings.from_environ()

@@ -95,8 +95,8 @@ def scenario_file(argument: str, bundled: Mapping[str, Path]) -> Path:
         return path
     if argument in bundled:
         return bundled[argument]
-    # It looks like a path, so the error message should be about that file.
-    if path.suffix or len(path.parts) > 1 or path.exists():
+    # It looks like a path, so the error message should be about that file, unless it is a bundled set with an ending.
+    if path.exists() or (path.stem not in bundled and "://" not in argument and (path.suffix or len(path.parts) > 1)):
         return path
     from shared.fields import closest
 

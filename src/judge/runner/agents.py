@@ -319,7 +319,7 @@ def _entries(agent: AgentFolder | AgentsFile) -> tuple[ParticipantEntry, ...]:
             f"--agent {agent.path}: {_AGENT_FILE} is missing", remedy="wabe new-agent DIR makes a folder with one"
         )
     content = read_scenario_bytes(path, what="a TOML file of agents")
-    with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
+    with read_errors(path, "write TOML as UTF-8"):
         text = decode(content)
         tables = parse_toml(text)
     known = {key: tables[key] for key in _AgentsFile.model_fields if key in tables}

@@ -10,8 +10,10 @@ from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 import typer
+from pydantic import ValidationError
 
 from shared.errors import ConfigError, WabeError
+from shared.validation import first_problem
 
 EXIT_DONE = 0
 EXIT_LOST = 1
@@ -32,6 +34,8 @@ def run_command(app: typer.Typer, arguments: list[str], *, name: str) -> NoRetur
     except WabeError as error:
         _exit_with(error)
     except typer.TyperException as error:
+        if isinstance(error, typer.BadParameter) and isinstance(error.__cause__, ValidationError):
+            error.message = first_problem(error.__cause__)
         message = error.format_message().replace("Value error, ", "")
         message += _suggestion(message)
         command = context.command_path if (context := getattr(error, "ctx", None)) else name

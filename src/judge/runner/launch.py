@@ -392,7 +392,9 @@ def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:
         return ConfigError(message, remedy="start it, or give the scenario a cmd that does")
     # Show the text, not the path, because the folder of a run that never began is deleted.
     tail = log_tail(child.log)
-    return ConfigError(message + (f"\n--- end of its log ---\n{tail}" if tail else "; its log is empty"))
+    if "\n" in tail:
+        return ConfigError(f"{message}\n--- end of its log ---\n{tail}")
+    return ConfigError(f"{message}: {tail.removeprefix('error: ')}" if tail else f"{message}; its log is empty")
 
 
 async def _stop_all(children: list[Child]) -> None:

@@ -28,6 +28,7 @@ def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
     case Slurm's number is relative to the array's first one, so that the array may begin anywhere. Otherwise it counts
     from 0, so that an array of selected numbers restarts these shards.
     """
+    named = None if option == "auto" else _shards("--shards", option)
     variable = next((name for name in _INDEXES if environ.get(name)), None)
     if variable is None:
         raise ConfigError(
@@ -35,26 +36,31 @@ def shard_of(option: str, environ: Mapping[str, str]) -> Shard:
             remedy=f"set WABE_SHARD (from 0), or start it by an engine that sets {_INDEXES[1]} or {_SLURM}",
         )
     index = _number(variable, environ[variable])
-    if option != "auto":
-        of = _number("--shards", option)
+    if named is not None:
+        of = named
     elif environ.get("WABE_SHARDS"):
-        of = _number("WABE_SHARDS", environ["WABE_SHARDS"])
+        of = _shards("WABE_SHARDS", environ["WABE_SHARDS"])
     elif variable == _SLURM and environ.get("SLURM_ARRAY_TASK_COUNT"):
-        of = _number("SLURM_ARRAY_TASK_COUNT", environ["SLURM_ARRAY_TASK_COUNT"])
+        of = _shards("SLURM_ARRAY_TASK_COUNT", environ["SLURM_ARRAY_TASK_COUNT"])
         index -= _number("SLURM_ARRAY_TASK_MIN", environ.get("SLURM_ARRAY_TASK_MIN") or "0")
     else:
         raise ConfigError(
             f"--shards auto: {variable} is set, but not how many shards there are",
             remedy="set WABE_SHARDS, or give --shards N",
         )
-    if not 1 <= of <= MAX_SHARDS:
-        raise ConfigError(f"--shards: {of} shards", remedy=f"give 1 to {MAX_SHARDS}")
     if not 0 <= index < of:
         raise ConfigError(
             f"{variable} is {environ[variable]}, which is none of {of} shards",
             remedy="number them without gaps; set WABE_SHARDS to restart some of them",
         )
     return Shard(index=index, of=of)
+
+
+def _shards(name: str, text: str) -> int:
+    of = _number(name, text)
+    if not 1 <= of <= MAX_SHARDS:
+        raise ConfigError(f"{name}: {of} shards", remedy=f"give 1 to {MAX_SHARDS}")
+    return of
 
 
 def _number(name: str, text: str) -> int:

@@ -126,7 +126,7 @@ def parse_scenario(
     Dates in tasks are relative to `today`, or else to the day of the scenario's settings, or else to `now`, by
     default the present moment. `files` are those that tasks upload, as far as they are not beside the file.
     """
-    with read_errors(path, "write TOML as UTF-8: each key once, strings in quotes"):
+    with read_errors(path, "write TOML as UTF-8"):
         text = decode(content)
         tables = parse_toml(text)
     if not tables:

@@ -129,8 +129,8 @@ _FILE = TypeAdapter(SealedFile)
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether the bytes of a scenario file are a sealed one's: TOML does not begin with a brace."""
-    return content.lstrip()[:1] == b"{"
+    """Whether the bytes of a scenario file are a sealed one's."""
+    return content.lstrip()[:1] == b"{" and b'"wabe_sealed"' in content
 
 
 def sealed_text(content: SealedContent, public: PublicPart, key: SealKey) -> str:

@@ -250,6 +250,7 @@ def test_several_runs_are_not_resumed_as_one(tmp_path: Path, fails: Callable[...
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (["https://shop.example/"], "'https://shop.example/' is neither a scenario file nor a bundled task set"),
         (["demo", "--agent", "replai"], "--agent 'replai' is not an agent (did you mean 'replay'?"),
         (["demo", "hire", "--shards", "2"], "--shards divides one run, not several"),
         (["demo", "--agent", "replay", "--agent", "idle", "--serve-only"], "--serve-only is for one run"),
@@ -371,5 +372,5 @@ def test_a_file_goes_before_a_bundled_set_of_its_name(tmp_path: Path, monkeypatc
 def test_an_unknown_name_is_an_error_that_names_the_sets(fails: Callable[..., str], name: str) -> None:
     completed = fails(name)
     assert name in completed
-    assert ("demo, docs, frozen, held, hire, live" in completed) == (name == "dmeo")
-    assert ("did you mean 'demo'?" in completed) == (name == "dmeo")
+    assert ("demo, docs, frozen, held, hire, live" in completed) == (name != "de/mo")
+    assert ("did you mean 'demo'?" in completed) == (name != "de/mo")

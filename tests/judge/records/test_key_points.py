@@ -47,7 +47,7 @@ def test_a_key_point_is_a_text_or_a_text_with_a_weight() -> None:
 @pytest.mark.parametrize(
     ("points", "problem"),
     [
-        ('[{ text = "a", weight = 0 }]', "key 'weight': 0: Input should be greater than 0"),
+        ('[{ text = "a", weight = 0 }]', "key 'weight': 0 is not more than 0"),
         ('[{ text = "a", weight = -1 }]', "key 'weight': -1"),
         ('[{ text = "a", weight = inf }]', "key 'weight': inf is not a number"),
         ('[{ text = "a", weight = "2" }]', "key 'weight': '2' is not a number"),

@@ -63,7 +63,7 @@ def test_an_engine_says_which_shard_this_is(option: str, environ: dict[str, str]
         ("auto", {"WABE_SHARD": "20", "WABE_SHARDS": "20"}, "WABE_SHARD is 20, which is none of 20 shards"),
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_ID": "9"}, "none of 4 shards .*without gaps"),
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_ID": "4"}, "none of 4 shards"),
-        ("0", {"WABE_SHARD": "0"}, "0 shards .*1 to 9999"),
+        ("0", {}, "--shards: 0 shards .*1 to 9999"),
         ("10000", {"WABE_SHARD": "0"}, "10000 shards"),
         ("many", {"WABE_SHARD": "0"}, "--shards: 'many' is not a number"),
         ("-1", {"WABE_SHARD": "0"}, "--shards: '-1' is not a number"),

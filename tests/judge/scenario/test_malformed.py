@@ -12,6 +12,13 @@ MALFORMED = {
     "not TOML": ("[green_agent\n", "line 1, column 13: not TOML"),
     "value missing": ("a = \n", "line 1, column 5: not TOML: Invalid value"),
     "key twice": ('a = 1\na = "x"\n', "line 2, column 8: not TOML: Cannot overwrite"),
+    "quotes in quotes": ('a = "b "c""', "write a text that contains double quotes in 'single quotes'"),
+    "backslash": (r'a = "\d"', "write patterns in 'single quotes'"),
+    "curly quotes": ("a = \u201cb\u201d", "write straight quotes"),
+    "capital": ("a = True", "write true and false in lower case"),
+    "bare text": ("a = https://h", "write texts in quotes"),
+    "colon": ("a: 1", "write = between a key and its value"),
+    "JSON": ('{"tasks": []}', "line 1, column 1: not TOML"),
     "huge number": ("a = " + "1" * 5000, "not usable TOML"),
     "nested too deeply": ("a = " + "[" * 50_000, "nested too deeply"),
     "unknown table": ("[gren_agent]\n", "'gren_agent': unknown key (did you mean 'green_agent'?)"),
@@ -79,7 +86,7 @@ MALFORMED = {
     ),
     "config value out of range": (
         AGENTS + "[config]\nmax_steps = 0\n" + TASK,
-        "key 'max_steps': 0: Input should be greater",
+        "key 'max_steps': 0 is less than 1",
     ),
     "config truth for a number": (
         AGENTS + "[config]\nmax_steps = true\n" + TASK,
@@ -144,7 +151,7 @@ MALFORMED = {
     "length no number": (AGENTS + TASK + 'reference_length = "4"\n', "'4' is not a whole number"),
     "length zero": (
         AGENTS + TASK + "reference_length = 0\n",
-        "'reference_length': 0: Input should be greater than or equal to 1",
+        "'reference_length': 0 is less than 1",
     ),
     "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list (write a list: [\"…\"])"),
     "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "[[tasks]] #1, key_points #1: empty"),
