@@ -34,6 +34,7 @@ BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
 Fidelity = Literal["strict", "published"]
+RubricSuccess = Literal["outcome", "process", "both"]
 # What the reward of an episode is made of.
 RewardKind = Literal["outcome", "progress"]
 # With this many steps, each as large as `judge.store` allows, an attempt's `result.json` can still be read.
@@ -428,6 +429,26 @@ class RunConfig(Table):
         "webjudge"
     )
     judge_votes: Annotated[int, Setting("votes of the `rubric` method, up to 15")] = Field(default=1, ge=1, le=15)
+    judge_vote_models: Annotated[
+        Annotated[tuple[OneLine, ...], FailFast(), at_most(9), AsTuple],
+        Setting(
+            "models that vote in the `rubric` method in place of `judge_model`, each `judge_votes` times; a tie is"
+            " unscored"
+        ),
+    ] = ()
+    rubric_success: Annotated[
+        RubricSuccess,
+        Setting(
+            "what the `rubric` method demands: the `outcome`, the `process` (at least `rubric_threshold` of the"
+            " points), or `both`"
+        ),
+    ] = "outcome"
+    rubric_threshold: Annotated[float, Setting("the share of points from which the process is a success")] = Field(
+        default=0.8, gt=0, le=1
+    )
+    max_images_per_criterion: Annotated[
+        int, Setting("how many screenshots of each criterion the `rubric` method marks by, at most: the latest ones")
+    ] = Field(default=5, ge=1, le=500)
     # Off by default: what a participant says is a claim, not evidence.
     judge_sees_answer: Annotated[
         bool, Setting("show the final answer to the judge model, fenced and marked as a claim")

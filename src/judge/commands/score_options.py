@@ -24,6 +24,9 @@ JUDGE_OPTIONS: Mapping[str, Option] = MappingProxyType(
         "score_threshold": Option("Use screenshots with at least this score.", flag="--threshold"),
         "max_images": Option("Use at most this many screenshots.", flag="--max-images"),
         "judge_votes": Option("How often the rubric method votes.", flag="--votes"),
+        "rubric_success": Option("What the rubric method demands: outcome, process or both.", flag="--success"),
+        "rubric_threshold": Option("The share of points from which the process succeeds.", flag="--rubric-threshold"),
+        "max_images_per_criterion": Option("Mark each criterion by at most this many.", flag="--images-per-criterion"),
         "judge_sees_answer": Option("Show the final answer to the judge, as a claim.", flag="--sees-answer"),
         "judge_sees_thoughts": Option("Show the thoughts to the judge, as claims.", flag="--sees-thoughts"),
         "fidelity": Option(

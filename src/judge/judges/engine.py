@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -61,7 +61,8 @@ _WITHHELD: Mapping[Withholding, str] = MappingProxyType(
 class JudgeParts:
     """The components of a judge.
 
-    `repeat` counts from 1; each repeat of a judge has its own verdict files. `probe`: see `Judge.probe`.
+    `repeat` counts from 1; each repeat of a judge has its own verdict files. `probe`: see `Judge.probe`. `voters` are
+    the models of `judge_vote_models`, by name.
     """
 
     config: RunConfig
@@ -70,6 +71,11 @@ class JudgeParts:
     repeat: int = 1
     price: Pricing | None = None
     probe: Callable[[], None] = lambda: None
+    voters: Mapping[str, CachedModel] = field(default_factory=dict)
+
+    def model_for(self, question: "Question") -> CachedModel:
+        """The model that a question is for."""
+        return self.voters[question.voter] if question.voter else self.model
 
 
 class Question(Record):
@@ -84,6 +90,8 @@ class Question(Record):
     input_images: tuple[Path, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
+    # One of the models that vote, by name; otherwise the judge model.
+    voter: str | None = None
 
 
 class Session:
@@ -123,7 +131,7 @@ class Session:
             request = self._request(question, remind=attempt > 0)
             requests.append(request)
             try:
-                completion = await self._parts.model.complete(request, self._payer)
+                completion = await self._parts.model_for(question).complete(request, self._payer)
             except ModelError as error:
                 self._note(question, attempt, request, f"({error.message})", "error", error)
                 if isinstance(error, ModelBlocked):
@@ -142,7 +150,7 @@ class Session:
                 return value, text
         # A later scoring must not get these unusable replies from the cache.
         for request in requests:
-            await self._parts.model.discard(request)
+            await self._parts.model_for(question).discard(request)
         return None, text
 
     async def ask_shot(self, question: Question, parse: Callable[[str], T | None]) -> tuple[T | None, str]:
@@ -208,7 +216,7 @@ class Session:
                 continue
             reduced_request, askings = request, askings + 1
             try:
-                completion = await self._parts.model.complete(request, self._payer)
+                completion = await self._parts.model_for(question).complete(request, self._payer)
             except ModelError as error:
                 self._note(question, place, request, f"({error.message})", "error", error, view.withheld)
                 if not isinstance(error, ModelBlocked):
@@ -263,7 +271,7 @@ class Session:
         for question, remind in self._refusals:
             # A request cannot be repeated when its image cannot be read any more.
             with contextlib.suppress(TrajectoryError):
-                await self._parts.model.discard(self._request(question, remind=remind))
+                await self._parts.model_for(question).discard(self._request(question, remind=remind))
 
     def verdict(self, outcome: VerdictOutcome, reason: str, **fields: Any) -> Verdict:
         """A verdict with the record of this session as evidence."""
@@ -320,7 +328,7 @@ class Session:
             "reply": reply,
             "finish_reason": finish_reason,
             "asked_again": attempt > 0,
-            **without_none(withheld=withheld or None),
+            **without_none(withheld=withheld or None, model=question.voter),
         }
         self._record.append(((*question.order, attempt), entry))
         if outcome.usage is not None:
@@ -383,12 +391,16 @@ class ModelJudge(Judge):
             prompt_checksum=prompts.checksum,
             threshold=config.score_threshold,
             fidelity=config.fidelity,
-            note=f"repeat {parts.repeat}" if again else None,
+            note="; ".join(filter(None, (self.note(config), f"repeat {parts.repeat}" if again else ""))) or None,
             plugins=plugins,
             **installed_code(),
         )
         # The event loop itself keeps only weak references to its tasks.
         self._prefetching: set[asyncio.Task[None]] = set()
+
+    def note(self, config: RunConfig) -> str:
+        """What else to say of the judge in its verdicts."""
+        return ""
 
     def sees_claims(self, config: RunConfig) -> bool:
         """Whether the participant's answer or thoughts are shown to the model."""
@@ -447,7 +459,8 @@ class ModelJudge(Judge):
         for work in self._prefetching:
             work.cancel()
         await asyncio.gather(*self._prefetching, return_exceptions=True)
-        await self.parts.model.aclose()
+        for model in (self.parts.model, *self.parts.voters.values()):
+            await model.aclose()
 
     @abstractmethod
     async def decide(self, session: Session, trajectory: Trajectory) -> Verdict:

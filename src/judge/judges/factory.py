@@ -65,49 +65,66 @@ def open_judge(
     else:
         rates = RateLimits(*per_minute, limiter=state.limiter)
         own = state.budget(shard, *most, spending=spending, call_timeout_s=config.judge_timeout_s)
-    model = open_model(
-        config.judge_model,
-        settings,
-        purpose="judge model",
-        timeout_s=config.judge_timeout_s,
-        base_url=config.judge_base_url,
-        # A lambda, because the meter is created below: it wraps this model.
-        before_retry=lambda: metered.before_retry(),
-    )
-    price = find_price(config.judge_model, config.prices)
-    metered = MeteredModel(
-        wrap(model),
-        price,
-        own=own,
-        others=others,
-        rates=rates,
-        concurrency=config.judge_max_concurrency,
-    )
-    probed = ProbedModel(metered)
-    namespace = _namespace(prompts.checksum, config, settings) + (f" repeat {repeat}" if repeat > 1 else "")
-    parts = JudgeParts(
-        config=config,
-        model=CachedModel(
-            probed,
-            namespace=namespace,
+    repeated = f" repeat {repeat}" if repeat > 1 else ""
+
+    def opened(name: str) -> tuple[ProbedModel, CachedModel]:
+        base_url = _base_url(name, config)
+        model = open_model(
+            name,
+            settings,
+            purpose="judge model",
+            timeout_s=config.judge_timeout_s,
+            base_url=base_url,
+            # A lambda, because the meter is created below: it wraps this model.
+            before_retry=lambda: metered.before_retry(),
+        )
+        metered = MeteredModel(
+            wrap(model),
+            find_price(name, config.prices),
+            own=own,
+            others=others,
+            rates=rates,
+            concurrency=config.judge_max_concurrency,
+        )
+        cached = CachedModel(
+            probed := ProbedModel(metered),
+            namespace=_namespace(prompts.checksum, base_url or provider(name).base_url(settings)) + repeated,
             folder=cache_dir,
             shared=state.replies() if state else None,
             spending=metered.spending,
-        ),
+        )
+        return probed, cached
+
+    probed, model = opened(config.judge_model)
+    voters = {name: opened(name) for name in dict.fromkeys(config.judge_vote_models)}
+
+    def probe() -> None:
+        for each, _ in ((probed, model), *voters.values()):
+            each.probe()
+
+    parts = JudgeParts(
+        config=config,
+        model=model,
         prompts=prompts,
         repeat=repeat,
-        price=price,
-        probe=probed.probe,
+        price=find_price(config.judge_model, config.prices),
+        probe=probe,
+        voters={name: cached for name, (_, cached) in voters.items()},
     )
     return CheckedJudge(checks, model_method(config.judge_method)(parts), config)
 
 
-def _namespace(prompts: str, config: RunConfig, settings: Settings) -> str:
+def _base_url(model: str, config: RunConfig) -> str | None:
+    """The configured address, for models of the judge model's provider: another one's key must not be sent there."""
+    is_same = model.partition(":")[0] == config.judge_model.partition(":")[0]
+    return config.judge_base_url if is_same else None
+
+
+def _namespace(prompts: str, base_url: str | None) -> str:
     """The cache namespace: replies of another endpoint under a model's name must not be mistaken for that model's.
 
     It includes the host but not the port, so that a local server may be restarted on another one.
     """
-    base_url = config.judge_base_url or provider(config.judge_model).base_url(settings)
     try:
         host = urlsplit(base_url or "").hostname
     except ValueError:

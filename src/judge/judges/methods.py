@@ -54,7 +54,6 @@ def check_judge(config: RunConfig) -> None:
             key="config.fidelity",
             remedy="run wabe prompts import, and set prompts to its folder",
         )
-    name = config.judge_model.partition(":")[2]
     if config.judge_model == OFFLINE:
         if config.judge_method != "webjudge":
             raise ConfigError(
@@ -62,41 +61,57 @@ def check_judge(config: RunConfig) -> None:
                 key="config.judge_method",
                 remedy="leave judge_method out, or set judge_model to a model",
             )
-    elif find_provider(config.judge_model) is None or not name.strip() or not name.isprintable():
+        return
+    for model, key in _models_of(config).items():
+        _check_model(model, key)
+    if config.judge_vote_models and config.judge_method != "rubric":
         raise ConfigError(
-            f"unknown judge model {config.judge_model[:80]!a}",
-            key="config.judge_model",
-            remedy=f"use one of {model_forms()}, or offline",
+            f"{config.judge_method!r} has no votes",
+            key="config.judge_vote_models",
+            remedy='leave it out, or set judge_method = "rubric"',
         )
-    elif not _is_affordable(config):
+    for model in _models_of(config):
+        _check_price(model, config)
+
+
+def _models_of(config: RunConfig) -> dict[str, str]:
+    """The models that are asked, each with the key that names it."""
+    voters = dict.fromkeys(config.judge_vote_models, "config.judge_vote_models")
+    return {**voters, config.judge_model: "config.judge_model"}
+
+
+def _check_model(name: str, key: str) -> None:
+    model = name.partition(":")[2]
+    if find_provider(name) is None or not model.strip() or not model.isprintable():
         raise ConfigError(
-            f"the price of {config.judge_model} is not known",
+            f"unknown judge model {name[:80]!a}", key=key, remedy=f"use one of {model_forms()}, or offline"
+        )
+
+
+def _check_price(model: str, config: RunConfig) -> None:
+    """Raises `ConfigError` if a budget in dollars cannot be enforced, or for an unusable file of prices."""
+    if config.max_judge_cost_usd is None and config.prices is None:
+        return
+    if find_price(model, config.prices) is None and config.max_judge_cost_usd is not None:
+        raise ConfigError(
+            f"the price of {model} is not known",
             key="config.max_judge_cost_usd",
             remedy='use max_judge_tokens, or name a file with its price: prices = "prices.toml"',
         )
 
 
-def _is_affordable(config: RunConfig) -> bool:
-    """Whether a budget in dollars, if any, can be enforced. Raises `ConfigError` for an unusable file of prices."""
-    if config.max_judge_cost_usd is None and config.prices is None:
-        return True
-    return find_price(config.judge_model, config.prices) is not None or config.max_judge_cost_usd is None
-
-
 def check_judge_model(config: RunConfig, settings: Settings) -> None:
-    """Like `check_judge`, and raises `ConfigError` if the model cannot be used from here. Sends no request.
+    """Like `check_judge`, and raises `ConfigError` if a model cannot be used from here. Sends no request.
 
     Its key or SDK is missing, or a variable names a proxy or certificates that cannot be used.
     """
     check_judge(config)
     if config.judge_model == OFFLINE:
         return
-    model_provider = provider(config.judge_model)
-    if model_provider.key(settings) is None and not (config.judge_base_url or model_provider.base_url(settings)):
-        raise ConfigError(
-            f"{config.judge_model} needs a key",
-            key="config.judge_model",
-            remedy=f'set {model_provider.key_variables[0]}, or use "offline"',
-        )
-    model_provider.require_sdk(config.judge_model, "judge model")
+    for model, key in _models_of(config).items():
+        model_provider = provider(model)
+        if model_provider.key(settings) is None and not (config.judge_base_url or model_provider.base_url(settings)):
+            remedy = f'set {model_provider.key_variables[0]}, or use "offline"'
+            raise ConfigError(f"{model} needs a key", key=key, remedy=remedy)
+        model_provider.require_sdk(model, "judge model")
     require_network(settings.environ)

@@ -12,10 +12,16 @@ MAX_WEIGHT = 1_000_000
 
 
 class WeightedPoint(Table):
-    """A key point that counts more or less than others in the score. It changes no verdict."""
+    """A key point that counts more or less than others in the score, or only where its condition holds."""
 
     text: Words
     weight: Annotated[float, Field(strict=True, gt=0, le=MAX_WEIGHT)]
+    condition: Words | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @property
+    def whole(self) -> str:
+        """The text with its condition."""
+        return f"{self.text} (Only if this holds, otherwise met: {self.condition})" if self.condition else self.text
 
 
 def _kind(value: object) -> str:
@@ -30,8 +36,8 @@ KeyPoint = Annotated[Annotated[str, Tag("<text>")] | Annotated[WeightedPoint, Ta
 
 
 def texts_of(points: Sequence[str | WeightedPoint]) -> tuple[str, ...]:
-    """The texts of key points."""
-    return tuple(point.text if isinstance(point, WeightedPoint) else point for point in points)
+    """The texts of key points, with their conditions: most judge methods know no others than met and not met."""
+    return tuple(point.whole if isinstance(point, WeightedPoint) else point for point in points)
 
 
 def weights_of(points: Sequence[str | WeightedPoint]) -> tuple[float, ...]:

@@ -63,6 +63,8 @@ WITHHELD_EVIDENCE = "withheld_evidence"
 WITHOUT_CHECKS = "no_checks"
 OFF_SITE_PLAY = "off_site"
 INTERNAL_ERROR = "internal_error"
+# Of a verdict on a task that nobody could do as it is written.
+INVALID_TASK = "invalid_task"
 # Of a success on a frozen site that rests on answers that the archive does not have, or not for certain: unscored, and
 # final, because nothing that is played or judged again adds them.
 OFF_ARCHIVE = "off_archive"

@@ -219,7 +219,8 @@ def _judged_points(evidence: Mapping[str, Any], checks: Sequence[Check]) -> Iter
     texts = {str(item.get("id")): str(item.get("requirement")) for item in as_mappings(rubric.get("criteria"))}
     for mark in as_mappings(rubric.get("marks")):
         if (text := texts.get(str(mark.get("criterion")))) is not None:
-            yield PointView(text, _is_met(mark.get("verdict")), str(mark.get("reason") or ""))
+            points = f"{mark['points']:g} points. " if isinstance(mark.get("points"), int | float) else ""
+            yield PointView(text, _is_met(mark.get("verdict")), points + str(mark.get("reason") or ""))
 
 
 def _steps_of(item: Mapping[str, Any], check: Check | None) -> dict[str, Any]:

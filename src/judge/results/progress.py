@@ -41,16 +41,25 @@ def score_of(verdict: Verdict | None) -> float | None:
         # Another tool's verifier gives parts of a criterion's points.
         return round(share, 4)
     weights = {each.get("id"): _weight(each) for each in as_mappings(rubric.get("criteria"))}
-    marks: list[tuple[Any, float]] = [
-        (each.get("verdict"), weights.get(each.get("criterion"), 1.0)) for each in as_mappings(rubric.get("marks"))
-    ]
-    marks = marks or [(each.get("status"), _weight(each)) for each in as_mappings(verdict.evidence.get("key_points"))]
-    if not marks:
-        return None
-    # A point without a mark is not met.
+    marks = [_points(each, weights.get(each.get("criterion"), 1.0)) for each in as_mappings(rubric.get("marks"))]
+    marks = marks or [_points(each, _weight(each)) for each in as_mappings(verdict.evidence.get("key_points"))]
+    # A point without a mark is not met; one whose condition does not hold is no part of the score.
     unmarked = max(0, len(verdict.key_points) - len(marks))
-    total = math.fsum(weight for _, weight in marks) + unmarked
-    return round(math.fsum(weight for mark, weight in marks if mark in _MET) / total, 4)
+    known = [each for each in marks if each is not None]
+    if not known:
+        return None
+    total = math.fsum(most for _, most in known) + unmarked
+    return round(math.fsum(earned for earned, _ in known) / total, 4)
+
+
+def _points(mark: Mapping[str, Any], most: float) -> tuple[float, float] | None:
+    """The points that a mark earns, and how many it could; `None` for a criterion that does not apply."""
+    verdict, points = mark.get("verdict", mark.get("status")), mark.get("points")
+    if verdict == "not applicable":
+        return None
+    if isinstance(points, int | float) and not isinstance(points, bool) and 0 <= points <= most:
+        return float(points), most
+    return most if verdict in _MET else 0.0, most
 
 
 def _weight(point: Mapping[str, Any]) -> float:

@@ -15,7 +15,7 @@ from helpers.llm.scripted import (
     stage,
     trajectory,
 )
-from judge.judges.rubric import Criterion, RubricJudge, parse_criteria, parse_marks, parse_reading
+from judge.judges.rubric import Criterion, RubricJudge, parse_marks, parse_reading, parse_rubric
 from judge.records.tasks import Task
 
 CRITERIA = (Criterion(id="c1", requirement="Red"), Criterion(id="c2", requirement="Under $5"))
@@ -160,7 +160,7 @@ def test_marks_that_leave_a_criterion_out_are_none(names: str) -> None:
 
 @pytest.mark.parametrize("reply", ["", "I cannot.", '{"criteria": []}', '{"criteria": [{"requirement": "Red", "ki'])
 def test_a_reply_without_criteria_has_none(reply: str) -> None:
-    assert parse_criteria(reply) is None
+    assert parse_rubric(reply) is None
 
 
 def test_missing_remarks_do_not_invalidate_the_marks() -> None:
@@ -180,9 +180,9 @@ def test_missing_remarks_do_not_invalidate_the_marks() -> None:
 def test_a_repeated_criterion_counts_once() -> None:
     messages = [("Red", "outcome"), ("Sorted", "process"), ("Red ", "outcome")]
     listed = ", ".join(f'{{"requirement": "{text}", "kind": "{kind}"}}' for text, kind in messages)
-    criteria = parse_criteria(f'{{"criteria": [{listed}]}}')
-    assert criteria is not None
-    assert [(item.id, item.requirement, item.kind) for item in criteria] == [
+    rubric = parse_rubric(f'{{"criteria": [{listed}]}}')
+    assert rubric is not None
+    assert [(item.id, item.requirement, item.kind) for item in rubric.criteria] == [
         ("c1", "Red", "outcome"),
         ("c2", "Sorted", "process"),
     ]

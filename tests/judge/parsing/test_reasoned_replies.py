@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from helpers.marks import LEADING, MARKS, PAIRS, drafts, pairs
-from judge.judges.rubric import parse_criteria
+from judge.judges.rubric import parse_rubric
 from judge.parsing import parse_key_points, parse_reason, parse_score, parse_status, without_marks
 from judge.parsing.key_points import last_json_object
 
@@ -33,7 +33,8 @@ REPLIES: tuple[tuple[Any, str, Any], ...] = (
 
 
 def requirements(text: str) -> Any:
-    return [each.requirement for each in parse_criteria(text) or ()]
+    rubric = parse_rubric(text)
+    return [each.requirement for each in rubric.criteria] if rubric else []
 
 
 @pytest.mark.parametrize(("parse", "reply", "value"), [*REPLIES, (requirements, RUBRIC, ["Oak desk"])])

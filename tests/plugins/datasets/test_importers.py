@@ -99,9 +99,7 @@ def test_webtailbench_rubrics_become_weighted_key_points(tmp_path: Path) -> None
     assert first.key_points == (
         WeightedPoint(text="Names a museum: One that is open on Mondays.", weight=3),
         "Gives its address",
-        WeightedPoint(
-            text="Says that it is closed (Only if this holds, otherwise met: the museum is closed)", weight=0.5
-        ),
+        WeightedPoint(text="Says that it is closed", weight=0.5, condition="the museum is closed"),
     )
     assert (first.website, second.website) == ("https://www.bing.com/", "https://ghent.test/")
     assert second.key_points == third.key_points == ()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.records.tasks import Task
@@ -117,15 +117,24 @@ def _select(tables: Mapping[str, dict[str, Any]], names: Sequence[str]) -> list[
     return [tables[name] for name in dict.fromkeys(ids)] if ids else list(tables.values())
 
 
-def weighted_points(items: Sequence[tuple[str, float]], notes: Notes, task_id: str) -> list[Any]:
-    """Key points of texts and weights; a weight of 1 is left out, and texts that are too long are cut and noted."""
-    counts = Counter(text for text, _ in items)
+class WeightedText(NamedTuple):
+    """A key point as a dataset has it. With a `condition`, it counts only where that holds."""
+
+    text: str
+    weight: float = 1
+    condition: str = ""
+
+
+def weighted_points(items: Sequence[WeightedText], notes: Notes, task_id: str) -> list[Any]:
+    """Key points as tables or, without weight and condition, as texts; texts that are too long are cut and noted."""
+    counts = Counter(item.text for item in items)
     points: list[Any] = []
-    for text, weight in items:
-        if len(text) > MAX_POINT_CHARS:
+    for text, weight, condition in items:
+        if max(len(text), len(condition)) > MAX_POINT_CHARS:
             notes.add(f"a key point is cut to {MAX_POINT_CHARS} characters", task_id)
         if counts[text] > 1:
             notes.add("a key point is there twice", task_id)
         cut = clip(text, MAX_POINT_CHARS)
-        points.append(cut if weight == 1 else {"text": cut, "weight": weight})
+        only_if = {"condition": clip(condition, MAX_POINT_CHARS)} if condition else {}
+        points.append(cut if weight == 1 and not only_if else {"text": cut, "weight": weight, **only_if})
     return points

@@ -15,6 +15,7 @@ from typing import Any
 
 from judge.plugins.datasets.rows import (
     Notes,
+    WeightedText,
     given_file,
     is_address,
     read_rows,
@@ -88,20 +89,17 @@ def _points(rubric: object, notes: Notes, task_id: str) -> list[Any]:
         if not is_usable or not 0 < points <= MAX_WEIGHT or not (text := _text(item)):
             notes.add("a criterion without text or points is left out", task_id)
             continue
-        criteria.append((text, float(points)))
+        criteria.append(WeightedText(text, float(points), text_of(item.get("condition"))))
     if len(criteria) > _MAX_POINTS:
         notes.add(f"more than {_MAX_POINTS} criteria, of which the heaviest are kept", task_id)
-        heaviest = sorted(criteria, key=lambda each: -each[1])[:_MAX_POINTS]
+        heaviest = sorted(criteria, key=lambda each: -each.weight)[:_MAX_POINTS]
         criteria = [each for each in criteria if each in heaviest][:_MAX_POINTS]
     return weighted_points(criteria, notes, task_id)
 
 
 def _text(item: Mapping[str, Any]) -> str:
     head, more = text_of(item.get("criterion")), text_of(item.get("description"))
-    text = ": ".join(filter(None, (head, more if more != head else "")))
-    condition = text_of(item.get("condition"))
-    # The judge counts a criterion whose condition does not hold as met.
-    return f"{text} (Only if this holds, otherwise met: {condition})" if text and condition else text
+    return ": ".join(filter(None, (head, more if more != head else "")))
 
 
 IMPORTER = Importer(run=import_tasks, takes=("path", "names"))
