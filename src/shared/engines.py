@@ -17,6 +17,8 @@ class Engine:
     """What a run can run on. Each part is optional.
 
     `run` plays it (`--engine NAME`): a coroutine with options, settings and the console, which returns the exit code.
+    `run_several` gets options, the scenarios by argument, and settings; it returns what plays them with a console, or
+    `None` if they are one run.
     `shared_state` opens what shards share, with an address and the run's id (`shared.llm.sharing`). `object_store`
     opens a store of finished attempts, with an address (`judge.runner.uploads`). `meter` puts a meter between the
     participants and their models (`judge.runner.meter`). `merge_shards` makes one run of the shards in a run's folder,
@@ -24,6 +26,7 @@ class Engine:
     """
 
     run: Callable[..., Coroutine[Any, Any, int]] | None = None
+    run_several: Callable[..., Callable[[Any], Coroutine[Any, Any, int]] | None] | None = None
     shared_state: Callable[..., Any] | None = None
     object_store: Callable[[str], Any] | None = None
     meter: Callable[..., Any] | None = None

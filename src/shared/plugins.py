@@ -35,6 +35,13 @@ class Plugin:
 
     settings: type[BaseModel] | None = None
     """A `Table` whose fields, each with a `Setting`, are keys of `[config]`, with option, `--resume` and checksum."""
+    options: type[Record] | None = None
+    """A record whose fields, each with a `Setting` with an option, are options of `wabe run` and of no scenario."""
+    results: Callable[[Any], Any] | None = None
+    """What follows from a run's results (`judge.runner.followers.Follower`), for its `RunOptions`, or `None`.
+
+    Called before the run exists; raises `ConfigError`.
+    """
     facts: type[Record] | None = None
     """A record whose fields are facts of an attempt, stored under their names in `result.json` (`ResultKey`)."""
     columns: Callable[[], type[Any]] | None = None
@@ -56,7 +63,7 @@ def plugins() -> Mapping[str, Plugin]:
     return {name: PLUGINS.load(name) for name in PLUGINS.names()}
 
 
-def extended(record: type[T], hook: Literal["settings", "facts", "columns"]) -> type[T]:
+def extended(record: type[T], hook: Literal["settings", "options", "facts", "columns"]) -> type[T]:
     """The record with the fields of all plug-ins after its own. Raises `ConfigError` for a name that is taken."""
     for name, plugin in plugins().items():
         declared = getattr(plugin, hook)

@@ -19,15 +19,3 @@ def test_a_run_that_is_killed_or_interrupted_is_resumed_with_nothing_lost() -> N
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 resumed with nothing lost" in done.stdout
-
-
-# The suite shows its parts: the run above, and a matrix that is interrupted and goes on with the same runs
-# (tests/judge/runner/test_matrix.py).
-@pytest.mark.nightly
-def test_a_matrix_that_is_killed_twice_is_resumed_and_equals_an_undisturbed_one() -> None:
-    # By hand: three agents, two task sets.
-    script = [sys.executable, str(ROOT / "benchmarks" / "resume"), "matrix", "--limit", "1", "--epochs", "2"]
-    smaller = ["--sets", "demo", "--agents", "./mine", "replay"]
-    done = subprocess.run([*script, *smaller], capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 attempts, killed twice: equal to undisturbed" in done.stdout

@@ -42,10 +42,8 @@ def run(
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
-        from judge.runner.matrix import asked_for, find_matrix, run_matrix
         from judge.store.layout import free_space, output_folder
-        from judge.store.sealing import key_in
-        from shared.engines import player_of
+        from shared.engines import ENGINES, player_of
         from shared.files import require_writable, write_errors
         from shared.settings import Settings
         from shared.text import one_line
@@ -57,8 +55,8 @@ def run(
     if "name" in settings_set:
         settings_set["name"] = one_line(settings_set["name"])
     scenarios = {each: scenario_file(each, settings.bundled_scenarios) for each in scenario}
-    start = tuple(context.command_path.split())
-    options = RunOptions(scenario=scenarios[scenario[0]], command=(*start, scenario[0]), **settings_set)
+    command = (*context.command_path.split(), scenario[0])
+    options = RunOptions(scenario=scenarios[scenario[0]], command=command, **settings_set)
     if options.fail_under is not None and not 0 <= options.fail_under <= 100:
         raise ConfigError(f"--fail-under {options.fail_under:g} is not a percentage", remedy="give 0 to 100")
     if options.fail_under is not None and 0 < options.fail_under < 1:
@@ -66,25 +64,17 @@ def run(
         raise ConfigError(
             f"--fail-under {options.fail_under:g} is below one percent: {suggestion}", remedy="give 0, or 1 to 100"
         )
-    if options.baseline_p is not None and (options.baseline is None or not 0 < options.baseline_p <= 1):
-        remedy = "give a number above 0, at most 1, together with --baseline RUN"
-        raise ConfigError(f"--baseline-p {options.baseline_p:g} is not usable", remedy=remedy)
     space, is_enough = free_space(options.output_dir)
     if not is_enough:
         typer.echo(f"warning: {space}", err=True)
-    cells = (
-        asked_for(scenarios, options.agent, key_in(settings.seal_key)) if options.agent or len(scenarios) > 1 else []
-    )
-    if len(cells) > 1:
-        options = options.model_copy(update={"command": start})
-        raise typer.Exit(run_interruptible(run_matrix(options, cells, settings, console)))
-    if matrix := find_matrix(options.resume or "", options.output_dir):
-        problem = f"--resume {options.resume} is a matrix of {len(matrix.cells)} runs, and this command asks for one"
-        raise ConfigError(problem, remedy="repeat the scenarios and agents of its start, or give the id of one run")
-    for option, path in (("--output", options.output), ("--junit", options.junit)):
-        if path is not None:
-            with write_errors(f"{option} {path}", "choose a file you can write"):
-                require_writable(path)
+    several = ENGINES.find("several")
+    if several and several.run_several and (play := several.run_several(options, scenarios, settings)):
+        raise typer.Exit(run_interruptible(play(console)))
+    if len(scenarios) > 1:
+        raise ConfigError(f"{len(scenarios)} scenarios, and nothing that plays several", remedy="give one of them")
+    if options.output is not None:
+        with write_errors(f"--output {options.output}", "choose a file you can write"):
+            require_writable(options.output)
     raise typer.Exit(run_interruptible(player_of(options.engine)(options, settings, console)))
 
 

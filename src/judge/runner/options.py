@@ -12,6 +12,7 @@ from judge.config import RunConfig
 from judge.records.tasks import Level
 from shared.declarations import Option, Setting, names_of, settings_in
 from shared.models import Record
+from shared.plugins import extended
 
 if TYPE_CHECKING:
     # Not needed for help.
@@ -28,8 +29,8 @@ class RunOptions(Record):
     """The command line. `command` is the part with the command and scenario, for messages to the user.
 
     An option that has a setting of `[config]` is declared there, and is given here by the name of the setting: see
-    `chosen`. `player` is the trivial agent that plays in the place of the scenario's participant. `cell` is the id that
-    a matrix has given to this run, which begins under it or continues.
+    `chosen`. `player` is the trivial agent that plays in the place of the scenario's participant. `own_run_id` is
+    the id that who starts this run has chosen: it begins under it or continues.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -37,7 +38,7 @@ class RunOptions(Record):
     scenario: Path
     command: tuple[str, ...] = ()
     player: str | None = None
-    cell: str | None = None
+    own_run_id: str | None = None
     # A person shows a task, so that nothing is scored.
     is_demonstration: bool = False
 
@@ -56,9 +57,6 @@ class RunOptions(Record):
         bool,
         Setting(option=Option("Let a program over MCP reach its tools and its model's meter only."), of_trivial=False),
     ] = False
-    parallel_agents: Annotated[
-        int, Setting(option=Option("Play N agents at once.", is_repeated=False), **_OF_A_START)
-    ] = Field(default=1, ge=1, le=100)
     show_logs: Annotated[
         bool,
         Setting(option=Option("Show the agents' logs while they run.", is_repeated=False), of_each=False),
@@ -82,7 +80,7 @@ class RunOptions(Record):
         str | None,
         Setting(
             option=Option(
-                "Resume a run or a matrix; without an id, the newest unfinished one.",
+                "Resume what was interrupted; without an id, the newest unfinished run.",
                 metavar="[ID]",
                 is_repeated=False,
             ),
@@ -121,20 +119,6 @@ class RunOptions(Record):
             **_OF_A_START,
         ),
     ] = None
-    baseline: Annotated[
-        str | None,
-        Setting(
-            option=Option("Exit with 1 if a task that RUN, or a results.json, solved is now lost.", metavar="RUN"),
-            **_OF_A_START,
-        ),
-    ] = None
-    baseline_p: Annotated[
-        float | None,
-        Setting(
-            option=Option("With --baseline: only if the paired test's p-value is at most this.", metavar="P"),
-            **_OF_A_START,
-        ),
-    ] = None
     trivial_agents: Annotated[
         bool,
         Setting(
@@ -149,9 +133,6 @@ class RunOptions(Record):
             **_OF_A_START,
         ),
     ] = False
-    junit: Annotated[
-        Path | None, Setting(option=Option("Also write the results as JUnit XML.", metavar="FILE"), **_OF_A_START)
-    ] = None
     archive: Annotated[
         Path | None,
         Setting(option=Option("Play on recorded sites: this archive answers instead of the network.", metavar="FILE")),
@@ -245,8 +226,8 @@ class DeclaredOption(NamedTuple):
 
 def declared_options() -> list[DeclaredOption]:
     """All options, in the order of help."""
-    options = list(_declared(RunOptions))
-    for each in _declared(RunConfig):
+    options: list[DeclaredOption] = []
+    for each in (*_declared(RunOptions), *_declared(RunConfig)):
         places = [place for place, other in enumerate(options) if other.name == each.option.before]
         options.insert(places[0] if places else len(options), each)
     return options
@@ -256,6 +237,10 @@ def _declared(model: type[RunConfig | RunOptions]) -> Iterator[DeclaredOption]:
     for name, field, setting in settings_in(model):
         if setting.option is not None:
             yield DeclaredOption(name, field, setting, setting.option)
+
+
+if not TYPE_CHECKING:
+    RunOptions = extended(RunOptions, "options")
 
 
 def resume_command(options: RunOptions, store: "RunStore") -> str:

@@ -26,8 +26,8 @@ def store_of(start: Start, launch: Launch) -> tuple[RunStore, bool]:
     if options.player is not None:
         store = RunStore(options.output_dir, options.player)
         return store, store.has_begun
-    if options.cell is not None:
-        store = RunStore(options.output_dir, options.cell)
+    if options.own_run_id is not None:
+        store = RunStore(options.output_dir, options.own_run_id)
         return store, store.has_begun
     if launch.shard is None:
         if options.resume is None:

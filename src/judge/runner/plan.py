@@ -18,8 +18,8 @@ from judge.results.run_record import (
     sha256_of,
     task_digests,
 )
-from judge.runner.baseline import Baseline, read_baseline
 from judge.runner.configured import check_judge, configured, notes_for_another_judge
+from judge.runner.followers import Follower
 from judge.runner.instances import placed
 from judge.runner.launch import Member
 from judge.runner.options import RunOptions
@@ -37,6 +37,7 @@ from judge.scenario.toml import exclusions, idle_sites, select, tasks_about
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, WabeError
+from shared.plugins import plugins
 from shared.settings import Settings
 from shared.validation import validated
 
@@ -60,7 +61,7 @@ class Plan:
     tasks: tuple[Task, ...] = ()
     resumes: bool = False
     shard: Shard | None = None
-    baseline: Baseline | None = None
+    followers: tuple[Follower, ...] = ()
     archives: Archives | None = None
     config: RunConfig | None = None
 
@@ -98,14 +99,15 @@ class _RunTarget:
 
 def make_plan(options: RunOptions, settings: Settings) -> Plan:
     """The scenario with the options applied. Raises `ConfigError`, also if a run cannot be resumed with them."""
-    if options.baseline is None:
-        return _plan(options, settings)
-    # Before the run exists, because `latest` means the one before it.
-    baseline = read_baseline(options.baseline, options.output_dir)
-    plan = _plan(options.model_copy(update={"baseline": baseline.name}), settings)
-    if plan.store is not None and plan.store.run_id == baseline.name:
-        raise ConfigError(f"--baseline {options.baseline} is the run itself", remedy="name an earlier run")
-    return replace(plan, baseline=baseline)
+    followers: list[Follower] = []
+    for each in plugins().values():
+        if each.results and (follower := each.results(options)):
+            followers.append(follower)
+            options = follower.options
+    plan = replace(_plan(options, settings), followers=tuple(followers))
+    for follower in followers if plan.store else ():
+        follower.planned(plan.store.run_id)
+    return plan
 
 
 def choose(

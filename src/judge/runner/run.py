@@ -19,7 +19,6 @@ from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary
-from judge.runner.baseline import BaselineComparison, compared
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
 from judge.runner.follow import (
     PATIENCE_S,
@@ -30,7 +29,6 @@ from judge.runner.follow import (
     require_admission,
 )
 from judge.runner.instances import require_public_addresses
-from judge.runner.junit import write_junit
 from judge.runner.launch import child_environ, launched, log_path, log_tail, shown_logs
 from judge.runner.live_page import live_page_of
 from judge.runner.meter import METER, MeterLost, while_metered, with_meter, without_meter
@@ -60,7 +58,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     """Run the scenario. Returns the exit code; raises `Interrupted` with the command that resumes the run."""
     plan = make_plan(options, settings)
     uploads = None
-    if plan.store is not None and plan.draft is not None and (plan.shard is not None or options.cell is not None):
+    if plan.store is not None and plan.draft is not None and (plan.shard is not None or options.own_run_id is not None):
         await _until_released(plan.store)
     if plan.shard is not None and plan.store is not None:
         if plan.draft is None:
@@ -118,7 +116,7 @@ async def _check_shared_limits(url: SecretStr, run_id: str) -> None:
 
 
 async def _until_released(store: RunStore) -> None:
-    """Wait until the runner and judge of a killed shard or cell have ended: both are started again immediately."""
+    """Wait until the runner and judge of a killed run have ended: both are started again immediately."""
     for _ in range(_JUDGE_ENDS_S):
         if not store.is_in_progress:
             return
@@ -271,7 +269,6 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     page = None
     if store is not None:
         page = _ending().report(store, options, console)
-    _write_junit(submission, plan, page)
     if store is None:
         run_id = f" as {outcome.run_id}" if outcome.run_id else ""
         results_line = (
@@ -281,9 +278,8 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
     else:
         if code == EXIT_LOST and _is_worth_resuming(submission) and store.read_run():
             console.out(f"To retry lost tasks, resume with: {resume_command(options, store)}", highlight=False)
-    against = _against_baseline(submission, plan, console)
-    if against is not None and against.is_worse(options.baseline_p):
-        code = EXIT_LOST
+    fails, events = _followed(plan, submission, page, console)
+    code = EXIT_LOST if fails else code
     for rate in _rates_under(options.fail_under, submission):
         code = EXIT_LOST
         tell_problem(console, f"success rate of all tasks {rate} % is below --fail-under {options.fail_under:g} %")
@@ -291,9 +287,23 @@ def conclude(outcome: RunOutcome, plan: Plan, console: Console, progress: Progre
         detail = submission["results"][0]["detail"]
         counts = counts_of(detail["tasks"])
         known: dict[str, Any] = {"run_id": store.run_id if store else outcome.run_id, "report": page and str(page)}
-        known |= {"baseline": against.model_dump(mode="json")} if against else {}
-        print_json(console, "results", exit_code=code, **known, **counts)
+        print_json(console, "results", exit_code=code, **known, **events, **counts)
     return code
+
+
+def _followed(
+    plan: Plan, submission: dict[str, Any], page: Path | None, console: Console
+) -> tuple[bool, dict[str, Any]]:
+    """What plug-ins make of the results: whether the run fails, and keys of the last event."""
+    conclusions = [each.concluded(submission, plan.scenario.path, page) for each in plan.followers]
+    for each in conclusions:
+        for line in each.lines:
+            # In every display mode, if it fails the run.
+            if each.fails:
+                tell_problem(console, line)
+            else:
+                console.out(line, highlight=False)
+    return any(each.fails for each in conclusions), {key: it for each in conclusions for key, it in each.event.items()}
 
 
 def _submission_of(outcome: RunOutcome, plan: Plan) -> dict[str, Any] | None:
@@ -321,26 +331,6 @@ def _write_results(submission: dict[str, Any], plan: Plan) -> str:
         with write_errors(f"--output {options.output}", "choose a file you can write"):
             write_json(options.output, submission)
     return unwritten
-
-
-def _write_junit(submission: dict[str, Any], plan: Plan, page: Path | None) -> None:
-    if plan.options.junit is not None:
-        path = plan.scenario.path.resolve()
-        write_junit(plan.options.junit, submission, f"{path.parent.name}/{path.name}", report=page)
-
-
-def _against_baseline(submission: dict[str, Any], plan: Plan, console: Console) -> BaselineComparison | None:
-    """The run against its baseline, if there is one; shown, in every display mode if that fails the run."""
-    if plan.baseline is None:
-        return None
-    comparison = compared(plan.baseline, submission)
-    is_worse = comparison.is_worse(plan.options.baseline_p)
-    for line in comparison.lines():
-        if is_worse:
-            tell_problem(console, line)
-        else:
-            console.out(line, highlight=False)
-    return comparison
 
 
 def _is_stored(submission: dict[str, Any], store: RunStore) -> bool:

@@ -48,7 +48,7 @@ def start_of(options: RunOptions, settings: Settings, today: date | None = None,
     loaded = on_running_agents(load_scenario(options.scenario, today=today, now=now, key=key), settings.agents_run)
     require_sites(loaded, settings.scenarios_folder)
     declared = on_archives(_with_agents(loaded, options, settings), options.archive)
-    shares_ports = not (options.agent or options.player or options.cell or options.shards)
+    shares_ports = not (options.agent or options.player or options.own_run_id or options.shards)
     scenario = declared if shares_ports else on_free_ports(declared)
     # With WABE_TRUST_CONFIG, as in containers, the judge trusts this runner and writes to the same folder.
     is_ours = scenario.green_agent.cmd is not None or settings.trust_config

@@ -16,7 +16,6 @@ from judge.results.leaderboard import rows
 from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
 from judge.results.submission import TaskSummary, incomplete_note
 from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
-from judge.runner.junit import write_junit
 from judge.scenario.models import Launch
 from judge.store.layout import RunStore
 from judge.trajectory.record import Attempt
@@ -142,14 +141,6 @@ def test_leaderboard_rows_name_the_reasons(tmp_path: Path) -> None:
     values = [row[columns.index("Excluded")] for row in table_rows]
     # Incomplete, so last.
     assert values == [None, f"old (by the scenario): the page is gone; t2 (by the run): {REASON}"]
-
-
-def test_junit_skips_an_excluded_task(tmp_path: Path) -> None:
-    write_junit(tmp_path / "j.xml", a_submission(a_result("t1"), excluded()), "s")
-    text = (tmp_path / "j.xml").read_text()
-    assert 'errors="0"' in text
-    assert 'skipped="1"' in text
-    assert f'<skipped message="{REASON}" />' in text
 
 
 def test_a_run_without_excluded_tasks_lists_none(tmp_path: Path) -> None:

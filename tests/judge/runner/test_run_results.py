@@ -12,14 +12,12 @@ from rich.console import Console
 
 from helpers.ports import free_port
 from helpers.results import a_result, a_submission, a_verdict
+from helpers.runner.concluded import JUDGE, concluded
 from helpers.runner.scenario_runs import write_scenario
 from helpers.runs import write_synthetic_run
 from judge.records.verdicts import OFF_ARCHIVE, WITHOUT_CHECKS
-from judge.results.entries import read_entries
-from judge.runner.baseline import Baseline
 from judge.runner.ending import linger
 from judge.runner.follow import RunOutcome
-from judge.runner.launch import Member
 from judge.runner.options import RunOptions
 from judge.runner.plan import Plan
 from judge.runner.run import conclude
@@ -29,59 +27,12 @@ from judge.store.layout import RunStore
 from shared.errors import WabeError
 from shared.settings import Settings
 
-JUDGE = Member(name="green_agent", endpoint="http://127.0.0.1:9009", cmd=None, is_agent=True)
-
-
-def concluded(
-    folder: Path, store: RunStore | None = None, *, solved: tuple[str, ...] | None = None, **options: Any
-) -> tuple[int, str]:
-    """A run of two tasks, one of them a success. Without `store` its judge keeps the records elsewhere."""
-    results = a_submission(a_result("rugs"), a_result("lamps", verdict=a_verdict("failure")))["results"]
-    outcome = RunOutcome(results=tuple(results), state="completed", run_id="r1")
-    run_options = RunOptions(scenario=write_scenario(folder / "shop" / "scenario.toml"), **options)
-    baseline = None
-    if solved is not None:
-        baseline = Baseline(
-            "r0", read_entries(a_submission(*(a_result(task) for task in solved))["results"][0]["detail"]["tasks"])
-        )
-    scenario = load_scenario(run_options.scenario)
-    plan = Plan(run_options, Settings(), scenario, members=(JUDGE,), draft=None, store=store, baseline=baseline)
-    output = io.StringIO()
-    console = Console(file=output, width=200, quiet=run_options.display in ("json", "none"))
-    code = conclude(outcome, plan, console, Progress(console, run_options.display))
-    return code, output.getvalue()
-
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (50.0, 0), (50.1, 1), (100.0, 1), (0.0, 0)])
 def test_a_rate_below_the_limit_is_a_failed_run(tmp_path: Path, limit: float | None, code: int) -> None:
     result, text = concluded(tmp_path, fail_under=limit)
     assert result == code
     assert ("is below --fail-under" in text) == bool(code)
-
-
-@pytest.mark.parametrize(
-    ("solved", "max_p", "code"), [(("rugs",), None, 0), (("lamps",), None, 1), (("lamps",), 0.05, 0)]
-)
-def test_a_task_that_the_baseline_solved_and_this_run_did_not_fails_the_run(
-    tmp_path: Path, solved: tuple[str, ...], max_p: float | None, code: int
-) -> None:
-    result, text = concluded(tmp_path, solved=solved, baseline="r0", baseline_p=max_p)
-    assert result == code
-    assert "Baseline r0: 1 task scored in both runs" in text
-    assert ("lost: lamps" in text) == (solved == ("lamps",))
-
-
-def test_a_lost_task_is_reported_even_where_nothing_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert concluded(tmp_path, solved=("lamps",), baseline="r0", display="none") == (1, "")
-    assert "  lost: lamps" in capsys.readouterr().err
-
-
-def test_the_last_json_line_has_the_comparison_with_the_baseline(tmp_path: Path) -> None:
-    _, text = concluded(tmp_path, solved=("lamps",), baseline="r0", display="json")
-    document = json.loads(text.splitlines()[-1])["baseline"]
-    assert (document["baseline"], document["lost"], document["p"]) == ("r0", ["lamps"], 1.0)
 
 
 def test_a_missed_limit_is_reported_even_where_nothing_is_shown(
@@ -97,13 +48,6 @@ def test_the_last_json_line_has_the_counts_and_the_exit_code(tmp_path: Path) -> 
     document = json.loads(line)
     assert (document["event"], document["run_id"], document["exit_code"]) == ("results", "r1", 1)
     assert (document["success_rate_of_all"], document["total_tasks"]) == (50.0, 2)
-
-
-def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
-    concluded(tmp_path, junit=tmp_path / "junit.xml")
-    assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
-        (tmp_path / "junit.xml").read_text()
-    )
 
 
 def test_results_that_the_judge_could_not_write_replace_those_of_an_earlier_start(tmp_path: Path) -> None:

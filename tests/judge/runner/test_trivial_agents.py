@@ -36,11 +36,11 @@ async def test_each_is_a_run_of_its_own_in_the_folder_of_the_run(tmp_path: Path)
         options_seen.append(options)
         return 1
 
-    await play_run(tmp_path, play, limit=3, task=("a",), fail_under=90.0, junit=tmp_path / "x", display="json")
+    await play_run(tmp_path, play, limit=3, task=("a",), fail_under=90.0, output=tmp_path / "x", display="json")
     assert [each.player for each in options_seen] == ["random", "idle"]
     assert {each.output_dir for each in options_seen} == {tmp_path / "runs" / "r" / "baselines"}
     # The same tasks; what is asked of the agent's run only is not asked of them.
-    assert {(each.limit, each.task, each.fail_under, each.junit, each.display) for each in options_seen} == {
+    assert {(each.limit, each.task, each.fail_under, each.output, each.display) for each in options_seen} == {
         (3, ("a",), None, None, "none")
     }
 

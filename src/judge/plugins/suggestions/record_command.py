@@ -131,7 +131,7 @@ def _record_attempt(path: Path, output_dir: Path, run_id: str, task_id: str, set
     options = RunOptions(
         scenario=path,
         command=("wabe", "run", str(path)),
-        cell=run_id,
+        own_run_id=run_id,
         is_demonstration=True,
         agent=(HUMAN,),
         output_dir=output_dir,

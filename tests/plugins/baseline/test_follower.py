@@ -1,14 +1,18 @@
 """A run against an earlier one: what was lost, and when that fails the run."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
+from helpers.runner.concluded import concluded
+from judge.plugins.baseline.follower import Against, Baseline, BaselineComparison, compared, read_baseline
 from judge.records.tasks import Task
 from judge.results.entries import read_entries
-from judge.runner.baseline import Baseline, BaselineComparison, compared, read_baseline
+from judge.runner.options import RunOptions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.files import write_json
@@ -139,3 +143,39 @@ def test_an_own_attempt_is_compared_with_its_own_text(tmp_path: Path) -> None:
     submission = a_submission(other)
     comparison = compared(Baseline("b", read_entries(a_submission(one)["results"][0]["detail"]["tasks"])), submission)
     assert comparison.changed == ("t1",)
+
+
+def solved_before(*tasks: str) -> Callable[[RunOptions], Against]:
+    submission = a_submission(*map(a_result, tasks))
+    return lambda options: Against(options, Baseline("r0", read_entries(submission["results"][0]["detail"]["tasks"])))
+
+
+@pytest.mark.parametrize(
+    ("solved", "max_p", "code"), [(("rugs",), None, 0), (("lamps",), None, 1), (("lamps",), 0.05, 0)]
+)
+def test_a_task_that_the_baseline_solved_and_this_run_did_not_fails_the_run(
+    tmp_path: Path, solved: tuple[str, ...], max_p: float | None, code: int
+) -> None:
+    result, text = concluded(tmp_path, followers=[solved_before(*solved)], baseline="r0", baseline_p=max_p)
+    assert result == code
+    assert "Baseline r0: 1 task scored in both runs" in text
+    assert ("lost: lamps" in text) == (solved == ("lamps",))
+
+
+def test_a_lost_task_is_reported_even_where_nothing_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert concluded(tmp_path, followers=[solved_before("lamps")], baseline="r0", display="none") == (1, "")
+    assert "  lost: lamps" in capsys.readouterr().err
+
+
+def test_the_last_json_line_has_the_comparison_with_the_baseline(tmp_path: Path) -> None:
+    _, text = concluded(tmp_path, followers=[solved_before("lamps")], baseline="r0", display="json")
+    document = json.loads(text.splitlines()[-1])["baseline"]
+    assert (document["baseline"], document["lost"], document["p"]) == ("r0", ["lamps"], 1.0)
+
+
+@pytest.mark.parametrize("options", [{"baseline_p": 0.05}, {"baseline": "r1", "baseline_p": 2.0}])
+def test_a_p_value_that_cannot_be_used_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"--baseline-p {options['baseline_p']:g} is not usable"):
+        Against.of(RunOptions(scenario=tmp_path, **options))

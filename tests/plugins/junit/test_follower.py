@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.runner.junit import write_junit
+from helpers.runner.concluded import concluded
+from judge.plugins.junit.follower import JUnit, write_junit
+from judge.runner.options import RunOptions
 from shared.errors import ConfigError
 
 
@@ -88,3 +90,23 @@ def test_a_test_case_links_its_task_page_if_the_report_has_one(tmp_path: Path, m
     assert linked.findtext("system-out") == "[[ATTACHMENT|run/report/tasks/t1.2.html]]"
     assert (linked.findtext("failure") or "").splitlines() == ["because", "Task page: ../run/report/tasks/t1.2.html"]
     assert [[child.tag for child in case] for case in others] == [["failure"], []]
+
+
+def test_an_excluded_task_is_skipped(tmp_path: Path) -> None:
+    excluded = a_task("t2", "aborted") | {"excluded": "closed"}
+    suite = write_suite(tmp_path / "j.xml", a_task("t1", "success"), excluded)[0]
+    assert (suite.get("errors"), suite.get("skipped")) == ("0", "1")
+    assert [skipped.get("message") for skipped in suite.iter("skipped")] == ["closed"]
+
+
+def test_the_junit_file_names_the_scenario(tmp_path: Path) -> None:
+    concluded(tmp_path, followers=[JUnit], junit=tmp_path / "junit.xml")
+    assert 'testsuite name="shop/scenario.toml white_agent" tests="2" failures="1"' in (
+        (tmp_path / "junit.xml").read_text()
+    )
+
+
+def test_a_file_that_cannot_be_written_is_reported_before_anything_is_started(tmp_path: Path) -> None:
+    for path, problem in ((tmp_path, "Is a directory"), (Path("/dev/null/x"), "File exists")):
+        with pytest.raises(ConfigError, match=f"--junit {path}: {problem}"):
+            JUnit(RunOptions(scenario=tmp_path, junit=path))

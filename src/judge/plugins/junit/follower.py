@@ -1,15 +1,33 @@
 """A run as a JUnit XML file, which continuous integration services show as a list of tests."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from judge.results.entries import rate_of, read_entries
-from shared.files import write_atomic, write_errors
+from judge.runner.followers import Follower, FollowUp
+from shared.files import require_writable, write_atomic, write_errors
 from shared.text import one_line, show_hidden
 
 _MAX_TEXT_CHARS = 2000
+
+
+@dataclass
+class JUnit(Follower):
+    """Writes the file that `--junit` names. Raises `ConfigError` if that is not possible."""
+
+    def __post_init__(self) -> None:
+        self._path: Path = self.options.value("junit")
+        with write_errors(f"--junit {self._path}", "choose a file you can write"):
+            require_writable(self._path)
+
+    def concluded(self, submission: dict[str, Any], scenario: Path, report: Path | None) -> FollowUp:
+        """Write it."""
+        path = scenario.resolve()
+        write_junit(self._path, submission, f"{path.parent.name}/{path.name}", report=report)
+        return FollowUp()
 
 
 def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report: Path | None = None) -> None:

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from helpers.results import a_finished_run, a_result
 from helpers.runner.scenario_runs import write_scenario
+from judge.plugins.matrix.matrix import CellRequest, Matrix, asked_for, find_matrix, run_matrix, run_several
+from judge.plugins.matrix.table import CellFigures, figures_of, print_table
 from judge.results.run_record import is_finished
 from judge.runner.boundary import Interrupted
-from judge.runner.matrix import CellRequest, Matrix, asked_for, find_matrix, run_matrix
-from judge.runner.matrix_table import CellFigures, figures_of, print_table
 from judge.runner.options import RunOptions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
@@ -145,7 +145,7 @@ async def test_other_runs_are_not_resumed(
     async def failing(*_: object, **__: object) -> int:
         return 2
 
-    monkeypatch.setattr("judge.runner.matrix._play", failing)
+    monkeypatch.setattr("judge.plugins.matrix.matrix._play", failing)
     with pytest.raises(ConfigError, match="no unfinished matrix of these 4 runs"):
         await play(scenarios, tmp_path, resume="latest")
     await play(scenarios, tmp_path, parallel_agents=2)
@@ -186,7 +186,7 @@ async def test_what_is_written_or_compared_is_one_file_for_each_run(
         options_seen[cell.file] = options
         return 1 if cell.scenario == "docs" else 0
 
-    monkeypatch.setattr("judge.runner.matrix._play", playing)
+    monkeypatch.setattr("judge.plugins.matrix.matrix._play", playing)
     before = tmp_path / "before"
     before.mkdir()
     names = ["shop-replay", "docs-replay", "shop-127.0.0.1-1", "docs-127.0.0.1-1"]
@@ -199,8 +199,8 @@ async def test_what_is_written_or_compared_is_one_file_for_each_run(
     assert list(options_seen) == names
     for name, options in options_seen.items():
         assert options.output == tmp_path / "results" / f"{name}.json"
-        assert options.junit == tmp_path / "junit" / f"{name}.xml"
-        assert options.baseline == str(before / f"{name}.json")
+        assert options.value("junit") == tmp_path / "junit" / f"{name}.xml"
+        assert options.value("baseline") == str(before / f"{name}.json")
         assert options.resume is None
 
 
@@ -214,13 +214,41 @@ async def test_a_run_is_played_with_the_options_that_it_would_have_alone(
         options_seen.append(RunOptions.model_validate_json(options.model_dump_json(exclude_defaults=True)))
         return 0
 
-    monkeypatch.setattr("judge.runner.matrix._play", playing)
+    monkeypatch.setattr("judge.plugins.matrix.matrix._play", playing)
     await play(scenarios, tmp_path, ("replay",), limit=1, epochs=3, task=("rugs",), fail_under=50.0)
     assert [
         (each.scenario, each.agent, each.limit, each.value("epochs"), each.task, each.fail_under)
         for each in options_seen
     ] == [(path, ("replay",), 1, 3, ("rugs",), 50.0) for path in scenarios.values()]
-    assert [each.cell for each in options_seen] == [each.run_id for each in matrix_in(tmp_path).cells]
+    assert [each.own_run_id for each in options_seen] == [each.run_id for each in matrix_in(tmp_path).cells]
+
+
+def test_several_runs_are_not_resumed_as_one(scenarios: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "matrices"
+    folder.mkdir()
+    (folder / "m1.json").write_text('{"matrix_id": "m1", "started_at": 0, "cells": []}')
+    (name, path), _ = scenarios.items()
+    options = RunOptions(scenario=path, output_dir=tmp_path, resume="m1")
+    with pytest.raises(ConfigError, match="--resume m1 is a matrix of 0 runs, and this command asks for one"):
+        run_several(options, {name: path}, Settings())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"shards": "2"}, "--shards divides one run, not several"),
+        ({"serve_only": True}, "--serve-only is for one run"),
+        ({"output": Path("/dev/null")}, "with several runs it names a folder"),
+    ],
+)
+def test_options_of_one_run_do_not_go_with_several(
+    scenarios: dict[str, Path], tmp_path: Path, options: dict[str, Any], complaint: str
+) -> None:
+    own = RunOptions(scenario=next(iter(scenarios.values())), agent=AGENTS, output_dir=tmp_path, **options)
+    play_all = run_several(own, scenarios, Settings())
+    assert play_all is not None
+    with pytest.raises(ConfigError, match=complaint):
+        asyncio.run(play_all(Console(quiet=True)))
 
 
 def test_a_damaged_matrix_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,17 +22,18 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from judge.browser.orphans import end_with_parent
+from judge.plugins.matrix.table import figures_of, print_table
 from judge.results.run_record import is_finished
 from judge.runner.agents import agents_of, label_of, line_ups
 from judge.runner.boundary import EXIT_LOST, Interrupted
-from judge.runner.matrix_table import figures_of, print_table
 from judge.runner.options import DEFAULT_OUTPUT_DIR, RunOptions
 from judge.runner.plan import make_plan
 from judge.runner.terminal import print_json
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RUN_ID, RunStore, new_run_id
 from judge.store.locks import locked
-from judge.store.sealing import SealKey
+from judge.store.sealing import SealKey, key_in
+from shared.engines import Engine
 from shared.errors import ConfigError
 from shared.files import read_json, require_writable, write_errors, write_json
 from shared.models import Record
@@ -40,7 +41,7 @@ from shared.settings import Settings
 from shared.text import counted
 
 SCHEMA = "1"
-_CELL = "judge.runner.cell"
+_CELL = "judge.plugins.matrix.cell"
 _STOP_S = 120
 _MAX_LINE_BYTES = 1_000_000
 
@@ -127,6 +128,21 @@ def _unique(names: Iterable[str]) -> list[str]:
     return unique
 
 
+def run_several(
+    options: RunOptions, scenarios: Mapping[str, Path], settings: Settings
+) -> Callable[[Console], Coroutine[Any, Any, int]] | None:
+    """What plays these scenarios and agents, if they are several. Raises `ConfigError`."""
+    is_one = len(scenarios) == 1 and not options.agent
+    requests = [] if is_one else asked_for(scenarios, options.agent, key_in(settings.seal_key))
+    if len(requests) > 1:
+        start = options.model_copy(update={"command": options.command[:-1]})
+        return lambda console: run_matrix(start, requests, settings, console)
+    if matrix := find_matrix(options.resume or "", options.output_dir):
+        problem = f"--resume {options.resume} is a matrix of {len(matrix.cells)} runs, and this command asks for one"
+        raise ConfigError(problem, remedy="repeat the scenarios and agents of its start, or give the id of one run")
+    return None
+
+
 async def run_matrix(options: RunOptions, requests: Sequence[CellRequest], settings: Settings, console: Console) -> int:
     """Play all cells, or those that are left. Returns the worst exit code; raises `Interrupted` with the command
     that continues.
@@ -153,7 +169,7 @@ async def run_matrix(options: RunOptions, requests: Sequence[CellRequest], setti
         verb = "Resuming matrix" if options.resume else "Matrix"
         console.out(f"{verb} {matrix.matrix_id}: {counted(len(cells), 'run')}", highlight=False)
         try:
-            codes = await _play_cells(cells, options.parallel_agents, console)
+            codes = await _play_cells(cells, options.value("parallel_agents"), console)
         except asyncio.CancelledError:
             remedy = f"resume with: {_resume_command(options, requests, matrix.matrix_id)}"
             raise Interrupted("interrupted, everything is stopped", remedy=remedy) from None
@@ -167,7 +183,7 @@ def _require_possible(options: RunOptions) -> None:
         (options.serve_only, "--serve-only", "is for one run", "give one scenario and one agent"),
         (options.linger, "--linger", "is for one run", "give one scenario and one agent, or leave it out"),
         (
-            options.display == "json" and options.parallel_agents > 1,
+            options.display == "json" and options.value("parallel_agents") > 1,
             "--display json",
             "cannot tell apart runs that are played at once",
             "leave out --parallel-agents",
@@ -183,11 +199,11 @@ def _options_of(options: RunOptions, cell: CellRequest, run_id: str) -> RunOptio
         "scenario": cell.path,
         "agent": cell.agents,
         "command": (*options.command, cell.argument),
-        "cell": run_id,
+        "own_run_id": run_id,
         "resume": None,
         "parallel_agents": 1,
     }
-    if options.parallel_agents > 1 and options.display != "none":
+    if options.value("parallel_agents") > 1 and options.display != "none":
         own["display"] = "plain"
     for name, ending in (("output", ".json"), ("junit", ".xml")):
         if (folder := options.value(name)) is not None:
@@ -195,11 +211,11 @@ def _options_of(options: RunOptions, cell: CellRequest, run_id: str) -> RunOptio
             with write_errors(f"--{name} {folder}", "with several runs it names a folder"):
                 folder.mkdir(parents=True, exist_ok=True)
                 require_writable(own[name])
-    if options.baseline is not None:
-        own["baseline"] = str(Path(options.baseline) / f"{cell.file}.json")
+    if (folder := options.value("baseline")) is not None:
+        own["baseline"] = str(Path(folder) / f"{cell.file}.json")
         if not Path(own["baseline"]).is_file():
             remedy = "with several runs, name a folder that --output has written"
-            raise ConfigError(f"--baseline {options.baseline}: {cell.file}.json is missing", remedy=remedy)
+            raise ConfigError(f"--baseline {folder}: {cell.file}.json is missing", remedy=remedy)
     return options.model_copy(update=own)
 
 
@@ -295,9 +311,11 @@ async def _play(cell: CellRequest, options: RunOptions, console: Console, *, is_
     """Play a cell in a process of its own. Alone, it has the terminal; otherwise its lines are shown with its name."""
     name = f"{cell.scenario} × {cell.agent}"
     if options.display == "json":
-        print_json(console, "cell", scenario=cell.scenario, agent=cell.agent, run_id=options.cell)
+        print_json(console, "cell", scenario=cell.scenario, agent=cell.agent, run_id=options.own_run_id)
     else:
-        console.out(f"\n{name}: run {options.cell}" if is_alone else f"{name} | run {options.cell}", highlight=False)
+        console.out(
+            f"\n{name}: run {options.own_run_id}" if is_alone else f"{name} | run {options.own_run_id}", highlight=False
+        )
     pipe = None if is_alone else asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", _CELL),
@@ -349,10 +367,10 @@ def _show(
     options: RunOptions,
     console: Console,
 ) -> None:
-    figures = {each: figures_of(RunStore(options.output_dir, own.cell or "")) for each, own in cells.items()}
+    figures = {each: figures_of(RunStore(options.output_dir, own.own_run_id or "")) for each, own in cells.items()}
     if options.display == "json":
         cell_rows = [
-            {"scenario": each.scenario, "agent": each.agent, "run_id": own.cell, "exit_code": codes[each]}
+            {"scenario": each.scenario, "agent": each.agent, "run_id": own.own_run_id, "exit_code": codes[each]}
             for each, own in cells.items()
         ]
         print_json(console, "matrix", matrix_id=matrix.matrix_id, exit_code=max(codes.values()), cells=cell_rows)
@@ -362,3 +380,6 @@ def _show(
         console.out(
             f"What is missing continues with: {_resume_command(options, cells, matrix.matrix_id)}", highlight=False
         )
+
+
+ENGINE = Engine(run_several=run_several)

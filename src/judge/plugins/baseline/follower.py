@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from judge.results.comparison import compare
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.statistics import tallies_of
 from judge.results.submission import read_submissions
+from judge.runner.followers import Follower, FollowUp
+from judge.runner.options import RunOptions
 from judge.store.layout import find_run
 from shared.errors import ConfigError
 from shared.models import Record
@@ -71,6 +73,37 @@ class BaselineComparison(Record):
         if self.missing:
             text_lines.append(f"  not in this run: {counted(self.missing, 'task')} of the baseline")
         return text_lines
+
+
+@dataclass
+class Against(Follower):
+    """Compares the run with its baseline."""
+
+    baseline: Baseline
+
+    @classmethod
+    def of(cls, options: RunOptions) -> Self | None:
+        """If there is one. Raises `ConfigError` for one without results."""
+        named, limit = options.value("baseline"), options.value("baseline_p")
+        if limit is not None and (named is None or not 0 < limit <= 1):
+            remedy = "give a number above 0, at most 1, together with --baseline RUN"
+            raise ConfigError(f"--baseline-p {limit:g} is not usable", remedy=remedy)
+        if named is None:
+            return None
+        # Before the run exists, because `latest` means the one before it.
+        baseline = read_baseline(named, options.output_dir)
+        return cls(options.model_copy(update={"baseline": baseline.name}), baseline)
+
+    def planned(self, run_id: str) -> None:
+        """Raises `ConfigError` for a run that is its own baseline."""
+        if run_id == self.baseline.name:
+            raise ConfigError(f"--baseline {self.baseline.name} is the run itself", remedy="name an earlier run")
+
+    def concluded(self, submission: dict[str, Any], scenario: Path, report: Path | None) -> FollowUp:
+        """The comparison."""
+        comparison = compared(self.baseline, submission)
+        is_worse = comparison.is_worse(self.options.value("baseline_p"))
+        return FollowUp(comparison.lines(), is_worse, {"baseline": comparison.model_dump(mode="json")})
 
 
 def read_baseline(argument: str, output_dir: Path) -> Baseline:

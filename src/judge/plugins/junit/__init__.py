@@ -1,0 +1,31 @@
+"""The results of a run as JUnit XML."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from shared.declarations import Option, Setting
+from shared.models import Record
+from shared.plugins import Plugin
+
+
+class JUnitOptions(Record):
+    """The option."""
+
+    junit: Annotated[
+        Path | None,
+        Setting(
+            option=Option("Also write the results as JUnit XML.", metavar="FILE", before="archive"),
+            of_each=False,
+            of_trivial=False,
+        ),
+    ] = None
+
+
+def results(options: Any) -> Any:
+    """What writes the file, if one is asked for."""
+    from judge.plugins.junit.follower import JUnit
+
+    return JUnit(options) if options.value("junit") else None
+
+
+PLUGIN = Plugin(options=JUnitOptions, results=results)
