@@ -116,13 +116,21 @@ def export(
         write_films(store, selection, film, task or (), output)
         return
     target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
-    _export_folder(selection, writers()[format_], target, lengths, settings)
+    writer = writers()[format_]
+    below = writer.folder_in(store.read_run() or {})
+    _export_folder(selection, writer, target, below, lengths, settings)
 
 
 def _export_folder(
-    tasks: list[TaskStore], writer: FormatWriter, target: Path, lengths: Mapping[str, int], settings: Settings
+    tasks: list[TaskStore],
+    writer: FormatWriter,
+    output: Path,
+    below: str,
+    lengths: Mapping[str, int],
+    settings: Settings,
 ) -> None:
-    """Write the run in another benchmark's layout."""
+    """Write the run in another benchmark's layout, its tasks in the folder `below` the output."""
+    target = output / below
     results = list(export_tasks(tasks, target, lengths, writer=writer))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
@@ -130,7 +138,7 @@ def _export_folder(
     exported_count = len(results) - len(left_out)
     typer.echo(f"{target}: {exported_count} of {counted(len(results), 'task')} written")
     if exported_count and writer.with_tasks:
-        write_tasks(tasks, target / "tasks.json")
+        write_tasks(tasks, output / "tasks.json")
     if exported_count and writer.finish is not None:
         with write_errors(target, "choose another --output or free some space"):
             writer.finish(target, [result.folder for result in results if result.folder is not None])

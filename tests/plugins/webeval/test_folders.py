@@ -129,7 +129,9 @@ def test_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path)
     assert completed.exit_code == 0, completed.output
     (files,) = (tmp_path / "out" / "folders").glob("*_field-*/export/webeval")
     assert json.loads((files / "tasks.json").read_text())[0]["confirmed_task"] == TASK["ques"]
-    assert (files / "Shop--0" / "web_surfer.log").is_file()
+    # The path of the tool: system, model, user, benchmark, run.
+    (log,) = files.glob("runs/*/*/*/*/*/traj/Shop--0/web_surfer.log")
+    assert log.is_file()
 
 
 def test_the_judge_of_a_foreign_score_is_named(tmp_path: Path) -> None:

@@ -10,28 +10,26 @@ of the source `WebSurfer`; our output works with both. Screenshots are numbered 
 are actions, or from 1, so the answer file's list is used, not the names. An answer `<no_answer>` of a run not
 aborted means that the step budget was exceeded.
 
-Its analysis (`post_eval_analysis.py`) reads one score per folder, under one of three file names, counts actions and
-their times in `core.log`, and counts steps in `web_surfer.log`. Our output has all three.
+A run without any action failed; so did one of WebTailBench whose last action was not `terminate`. Older logs have
+events of other components: messages, which become thoughts, and the tokens of each call.
 
-The verdict of a rubric is a score file of its own, `mmrubric_<threshold>-<images>-<kind>.json`, as the tool's verifier
-writes it: the text is JSON with the items and their points, both verdicts, and the first point of failure.
+Its analysis (`post_eval_analysis.py`) reads one score per folder, counts actions and their times in `core.log`, and
+counts steps in `web_surfer.log`. Our output has all three, below `runs/<system>/<model>/<user>/<benchmark>/<run>/traj`.
 """
 
 import json
-import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from judge.records.key_points import MAX_WEIGHT
+from judge.plugins.webeval.scores import score_files, score_texts, verdicts
 from judge.records.steps import Outcome, Step, StopReason
-from judge.records.verdicts import JudgeInfo, Verdict, VerdictOutcome
+from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
-    evaluator_named,
     foreign_task,
     from_attempt,
     inside,
@@ -44,9 +42,9 @@ from judge.trajectory.foreign import (
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.errors import TrajectoryError
-from shared.fields import as_mapping, as_mappings, without_none
+from shared.fields import as_mapping, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
-from shared.models import Action, Record
+from shared.models import Action, Record, TokenUsage
 from shared.strict_json import parse_json
 from shared.text import clip, one_line, split_line, without_surrogates
 
@@ -56,21 +54,15 @@ _LOG = "web_surfer.log"
 _TASK_DATA = "task_data.json"
 _CORE_LOG = "core.log"
 _SOURCE = "WebSurfer"
-# The score files that webeval's analysis looks for; it takes the first one, whatever others a folder has.
-_ANALYSED = ("0.8-5-3.json", "gpt_eval.json", "WebJudge_Online_Mind2Web_eval-3.json")
-_GPT_EVAL, _WEBJUDGE = _ANALYSED[1:]
-# The verifier's defaults, by which its analysis finds the file: share of points, images per criterion, relevance.
-_RUBRIC_THRESHOLD = 0.8
-_RUBRIC_FILE = f"mmrubric_{_RUBRIC_THRESHOLD}-5-3"
-_RUBRIC = "rubric"
-_MAX_ITEMS = 200
-_MAX_TEXT_CHARS = 20_000
-_MAX_SCORES = 50
-_MAX_SCORE_BYTES = 4_000_000
 _ERROR = "[ERROR]"
 # Keys of `arguments` that are not the tool's parameters; a parameter of that name gets an underscore.
 _NOT_PARAMS = ("action", "thoughts")
 _ENDING = "terminate"
+_ENDINGS = (_ENDING, "stop", "stop_execution", "stop_and_answer_question")
+_MAX_TEXT_CHARS = 20_000
+_CALL = "LLMCallEvent"
+_MESSAGES = ("OrchestrationEvent", "AgentEvent")
+_WEBTAILBENCH = "webtailbench"
 
 
 class _AnswerFile(BaseModel):
@@ -124,83 +116,28 @@ def load(folder: Path) -> Trajectory:
     # Absolute paths refer to the recording machine.
     names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
-    events = _events(folder)
+    log_entries = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+    events = _events(folder, log_entries)
     final_answer = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
     started, ended_at = _times(folder)
     stop_reason = _stop_reason(answer)
+    problem = _participants_fault(folder, events) if stop_reason == "finished" else None
+    error = None if stop_reason == "finished" else _last_error(folder)
     attempt = Attempt(
         task=task,
         steps=_steps(events, names),
-        stop_reason=stop_reason,
+        stop_reason="participant_error" if problem else stop_reason,
         max_steps=max(1, len(events)),
         final_answer=final_answer,
-        error=None if stop_reason == "finished" else _last_error(folder),
+        error=problem or error,
+        blame="participant" if problem else None,
         started_at=started,
         ended_at=max(started, ended_at),
         self_recorded=True,
-        participant_usage=usage_of(answer.token_usage) if answer.token_usage else None,
+        participant_usage=_usage(answer, log_entries),
     )
     actions = [text for step, text in events if step.outcome and step.outcome.ok]
     return from_attempt(folder, attempt, screenshots, actions)
-
-
-def verdicts(folder: Path) -> dict[str, Verdict]:
-    """The scores of webeval's evaluators as verdicts, by id; unscored if a file cannot be read."""
-    return {
-        _verdict_id(path.name): _verdict(folder, path)
-        for path in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
-    }
-
-
-def _verdict(folder: Path, path: Path) -> Verdict:
-    info = evaluator_named(f"webeval {path.stem}"[:200])
-    try:
-        value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
-    except TrajectoryError as error:
-        return Verdict(outcome="unscored", reason=str(error), judge=info)
-    score, response = (value.get(key) for key in ("score", "gpt_response_text"))
-    text = clip(response if isinstance(response, str) else json.dumps(response), _MAX_TEXT_CHARS)
-    if path.name.startswith("mmrubric_") and score in (0, 1) and isinstance(response, str):
-        return _rubric_verdict(response, score == 1, info)
-    if score in (0, 1):
-        return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
-    # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
-    return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
-
-
-def _rubric_verdict(response: str, is_success: bool, info: JudgeInfo) -> Verdict:
-    """The verdict of the tool's rubric verifier, with its items as criteria and their points."""
-    outcome: VerdictOutcome = "success" if is_success else "failure"
-    try:
-        payload = as_mapping(parse_json(response))
-    except ValueError:
-        return Verdict(outcome=outcome, reason=clip(response, _MAX_TEXT_CHARS), judge=info)
-    criteria, marks = [], []
-    for number, item in enumerate(as_mappings(payload.get("rubric_items"))[:_MAX_ITEMS], 1):
-        most, earned = _points(item.get("max_points")), _points(item.get("earned_points"))
-        if most <= 0 or item.get("is_condition_met") is False:
-            continue
-        name = f"c{number}"
-        criteria.append({"id": name, "requirement": clip(str(item.get("criterion") or name), 1_000), "weight": most})
-        reason = clip(str(item.get("justification") or ""), 1_000)
-        marks.append({"criterion": name, "verdict": "met" if earned >= most else "not met", "reason": reason})
-    most, earned = (_points(payload.get(f"rubric_total_{which}_points")) for which in ("max", "earned"))
-    share = {"share": earned / most} if most > 0 and earned <= most else {}
-    taxonomy = as_mapping(payload.get("error_taxonomy"))
-    result_keys = ("first_point_of_failure", "task_verification_with_trajectory", "task_verification")
-    entries = {key: taxonomy[key] for key in result_keys if isinstance(taxonomy.get(key), dict)}
-    return Verdict(
-        outcome=outcome,
-        reason=clip(str(payload.get("outcome_reasoning") or ""), _MAX_TEXT_CHARS),
-        judge=info,
-        key_points=tuple(str(each["requirement"]) for each in criteria),
-        evidence={_RUBRIC: {"criteria": criteria, "marks": marks, **share, **entries}},
-    )
-
-
-def _points(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number and isinstance(value, int | float) and 0 <= value <= MAX_WEIGHT else 0.0
 
 
 def _times(folder: Path) -> tuple[float, float]:
@@ -218,6 +155,29 @@ def _stop_reason(answer: _AnswerFile) -> StopReason:
     return "max_steps" if answer.final_answer in (NO_ANSWER, None) else "finished"
 
 
+def _participants_fault(folder: Path, events: list[_Event]) -> str | None:
+    """Why the tool scores an attempt 0 without asking its verifier."""
+    if not events:
+        return "no action in the trajectory"
+    last = events[-1].step.action
+    if _is_webtailbench(folder) and (last is None or last.tool not in _ENDINGS):
+        return f'the last action must be "{_ENDING}"'
+    return None
+
+
+def _is_webtailbench(folder: Path) -> bool:
+    """By the benchmark's part of the path, or by its verifier's files, which no other benchmark has."""
+    is_named = any(part.lower().startswith(_WEBTAILBENCH) for part in folder.resolve().parts)
+    return is_named or any(path.name.startswith("mmrubric_") for path in score_files(folder))
+
+
+def _usage(answer: _AnswerFile, log_entries: list[dict[str, Any]]) -> TokenUsage | None:
+    """The agent's tokens; in older logs, each call has its own."""
+    calls = {str(number): entry for number, entry in enumerate(log_entries) if entry.get("type") == _CALL}
+    counts = answer.token_usage or calls
+    return usage_of(counts) if counts else None
+
+
 def _last_error(folder: Path) -> str | None:
     """The last error in `core.log`, in which tracebacks and other lines follow an error's first line."""
     try:
@@ -229,11 +189,10 @@ def _last_error(folder: Path) -> str | None:
     return error_line and one_line(error_line.partition(_ERROR)[2].partition(" - ")[2] or error_line, 2000)
 
 
-def _events(folder: Path) -> list[_Event]:
-    log_entries = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+def _events(folder: Path, log_entries: list[dict[str, Any]]) -> list[_Event]:
     if any(event.get("action") is not None for event in log_entries):
         # Events of other sources only comment on the agent's actions.
-        acting = [event for event in log_entries if event.get("action") is not None or "tool" in event]
+        acting = [event for event in _with_messages(log_entries) if event.get("action") is not None or "tool" in event]
         of_surfer = [event for event in acting if event.get("source") == _SOURCE]
         events = [_structured(event) for event in of_surfer or acting]
     else:
@@ -244,6 +203,19 @@ def _events(folder: Path) -> list[_Event]:
     if len(events) > MAX_FOREIGN_STEPS:
         raise TrajectoryError(f"{len(events)} actions, more than {MAX_FOREIGN_STEPS}", location=str(folder / _LOG))
     return events
+
+
+def _with_messages(log_entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The log's objects; an action without a thought has what another component said before it."""
+    said: list[str] = []
+    for entry in log_entries:
+        arguments = as_mapping(entry.get("arguments"))
+        if entry.get("type") in _MESSAGES:
+            said.append(str(entry.get("message") or ""))
+        elif entry.get("action") is not None and said:
+            thought = arguments.get("thoughts") or clip("\n".join(said), _MAX_TEXT_CHARS)
+            entry, said = {**entry, "arguments": {**arguments, "thoughts": thought}}, []
+        yield entry
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
@@ -349,9 +321,7 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
             return "<navigation> -> BACK"
         case "wait" | "sleep":
             return f"<page> -> WAIT: {first_text('time', 'duration')} s"
-        case "terminate" | "stop" | "stop_execution" | "stop_and_answer_question":
-            return "<page> -> FINISH"
-    return None
+    return "<page> -> FINISH" if tool in _ENDINGS else None
 
 
 def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:
@@ -378,6 +348,8 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
     attempt = trajectory.attempt
     recorded = trajectory.folder if trajectory.is_foreign and answer_files(trajectory.folder) else None
     pages = [str(page.screenshot) for page in attempt.observations if page.screenshot]
+    if recorded:
+        pages = [shot.relative_to(trajectory.folder).as_posix() for shot in trajectory.screenshots]
     screenshots = [
         (name, name if recorded else f"screenshot{place}{PurePosixPath(name).suffix.lower()}")
         for place, name in enumerate(pages)
@@ -393,14 +365,14 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
             f"{json.dumps(event)}\n" for event in _log_events(attempt, names, keeps_names=recorded is not None)
         ),
         "times.json": json.dumps(times),
-        _CORE_LOG: _core_log(attempt),
+        _CORE_LOG: _core_log(attempt, counted),
     }
     if recorded:
         texts |= _kept_texts(recorded, list(names.values()))
     else:
         answer = _answer(trajectory, attempt, names)
         texts[f"{trajectory.task.task_id}_final{_ANSWER}"] = json.dumps(answer, indent=2)
-    texts |= _scores(verdicts, counted, names=texts.keys())
+    texts |= score_texts(verdicts, counted, attempt.final_answer, names=texts.keys())
     return Export(
         texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
     )
@@ -425,97 +397,13 @@ def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
     # Absolute paths named files of the recording machine.
     answer = read_object(folder, path.name) | {"screenshots": screenshots, "is_rel_paths": True}
     texts = {path.name: json.dumps(answer, indent=2)}
-    scores = [f"scores/{score.name}" for score in sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]]
+    scores = [f"scores/{score.name}" for score in score_files(folder)]
     for name in ("times.json", _CORE_LOG, _TASK_DATA, *scores):
         if (folder / name).exists():
             file = inside(folder, name, source=folder / name, max_bytes=MAX_FILE_BYTES)
             with read_errors(file, kind=TrajectoryError):
                 texts[name] = read_file(file).decode("utf-8", "replace")
     return texts
-
-
-def _scores(verdicts: Mapping[str, Verdict], counted: Verdict | None, *, names: Collection[str]) -> dict[str, str]:
-    """The score files. `names` are files that are there already, among them the scores of a folder in this layout."""
-    texts: dict[str, str] = {}
-    kept_ids = {_verdict_id(name) for name in names if name.startswith("scores/")}
-    others = {judge_id: verdict for judge_id, verdict in verdicts.items() if judge_id not in kept_ids}
-    is_kept = any(_decides_alike(verdicts[judge_id], counted) for judge_id in kept_ids & verdicts.keys())
-    rubric = next((each for each in (counted, *others.values()) if each is not None and _has_marks(each)), None)
-    if rubric is not None and f"scores/{_RUBRIC_FILE}.json" not in names:
-        texts[f"scores/{_RUBRIC_FILE}.json"] = _rubric_score(rubric)
-        others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, rubric)}
-    is_kept = is_kept or (rubric is not None and rubric is counted)
-    if counted is not None and not is_kept and not any(f"scores/{name}" in names for name in _ANALYSED):
-        is_webjudge = counted.judge is not None and counted.judge.method == "webjudge"
-        texts[f"scores/{_WEBJUDGE if is_webjudge else _GPT_EVAL}"] = _score(counted)
-        # Once is enough: read again, a score under two names would be two verdicts.
-        others = {judge_id: verdict for judge_id, verdict in others.items() if not _decides_alike(verdict, counted)}
-    texts |= {f"scores/{name}.json": _score(each) for name, each in others.items() if each.outcome != "unscored"}
-    return texts
-
-
-def _decides_alike(one: Verdict, other: Verdict | None) -> bool:
-    return other is not None and (one.judge, one.outcome, one.reason) == (other.judge, other.outcome, other.reason)
-
-
-def _verdict_id(score_file: str) -> str:
-    return f"webeval-{usable_id(PurePosixPath(score_file).stem)}"
-
-
-def _score(verdict: Verdict) -> str:
-    return json.dumps({"score": float(verdict.outcome == "success"), "gpt_response_text": verdict.reason})
-
-
-def _has_marks(verdict: Verdict) -> bool:
-    rubric = as_mapping(verdict.evidence.get(_RUBRIC))
-    return verdict.outcome != "unscored" and bool(rubric.get("criteria")) and bool(rubric.get("marks"))
-
-
-def _rubric_score(verdict: Verdict) -> str:
-    """The verifier's score file. Its codes for ambiguous and invalid tasks are null: our method has none."""
-    rubric = as_mapping(verdict.evidence.get(_RUBRIC))
-    marks = {each.get("criterion"): each for each in as_mappings(rubric.get("marks"))}
-    items = []
-    for criterion in as_mappings(rubric.get("criteria")):
-        mark, points = marks.get(criterion.get("id"), {}), _points(criterion.get("weight", 1.0)) or 1.0
-        is_met = mark.get("verdict") == "met"
-        items.append(
-            {
-                "criterion": criterion.get("requirement", ""),
-                "description": "",
-                "max_points": points,
-                "earned_points": points if is_met else 0.0,
-                "justification": mark.get("reason", ""),
-            }
-        )
-    most, earned = (math.fsum(item[key] for item in items) for key in ("max_points", "earned_points"))
-    failure = as_mapping(rubric.get("first_failure"))
-    is_success = verdict.outcome == "success"
-    step = failure.get("action") if isinstance(failure.get("action"), int) else None
-    first = {
-        "has_failure": bool(failure),
-        "first_failure_step": step,
-        "first_failure_summary": failure.get("why", ""),
-        "failure_points": [{"step_numbers": str(step or ""), "description": failure.get("why", "")}] if failure else [],
-        "reasoning": failure.get("why", ""),
-    }
-    payload = {
-        "rubric_items": items,
-        "rubric_total_max_points": most,
-        "rubric_total_earned_points": earned,
-        "rubric_is_success": int(most > 0 and earned / most >= _RUBRIC_THRESHOLD),
-        "is_success": is_success,
-        "outcome_success": is_success,
-        "outcome_reasoning": verdict.reason,
-        "outcome_primary_intent": "",
-        "success_criterion": "outcome",
-        "error_taxonomy": {
-            "first_point_of_failure": first,
-            "task_verification_with_trajectory": None,
-            "task_verification": None,
-        },
-    }
-    return json.dumps({"score": int(is_success), "gpt_response_text": json.dumps(payload)}, indent=2)
 
 
 def _moments(attempt: Attempt) -> Iterator[tuple[Step, float]]:
@@ -555,8 +443,11 @@ def _log_events(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool
         }
 
 
-def _core_log(attempt: Attempt) -> str:
-    """Start, executed actions, cause and end. Without texts of participants or pages, which could look like errors."""
+def _core_log(attempt: Attempt, counted: Verdict | None) -> str:
+    """Start, executed actions, cause, end and evaluation.
+
+    Without texts of participants or pages, which could look like errors.
+    """
     task_id = attempt.task.task_id
     actions = [
         f"{_stamp(now)} [INFO] wabe - WebSurferEvent(source='{_SOURCE}', action='{usable_id(step.action.tool)}')"
@@ -571,9 +462,19 @@ def _core_log(attempt: Attempt) -> str:
             *actions,
             *error,
             f"{_stamp(attempt.ended_at)} [INFO] wabe - [Execution {task_id}] Completed",
+            *_evaluation(attempt, counted),
             "",
         ]
     )
+
+
+def _evaluation(attempt: Attempt, counted: Verdict | None) -> Iterator[str]:
+    if counted is not None:
+        judged_at = attempt.ended_at + (attempt.judge_s or 0.0)
+        scored = f"score={int(counted.outcome == 'success')}, duration={attempt.ended_at - attempt.started_at}"
+        prefix = f"[INFO] wabe - [Evaluation {attempt.task.task_id}]"
+        yield f"{_stamp(attempt.ended_at)} {prefix} Start"
+        yield f"{_stamp(judged_at)} {prefix} Completed: {scored}"
 
 
 def _stamp(moment: float) -> str:
@@ -591,8 +492,16 @@ def write(source: Source) -> ExportedTask:
     return ExportedTask(document.texts, document.screenshots, name=folder if keeps_name else "")
 
 
+def folder_in(run: Mapping[str, Any]) -> str:
+    """Where the tool's analysis expects the tasks of a run, below the output."""
+    participants = as_mapping(run.get("participants"))
+    scenario = as_mapping(run.get("scenario")).get("name")
+    names = ("wabe", next(iter(participants), "participant"), "wabe", scenario or "tasks", run.get("run_id") or "0")
+    return "/".join(("runs", *(usable_id(str(name)) for name in names), "traj"))
+
+
 # webeval stores the tasks' texts separately.
-WRITER = FormatWriter(write=write, with_tasks=True)
+WRITER = FormatWriter(write=write, with_tasks=True, folder_in=folder_in)
 FORMAT = Format(
     reader=FormatReader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER
 )

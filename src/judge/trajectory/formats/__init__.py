@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
@@ -70,13 +70,15 @@ class FormatWriter:
     `write` raises `TrajectoryError` for a task that has to be left out. `check` is called for the folder of all written
     tasks, with the reference lengths by task; it raises `ConfigError` if it cannot check here. `with_tasks` says
     whether the tasks' texts are written beside them, as `tasks.json`. `finish` writes what there is once for all
-    tasks into that folder; it gets the folder and those of the tasks in it.
+    tasks into that folder; it gets the folder and those of the tasks in it. `folder_in` is the folder below the output
+    that holds the tasks, from the run's record.
     """
 
     write: Callable[[Source], ExportedTask]
     check: Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None = None
     with_tasks: bool = False
     finish: Callable[[Path, Sequence[Path]], None] | None = None
+    folder_in: Callable[[Mapping[str, Any]], str] = lambda run: ""
 
 
 @dataclass(frozen=True, kw_only=True)
