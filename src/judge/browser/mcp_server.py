@@ -24,6 +24,7 @@ from judge.records.tools import tool_of
 from shared.errors import BrowserFault
 from shared.files import read_end
 from shared.models import ToolSpec
+from shared.patience import patience
 
 # Imported on first use, because the import takes 0.6 s and many commands start no browser.
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class McpServer:
 
         self._unanswered += 1
         try:
-            async with asyncio.timeout(limit_s):
+            async with patience(limit_s):
                 result = await call
         except TimeoutError:
             if not self._watch.alive():

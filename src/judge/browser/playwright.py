@@ -70,6 +70,7 @@ from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_T
 from judge.trajectory import fetched
 from shared.errors import InternalFault, PageHangs, SiteFault, SiteUnreachable, WabeError, is_shortage
 from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec
+from shared.patience import cpu_share, patience
 
 # A page may navigate, or open a dialog, between its snapshot and its screenshot.
 _OBSERVE_TRIES = 5
@@ -288,7 +289,7 @@ class PlaywrightBrowser:
         limit_s = self._server.settings.config.call_timeout_s
         if self._since.condemned is None:
             try:
-                async with asyncio.timeout(limit_s):
+                async with patience(limit_s):
                     return await self._observed(limit_s)
             except (TimeoutError, PageTrouble):
                 self._since.condemned = self._since.condemned or Notice(code="tab_took_too_long", seconds=limit_s)
@@ -310,12 +311,12 @@ class PlaywrightBrowser:
     async def _fresh(self, limit_s: float) -> Page | None:
         """An empty tab that has replaced the one in front; `None` if that takes too long."""
         try:
-            async with asyncio.timeout(limit_s):
+            async with patience(limit_s):
                 if not await self._replace(limit_s / 2):
                     # The tab in front cannot run code, for example because a dialog is open in it. The new one can, and
                     # is there even if the call is not answered.
                     with suppress(TimeoutError, PageTrouble):
-                        async with asyncio.timeout(limit_s / 6):
+                        async with patience(limit_s / 6):
                             await self._server.call("browser_tabs", {"action": "new"})
                     await self._replace(limit_s / 2)
                 return responses.parse_page((await self._server.call("browser_snapshot", {})).text)
@@ -324,7 +325,7 @@ class PlaywrightBrowser:
 
     async def _replace(self, limit_s: float) -> bool:
         try:
-            async with asyncio.timeout(limit_s):
+            async with patience(limit_s):
                 answer = await self._run(REPLACE_CODE)
                 if answer.ok:
                     answer = await self._server.call("browser_tabs", {"action": "select", "index": int(answer.text)})
@@ -359,8 +360,8 @@ class PlaywrightBrowser:
                 # The next call starts with an empty tab.
                 continue
             except _TimedOut as error:
-                timeouts += 1
-                # Retry once only, because each attempt takes the full timeout.
+                # Retry once only, because each attempt takes the full timeout; more often if the machine starves.
+                timeouts += cpu_share() == 1
                 if timeouts > 1 or error.page is None:
                     is_lost = self._since.has_lost_document
                     return error.page or await self._glance(Notice(code="keeps_changing" if is_lost else "no_snapshot"))
@@ -466,7 +467,7 @@ class PlaywrightBrowser:
         limit_s = config.action_timeout_s if self._since.has_lost_document else config.navigation_timeout_s
         for unblock in (self._unblock, None):
             try:
-                async with asyncio.timeout(limit_s):
+                async with patience(limit_s):
                     # Always with boxes, whether participants see them or not: `in_view` and coordinates need them.
                     return await self._server.call("browser_snapshot", {"boxes": True})
             except TimeoutError:
@@ -666,14 +667,23 @@ class PlaywrightBrowser:
 
     async def _call_server(self, tool: str, params: dict[str, Any]) -> ToolResponse:
         arguments = {key: value for key, value in params.items() if key != HOLD}
-        for tries in range(1 + _SLOW_TRIES):
+        limit_s = left_s = self._server.settings.config.action_timeout_s
+        tries = _SLOW_TRIES
+        while True:
             if hold_ms := params.get(HOLD):
                 await self._run(hold_code(hold_ms))
+            began = time.time()
             answer = await self._server.call(tool, arguments, longer_s=(hold_ms or 0) / 1000)
             # Of several elements, the first ones may have been acted on.
-            if tries == _SLOW_TRIES or "target" not in params or not responses.is_not_answered(answer):
-                break
-        return answer
+            if answer.ok or "target" not in params or not _TIMEOUT.search(answer.text):
+                return answer
+            if tries and responses.is_not_answered(answer):
+                tries -= 1
+                continue
+            # The server's limit passes also while the machine starves.
+            left_s -= limit_s * cpu_share()
+            if left_s <= 0 or self._downloads.has_acted(since=began):
+                return answer
 
     def take_hops(self) -> tuple[Hop, ...]:
         """See `judge.browser.session.Browser`."""

@@ -20,6 +20,7 @@ from judge.network.upstream_proxy import UpstreamProxy
 from shared.errors import AttemptAbandoned, EnvironmentFault, ParticipantError
 from shared.logs import log_context
 from shared.models import ToolSpec
+from shared.patience import patience
 
 if TYPE_CHECKING:
     from judge.network.tls import Authority
@@ -81,7 +82,7 @@ class _Slot:
 
     async def renew(self) -> None:
         """Prepare for another task. Raises `BrowserFault` or `TimeoutError`."""
-        async with asyncio.timeout(_RENEW_LIMIT_S):
+        async with patience(_RENEW_LIMIT_S):
             await self._server.renew()
 
     async def end(self) -> None:

@@ -27,7 +27,16 @@ from judge.judges.rescoring import Scored, is_unreached, judge_stored
 from judge.network.archives import Archives
 from judge.network.attempt import AttemptNetwork, InterceptorFactory, network_of, policy_of, require_network
 from judge.network.policy import NetworkPolicy
-from judge.records.events import Sink, StepBegun, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
+from judge.records.events import (
+    RequestWarning,
+    Sink,
+    StepBegun,
+    StepDone,
+    TaskDone,
+    TaskJudging,
+    TaskRetried,
+    TaskStarted,
+)
 from judge.records.steps import BlameFacts, Step
 from judge.records.tasks import Task, key_of
 from judge.records.verdicts import Verdict
@@ -42,6 +51,10 @@ from judge.trajectory.redaction import Redaction
 from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
 
+_TOO_BUSY = (
+    "this machine is too busy for {} at once: time limits wait for it, but everything takes long; lower max_parallel,"
+    " or stop what else it runs"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +76,8 @@ class AttemptSetup:
     recorder: InterceptorFactory | None = None
     ledger: Path | None = None
     sites: SiteTurns = field(init=False)
+    # The notes of which each is given once.
+    noted: set[str] = field(default_factory=set, init=False)
     since: float = field(default_factory=time.time)
     # For the digests that replace session cookies in network traces. Never stored.
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
@@ -211,6 +226,10 @@ class Attempts:
         with log_context(attempt=number):
             end = await self._attempted(number)
         self.in_real_time |= end.needs_real_time
+        note = _TOO_BUSY.format(self.setup.config.max_parallel)
+        if end.has_starved and note not in self.setup.noted:
+            self.setup.noted.add(note)
+            self.emit(RequestWarning(text=note))
         return end
 
     async def _attempted(self, number: int) -> EpisodeEnd:

@@ -1,10 +1,10 @@
 """The clocks of an attempt, and what ends it when one of them has run out."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from shared.errors import BrowserFault, ParticipantError, WabeError
+from shared.patience import Patience
 
 
 class OutOfTime(ParticipantError):
@@ -27,17 +27,16 @@ class Clock:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Count the body's time, even if it fails. At the limit, interrupt it and raise the clock's error."""
-        now = asyncio.get_running_loop().time
-        began = now()
+        limit = Patience(self._limit_s - self.used_s)
         try:
-            async with asyncio.timeout(max(0.0, self._limit_s - self.used_s)) as limit:
+            async with limit.running():
                 yield
         except TimeoutError:
-            if not limit.expired():
+            if not limit.has_run_out:
                 raise
             raise self._error from None
         finally:
-            self.used_s += now() - began
+            self.used_s += limit.used_s
 
     def charge(self, seconds: float) -> None:
         """Add time attributed only afterwards. Raises the clock's error if the limit is reached."""

@@ -30,6 +30,7 @@ from judge.records.tools import tool_of
 from judge.trajectory.record import CURRENT_RULES, JUDGED_ENDS, Attempt
 from shared.errors import EnvironmentFault, ParticipantError, SiteBlocked, SiteUnreachable, WabeError, is_full
 from shared.models import Page, ToolSpec
+from shared.patience import Patience
 from shared.plugins import plugins
 from shared.protocol import Participant
 from shared.replies import ENDING_TOOLS, FINISH
@@ -42,13 +43,15 @@ class EpisodeEnd(Attempt):
     """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
 
     `has_acted`: the participant has. `is_unreachable`: the site could not be opened or reset. `has_failed`: a request
-    to it did, or this is not known. `needs_real_time`: page time does not work for the site.
+    to it did, or this is not known. `needs_real_time`: page time does not work for the site. `has_starved`: this
+    machine was too busy most of the time.
     """
 
     has_acted: bool = False
     is_unreachable: bool = False
     has_failed: bool = False
     needs_real_time: bool = False
+    has_starved: bool = False
 
     @property
     def may_be_lost(self) -> bool:
@@ -73,6 +76,7 @@ class Episode:
 
     def __post_init__(self) -> None:
         stage = self.stage
+        self._limit = Patience(stage.config.attempt_limit_s)
         self._answer: str | None = None
         self._fault: EnvironmentFault | None = None
         self._stop: StopReason | ParticipantError | None = None
@@ -125,18 +129,19 @@ class Episode:
             is_unreachable=isinstance(error, SiteUnreachable),
             settle=stage.settle,
             needs_real_time=isinstance(error, ClockStalled),
+            has_starved=self._limit.starved_s > self._limit.used_s,
             rules_version=CURRENT_RULES,
             **facts,
         )
 
     async def _played(self) -> WabeError | None:
         """Play; returns what ended the attempt if it was not the participant or the page."""
-        limit_s = self.stage.config.attempt_limit_s
+        limit_s = self._limit.limit_s
         try:
-            async with asyncio.timeout(limit_s) as limit:
+            async with self._limit.running():
                 await self._play()
         except TimeoutError:
-            if not limit.expired():
+            if not self._limit.has_run_out:
                 raise
             # The first end is the cause, even if the final observation or closing the browser then reached the limit.
             # But if the network trace, which a verdict may need, is missing, the timeout counts: otherwise a

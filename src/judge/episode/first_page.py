@@ -1,6 +1,5 @@
 """PageObserver with which an attempt cannot begin or go on, and whether one that failed has lost its site."""
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from judge.records.tasks import Task
 from judge.trajectory.record import JUDGED_ENDS
 from shared.errors import SiteBlocked, SiteUnreachable, WabeError
 from shared.models import Page
+from shared.patience import patience
 
 SERVER_ERRORS = 500
 # Failures of these ends may be due to a lost site. Other ends are the participant's, such as replies that cannot be
@@ -99,7 +99,7 @@ async def loss_of(
     address = first_address(task)
     settle: SettleMode = "page-time" if is_page_time else "real-time"
     try:
-        async with asyncio.timeout(config.step_timeout_s), network.browser(browsers) as browser:
+        async with patience(config.step_timeout_s), network.browser(browsers) as browser:
             await browser.log_in(task)
             await browser.open(address, settle)
             require_first_page(await browser.observe(), address, settle)

@@ -1,6 +1,5 @@
 """The instances of a run's sites: how many there are, where they listen, and whether attempts can be played on them."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from judge.runner.routes import routed_client
 from judge.scenario.models import SiteEntry
 from shared.concurrency import together
 from shared.errors import ConfigError
+from shared.patience import patience
 
 _PAGE_TIMEOUT_S = 10.0
 _MAX_REDIRECTS = 10
@@ -94,7 +94,7 @@ async def _require_public_addresses(member: Member) -> None:
     async with routed_client(member.routes, timeout=None) as client:
         for _ in range(_MAX_REDIRECTS):
             try:
-                async with asyncio.timeout(_PAGE_TIMEOUT_S):
+                async with patience(_PAGE_TIMEOUT_S):
                     answer = await client.get(url)
             except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
                 # The browser will find it as well, and report it as the site's fault.

@@ -37,12 +37,14 @@ from shared.concurrency import together
 from shared.errors import ConfigError, WabeError
 from shared.files import read_end, reason_of
 from shared.models import Record
+from shared.patience import patience
 from shared.settings import Settings
 from shared.tls import why_no_answer
 
 _READY_TIMEOUT_S = 60.0
 _RUNNING_TIMEOUT_S = 10.0
 _STOP_GRACE_S = 10.0
+_ANSWER_S = 2.0
 _POLL_S = 0.1
 # A process that is seen twice, so far apart, on other ports than its own will not open that one.
 _ELSEWHERE_S = 1.5
@@ -333,16 +335,20 @@ async def wait_until_up(member: Member, child: Child | None) -> None:
     last: str | None = "no answer"
     seen_elsewhere, next_look = "", time.monotonic() + _ELSEWHERE_S
     try:
-        async with routed_client(member.routes, timeout=2.0) as client, asyncio.timeout(timeout_s):
+        async with routed_client(member.routes, timeout=None) as client, patience(timeout_s):
             while True:
                 if child and child.process.returncode is not None:
                     raise _not_up(member, child, f"ended with exit code {child.process.returncode}")
                 try:
                     if member.is_agent:
-                        await fetch_card(member.endpoint, timeout_s=2.0, headers=member.headers)
+                        await fetch_card(member.endpoint, timeout_s=_ANSWER_S, headers=member.headers)
                         return
-                    if (last := await _site_lacks(member, client)) is None:
+                    async with patience(_ANSWER_S):
+                        last = await _site_lacks(member, client)
+                    if last is None:
                         return
+                except TimeoutError:
+                    last = "no answer"
                 except WabeError as error:
                     last = str(error)
                 except httpx.HTTPError as error:

@@ -22,6 +22,7 @@ from shared.errors import ConfigError
 from shared.fields import printable
 from shared.files import decode, read_errors, read_file, reason_of
 from shared.participants import module_of
+from shared.patience import patience
 from shared.strict_json import parse_json
 from shared.tls import site_client, why_no_answer
 from shared.validation import mistake, validated
@@ -262,12 +263,12 @@ async def reached(urls: Iterable[str], *, at_once: int = 8, timeout_s: float = 1
         by_host.setdefault(host_of(url), url)
     slots = asyncio.Semaphore(at_once)
 
-    async with site_client(timeout=timeout_s) as client:
+    async with site_client(timeout=None) as client:
 
         async def ask(url: str) -> str | None:
             async with slots:
                 try:
-                    async with asyncio.timeout(timeout_s), client.stream("GET", url):
+                    async with patience(timeout_s), client.stream("GET", url):
                         return None
                 except httpx.HTTPError as error:
                     return why_no_answer(error)

@@ -49,6 +49,7 @@ from shared.a2a.transport import Bounds, bounded_client
 from shared.claims import ClaimedTrace, ClaimedUsage
 from shared.errors import ParticipantError, ParticipantTimeout, ParticipantUnreachable
 from shared.models import Record
+from shared.patience import patience
 from shared.text import clip, excerpt, without_surrogates
 
 # Where agents with a protocol before 0.3 publish their card.
@@ -136,7 +137,7 @@ async def _read_card(url: str, timeout_s: float, headers: Mapping[str, str]) -> 
     client = bounded_client(_CARD, origin=url, credentials=headers)
     with hiding(headers), blaming_the_agent():
         try:
-            async with asyncio.timeout(timeout_s), client as http:
+            async with patience(timeout_s), client as http:
                 return await _find_card(http, url)
         except TimeoutError:
             raise ParticipantUnreachable(f"no agent card from {url} within {timeout_s:g} s") from None
@@ -283,7 +284,7 @@ class ParticipantClient(_AgentClient):
         request = types.SendMessageRequest(message=message, configuration=configuration)
         with hiding(self._headers), blaming_the_agent():
             try:
-                async with asyncio.timeout(self._reply_timeout_s):
+                async with patience(self._reply_timeout_s):
                     text = await self._turn(request, context_id, before)
             except TimeoutError:
                 raise ParticipantTimeout(f"no reply within {self._reply_timeout_s:g} s") from None

@@ -345,16 +345,26 @@ Call log:
 
 
 @pytest.mark.parametrize(
-    ("params", "after", "calls"),
+    ("params", "after", "share", "has_acted", "calls"),
     [
-        ({"target": "e5"}, "", 2),
-        ({"target": "e5"}, "    - element is not stable\n", 1),
-        ({"startTarget": "e5", "endTarget": "e6"}, "", 1),
+        ({"target": "e5"}, "", 1, False, 2),
+        ({"target": "e5"}, "    - element is not stable\n", 1, False, 1),
+        ({"target": "e5"}, "    - element is not stable\n", 0.05, False, 2),
+        ({"target": "e5"}, "    - performing click action\n", 0.05, True, 1),
+        ({"startTarget": "e5", "endTarget": "e6"}, "", 0.05, False, 1),
     ],
 )
-async def test_an_action_is_retried_if_the_page_did_not_answer_about_its_element_in_time(
-    tmp_path: Path, params: dict[str, str], after: str, calls: int
+async def test_an_action_is_retried_if_the_page_did_not_answer_or_the_machine_starved_before_it_began(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    params: dict[str, str],
+    after: str,
+    share: float,
+    has_acted: bool,
+    calls: int,
 ) -> None:
+    monkeypatch.setattr("judge.browser.playwright.cpu_share", lambda: share)
+    monkeypatch.setattr("judge.browser.downloads.DownloadLog.has_acted", lambda *_, **__: has_acted)
     browser = Connected(tmp_path, browser_click=[answer(UNANSWERED + after, ok=False), answer("### Result\nDone")])
     result = await browser.act("browser_click", params)
     assert [tool for tool, _ in browser.client.calls].count("browser_click") == calls

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from helpers.episode.one_page_shop import assess_in_shop as assess_with
+from helpers.episode.scripted import SkippingLoop
 from helpers.results import a_step
 from judge.config import RunConfig
 from judge.judges.base import Judge
@@ -79,6 +80,26 @@ async def assess_in_shop(
     folder: Path, clicker: Clicker, number: int, max_steps: int = STEPS, judge: Judge | None = None
 ) -> tuple[TaskSummary, ...]:
     return await assess_with(folder, clicker, number, max_steps=max_steps, judge=judge)
+
+
+class SlowClicker(Clicker):
+    """Takes a minute for each reply."""
+
+    async def send(self, *text: Any, **more: Any) -> str:
+        await asyncio.sleep(60)
+        return await super().send(*text, **more)
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_a_run_says_once_that_its_machine_is_too_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    monkeypatch.setattr("shared.patience._measured", lambda *_: share)
+    events: list[Event] = []
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(assess_with(tmp_path, SlowClicker(), 2, max_steps=STEPS, record_network=False, events=events))
+    said = [each.text for each in events if isinstance(each, RequestWarning)]
+    assert [text.partition(":")[0] for text in said] == ["this machine is too busy for 1 at once"] * (share < 1)
 
 
 async def test_each_task_results_in_its_entry_of_the_submission(tmp_path: Path, clicker: Clicker) -> None:
