@@ -1,7 +1,7 @@
 """What it costs honest agents that a success rests on the archive's answers, and what it denies those that leave it.
 
     wabe apps install datasette trac verdaccio
-    python benchmarks/frozen unconfirmed [--parts honest overshoots] [--apps NAME…] [--seeds N]
+    python benchmarks/frozen unconfirmed [--parts honest overshoots] [--apps NAME…] [--seeds N] [--episodes N]
 
 honest: the right scripts of `hire`, of the bundled shop and Datasette, and of further applications, which are recorded
 first. Each is played on its archive as it is, shuffled (its actions in a random order), and with one to three detours
@@ -9,7 +9,8 @@ at random places: a search, a page or a filter that is not in the script, and th
 (`off_archive`, `uncertain_archive`) is a cost; at most 5 % of the attempts may be one.
 
 overshoots: the tasks of `tests/plugins/frozen/overshoots.py`, each done once too often in five ways, on the live site
-and on an archive of the right way. No attempt may succeed, or get a reward, that gets less on the live site.
+and on an archive of the right way; then played at random. No attempt may succeed, or get a reward, that gets less on
+the live site.
 
 Exit code 1 if a demand is not met.
 """
@@ -240,13 +241,16 @@ async def honest_part(options: argparse.Namespace, folder: Path) -> list[str]:
 
 
 async def overshoots_part(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Print what overshoots earn live and on the archive."""
+    """Print what overshoots earn live and on the archive, and what random walks do."""
     places, archive = overshoots.addresses(), folder / "over.wacz"
     await overshoots.recorded_site(places, archive, overshoots.TASKS)
     above: list[str] = []
-    print("| way | successes live, frozen | unscored frozen | rewards live, frozen | progress live, frozen |")
-    print("|---|---|---|---|---|")
-    for way, walks in overshoots.ways(places.own).items():
+    print(
+        "| way | attempts | successes live, frozen | unscored frozen | rewards live, frozen | progress live, frozen |"
+    )
+    print("|---|---|---|---|---|---|")
+    at_random = overshoots.random_walks(places.own, options.episodes, options.seed)
+    for way, walks in (overshoots.ways(places.own) | {"at random": at_random}).items():
         live = await overshoots.played(places, folder / f"live {way}", walks)
         frozen = await overshoots.played(places, folder / f"frozen {way}", walks, archive)
         earned = [{name: overshoots.earned(one) for name, one in each.items()} for each in (live, frozen)]
@@ -254,11 +258,12 @@ async def overshoots_part(options: argparse.Namespace, folder: Path) -> list[str
         unscored = sum(one.attempt.outcome == "unscored" for one in frozen.values())
         sums = [[sum(each[at] for each in one.values()) for one in earned] for at in (0, 1)]
         cells = [f"{successes[0]}, {successes[1]}", str(unscored), *(f"{one:g}, {other:g}" for one, other in sums)]
-        print(f"| {way} | {' | '.join(cells)} |", flush=True)
+        print(f"| {way} | {len(frozen)} | {' | '.join(cells)} |", flush=True)
         for name, trajectory in frozen.items():
             is_more = any(got > due for got, due in zip(earned[1][name], earned[0][name], strict=True))
             if is_more or (trajectory.attempt.outcome == "success") > (live[name].attempt.outcome == "success"):
-                above.append(f"{name}, {way}: live {live[name].attempt.outcome}, {earned[0][name]}")
+                steps = ", ".join(step.name or step.tool for step in walks[name])
+                above.append(f"{name}, {way} ({steps}): live {live[name].attempt.outcome}, {earned[0][name]}")
     print("\n".join(f"ABOVE LIVE: {each}" for each in above) or "nothing above the live site")
     return ["more than on the live site"] if above else []
 
@@ -273,6 +278,8 @@ def main() -> int:
         "--apps", nargs="*", default=[], help="default: frozen (shop, Datasette), hire, trac, verdaccio"
     )
     parser.add_argument("--seeds", type=int, default=1, help="of each kind of walk")
+    parser.add_argument("--episodes", type=int, default=500, help="of overshoots at random")
+    parser.add_argument("--seed", type=int, default=0, help="of these")
     parser.add_argument("--detours", type=int, nargs="*", default=[1, 2, 3], help="how many in a walk")
     parser.add_argument("--output", type=Path, help="keep archives and runs here")
     options = parser.parse_args()

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 # So much is computed now and then to learn how long it takes.
 _PROBE_S = 0.02
 _TINY_S, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.25, 5.0
-# Of a CPU. With less, everything takes more than eight times as long.
-_STARVED = 0.125
+# Of a CPU. With less, everything takes more than eight times as long. Whoever keeps the machine busy, such as a participant,
+# makes no limit last longer than fifty times.
+_STARVED, _LEAST = 0.125, 0.02
 
 
 class Patience:
@@ -69,7 +70,7 @@ def cpu_share() -> float:
     """How much of a CPU this process gets now: 1 unless the machine starves."""
     now = asyncio.get_running_loop().time
     share = _measured(now, int(now() / _LONGEST_PAUSE_S))
-    return share if share < _STARVED else 1.0
+    return max(share, _LEAST) if share < _STARVED else 1.0
 
 
 @functools.lru_cache(maxsize=1)

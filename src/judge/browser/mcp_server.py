@@ -96,7 +96,9 @@ class McpServer:
         """Start the browser and its server, and list its tools. Raises `BrowserFault`."""
         self._task = asyncio.create_task(self._run())
         awaited: set[asyncio.Future[Any]] = {self._task, self._ready}
-        await asyncio.wait(awaited, timeout=_START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        with suppress(TimeoutError):
+            async with patience(_START_TIMEOUT_S):
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         if not self._ready.done():
             raise self.fail(self._refusal() or f"the browser's server did not start: {self._log_end()}")
         client = self._ready.result()

@@ -81,6 +81,8 @@ _WHEEL = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _SLOW_TRIES = 3
 # The server's wording.
 _TIMEOUT = re.compile(r"Timeout [\d.]+ms exceeded")
+# Also where something prevents an action, it is tried for a while (`server_tab.cjs`).
+_RAN_OUT = re.compile(rf"{_TIMEOUT.pattern}|The element cannot be used: ")
 _UNREACHABLE = re.compile(rf"net::ERR_\w+|{_TIMEOUT.pattern}")
 # Sets cookies, local storage and HTTP authentication, which end with the context and so with the task. Credentials are
 # sent only to their own origin. Errors are replaced because the server's own would show values.
@@ -675,7 +677,7 @@ class PlaywrightBrowser:
             began = time.time()
             answer = await self._server.call(tool, arguments, longer_s=(hold_ms or 0) / 1000)
             # Of several elements, the first ones may have been acted on.
-            if answer.ok or "target" not in params or not _TIMEOUT.search(answer.text):
+            if answer.ok or "target" not in params or not _RAN_OUT.search(answer.text):
                 return answer
             if tries and responses.is_not_answered(answer):
                 tries -= 1

@@ -22,6 +22,7 @@ from shared.a2a.serving import address_of, listen, require_bearer, serve_app
 from shared.errors import ParticipantError
 from shared.mcp_tools import TaskOver, TaskTools, TurnPage, mcp_app
 from shared.models import Action
+from shared.patience import patience
 from shared.replies import ENDING_TOOLS, FINISH
 from shared.settings import Settings
 from shared.text import one_line
@@ -121,9 +122,9 @@ class AgentAttempt:
         call = asyncio.ensure_future(self._arrived())
         connected = asyncio.ensure_future(self._has_connected.wait())
         try:
-            await asyncio.wait(
-                {call, process.ended, connected}, timeout=_CONNECT_S, return_when=asyncio.FIRST_COMPLETED
-            )
+            with contextlib.suppress(TimeoutError):
+                async with patience(_CONNECT_S):
+                    await asyncio.wait({call, process.ended, connected}, return_when=asyncio.FIRST_COMPLETED)
             if self._has_connected.is_set():
                 await asyncio.wait({call, process.ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -342,6 +342,7 @@ Call log:
 \x1b[2m  - attempting click action\x1b[22m
 \x1b[2m    - waiting for element to be visible, enabled and stable\x1b[22m
 """
+PREVENTED = "### Error\nError: The element cannot be used: <dialog> covers it"
 
 
 @pytest.mark.parametrize(
@@ -350,6 +351,8 @@ Call log:
         ({"target": "e5"}, "", 1, False, 2),
         ({"target": "e5"}, "    - element is not stable\n", 1, False, 1),
         ({"target": "e5"}, "    - element is not stable\n", 0.05, False, 2),
+        ({"target": "e5"}, PREVENTED, 1, False, 1),
+        ({"target": "e5"}, PREVENTED, 0.05, False, 2),
         ({"target": "e5"}, "    - performing click action\n", 0.05, True, 1),
         ({"startTarget": "e5", "endTarget": "e6"}, "", 0.05, False, 1),
     ],
@@ -363,9 +366,10 @@ async def test_an_action_is_retried_if_the_page_did_not_answer_or_the_machine_st
     has_acted: bool,
     calls: int,
 ) -> None:
+    text = after if after == PREVENTED else UNANSWERED + after
     monkeypatch.setattr("judge.browser.playwright.cpu_share", lambda: share)
     monkeypatch.setattr("judge.browser.downloads.DownloadLog.has_acted", lambda *_, **__: has_acted)
-    browser = Connected(tmp_path, browser_click=[answer(UNANSWERED + after, ok=False), answer("### Result\nDone")])
+    browser = Connected(tmp_path, browser_click=[answer(text, ok=False), answer("### Result\nDone")])
     result = await browser.act("browser_click", params)
     assert [tool for tool, _ in browser.client.calls].count("browser_click") == calls
     assert result.ok is (calls == 2)

@@ -1,6 +1,7 @@
 """Tasks on which one can go further than the recording does, and ways that do: each loses on the live site."""
 
 import json
+import random
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -217,6 +218,17 @@ def ways(own: str) -> dict[str, dict[str, Walk]]:
     return {way: {name: each[way] for name, each in by_task.items()} for way in by_task["more"]}
 
 
+def random_walks(own: str, count: int, seed: int) -> dict[str, Walk]:
+    """So many walks of one to seven steps: what may be done too often, links and back. By task and number."""
+    dice, known = random.Random(seed), ways(own)
+    walks: dict[str, Walk] = {}
+    for number in range(count):
+        name = dice.choice(list(TASKS))
+        steps = (*known["links"][name], known["history"][name][-1])
+        walks[f"{name}-{number}"] = tuple(dice.choices(steps, k=dice.randint(1, 7)))
+    return walks
+
+
 def addresses() -> Addresses:
     """Free ports, without TLS: live browsers trust no authority of a test."""
     own, closed = (f"http://127.0.0.1:{port}" for port in free_ports(2))
@@ -243,7 +255,9 @@ def _script(steps: Walk) -> Script:
 
 def _scenario(places: Addresses, folder: Path, names: Iterable[str], archive: Path | None) -> Scenario:
     tasks = "".join(
-        _TASK.format(name=name, own=places.own, page=TASKS[name].page, check=_toml(TASKS[name].check)) for name in names
+        _TASK.format(name=name, own=places.own, page=task.page, check=_toml(task.check))
+        for name in names
+        for task in [TASKS[name.partition("-")[0]]]
     )
     (folder / "scenario.toml").write_text(_SCENARIO.format(own=places.own) + tasks, encoding="utf-8")
     scenario = load_scenario(folder / "scenario.toml")
@@ -257,7 +271,10 @@ def _toml(check: Mapping[str, Any]) -> str:
 async def played(
     places: Addresses, folder: Path, walks: Mapping[str, Walk], archive: Path | None = None
 ) -> dict[str, Trajectory]:
-    """The tasks, each played in its way and judged: on the site itself, or on an archive of it."""
+    """The tasks, each played in its way and judged: on the site itself, or on an archive of it.
+
+    A task may be played several times, with a number in its name: `cart-2`.
+    """
 
     def begin(first: Observation) -> Decide:
         return scripted(_script(walks[first.instruction.split()[1].rstrip(".")]))
