@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 # So much is computed now and then to learn how long it takes.
 _PROBE_S = 0.02
 _TINY_S, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.25, 5.0
-# Of a CPU. With less, everything takes more than eight times as long. Whoever keeps the machine busy, such as a participant,
-# makes no limit last longer than fifty times.
-_STARVED, _LEAST = 0.125, 0.02
+# Of a CPU. With less, everything takes more than eight times as long.
+_STARVED = 0.125
+# A participant that keeps the machine busy makes no limit last longer than fifty times.
+_LEAST = 0.02
 
 
 class Patience:
