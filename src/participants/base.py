@@ -191,7 +191,7 @@ class _Participant:
         self._attempts: dict[str, _Conversation] = {}
 
     async def __call__(self, turn: AgentMessage) -> str:
-        """The reply to one message. Raises `ObservationError` for a message that is not from a judge."""
+        """The reply to one message. Raises `ObservationError` for a message not from a judge."""
         if ATTEMPT_END in turn.metadata:
             if self._attempts.pop(turn.context_id, None) is not None and self._on_end is not None:
                 await self._on_end(turn.context_id)

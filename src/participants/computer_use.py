@@ -62,7 +62,7 @@ def create(options: ParticipantOptions) -> ModelParticipant:
 
 
 def _has_tool(candidate: Provider) -> bool:
-    """Whether the provider has a computer-use tool that is known here."""
+    """Whether the provider has a computer-use tool known here."""
     return importlib.util.find_spec(f"participants.computers.{candidate.name}") is not None
 
 

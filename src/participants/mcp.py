@@ -85,7 +85,7 @@ def examine(options: ParticipantOptions) -> Iterator[Examined]:
 
 
 class McpAgents:
-    """Attempts by programs over MCP, each with a process of its own."""
+    """Attempts by programs over MCP, each with a separate process."""
 
     def __init__(self, setup: AgentSetup, home: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
         self._setup = setup

@@ -23,7 +23,7 @@ import tomli
 from shared.errors import ConfigError, WabeError
 from shared.strict_json import TOO_DEEP, parse_json
 
-# The largest file of a run that is read; `judge.store` keeps everything written below it.
+# The largest file of a read run; `judge.store` keeps everything written below it.
 MAX_FILE_BYTES = 64_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 # Git LFS reads nothing longer as a pointer.

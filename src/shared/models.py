@@ -116,7 +116,7 @@ class Page(Record):
 
     Since the last observation: `refused` are the network addresses that the guard blocked, `downloads` the names of
     files that pages began to download, `vanished` texts that appeared and disappeared, such as a notification.
-    `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA that is shown instead of the
+    `http_status` is set only for an error status. `wall` names the bot wall or CAPTCHA shown instead of the
     page. `origin` belongs to whoever wrote the main document, as the browser reports it; `null` is nobody's, and
     `judge` the judge's (`judge.records.steps.JUDGE`). `links` are addresses of other origins in links, frames and
     forms, each after the origin of its document: only those that are new, and only until the participant writes

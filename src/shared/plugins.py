@@ -47,9 +47,9 @@ class Plugin:
     columns: Callable[[], type[Any]] | None = None
     """A frozen dataclass, keywords only, whose fields (`judge.results.rows.column`) are columns of rows."""
     part: Callable[[Any], Any] | None = None
-    """Makes the part of an attempt (`judge.episode.part.AttemptPart`) that is called first, for an `AttemptStage`."""
+    """Makes the part of an attempt (`judge.episode.part.AttemptPart`) called first, for an `AttemptStage`."""
     block: Callable[[Sequence[Any]], ReportSection | None] | None = None
-    """The section of a run's report that is made of its rows (`judge.results.rows.AttemptRow`), if there is one."""
+    """The section of a run's report made of its rows (`judge.results.rows.AttemptRow`), if there is one."""
     verify: Callable[[Any], Iterable[str]] | None = None
     """What contradicts the plug-in's facts in a recorded attempt (`judge.trajectory.record.Attempt`): mismatches."""
 

@@ -40,7 +40,7 @@ _OPENING = re.compile(r"[\[{]")
 
 
 def outside_quotations(pattern: re.Pattern[str], text: str, *, fenced: bool = False) -> list[re.Match[str]]:
-    """The matches of `pattern` that are not in a quotation, in order; `fenced`: those in code fences as well."""
+    """The matches of `pattern` not in a quotation, in order; `fenced`: those in code fences as well."""
     matches = list(pattern.finditer(text))
     if not matches:
         return []

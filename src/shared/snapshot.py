@@ -84,7 +84,7 @@ PRESSABLE = FIELDS | {
 }
 _LABELLED = FIELDS | {"checkbox", "radio", "switch"}
 MAX_NAME_CHARS = 500
-# Characters of content that are kept beyond a name's length, so that deep pages do not take quadratic time.
+# Characters of content kept beyond a name's length, so that deep pages do not take quadratic time.
 _REPEATED_WITHIN = 2_000
 
 

@@ -39,7 +39,7 @@ class UnicodeText(spaces.Text):
 
 
 class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], str]):
-    """One session on a scenario, which is open until `close`; it runs in a thread of its own.
+    """One session on a scenario, which is open until `close`; it runs in a separate thread.
 
     An observation has the message's `text`, the `goal` (the task's instruction) and the page's `url`; with `images`
     also its `screenshot`, as RGB. At the end of an episode they are empty. `reset` takes a `seed`, which chooses the
@@ -84,7 +84,7 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode. Raises `ConfigError` for a task that is not on offer, and `EpisodeFault`."""
+        """Begin an episode. Raises `ConfigError` for a task not on offer, and `EpisodeFault`."""
         super().reset(seed=seed)
         self._goal = ""
         answer = self._thread.call(self._session.reset((options or {}).get("task_id"), seed=seed))

@@ -31,7 +31,7 @@ def load_run(run: Path | str = "latest") -> Run:
 
     Ids and `latest` are looked up in `WABE_OUTPUT_DIR`, or else in `.output`.
 
-    Times are in seconds; `success` is `None` for a task that is unscored or aborted. Raises `ConfigError` if the
+    Times are in seconds; `success` is `None` for an unscored or aborted task. Raises `ConfigError` if the
     folder is not a run, `TrajectoryError` for a damaged result.
     """
     path = Path(run)

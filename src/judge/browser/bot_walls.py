@@ -1,4 +1,4 @@
-"""Detects bot walls and CAPTCHAs that are shown instead of a page. Pure.
+"""Detects bot walls and CAPTCHAs shown instead of a page. Pure.
 
 Prefers false negatives: a missed wall is a failure that somebody will investigate, but a page mistaken for a wall would
 remove its task from the rates. So the HTTP status must be a refusal, and the page must say that it is a wall or show

@@ -263,7 +263,7 @@ class Causes {
     else side.delete(name);
   }
 
-  // Of a download that is no navigation. It may begin long after the act, so a later act is the cause of what it names only.
+  // Of a download without a navigation. It may begin long after the act, so a later act is the cause of what it names only.
   ofDownload(frameId, url) {
     const frame = this.frames.get(frameId);
     if (!frame) return this.ofPage(null);
@@ -309,7 +309,7 @@ class Causes {
   // of the document.
   acted(page, frameId, { by, act: number, isBrief, href }) {
     const frame = this.frames.get(frameId);
-    // Of a frame that is not known, what disqualifies is an act in each.
+    // Of an unknown frame, what disqualifies is an act in each.
     const actedIn = frame ? [frame] : by === "site" ? [] : this.framesOf(this.roots.get(page));
     if (!actedIn.length) return;
     const at = performance.now(), { last } = this;

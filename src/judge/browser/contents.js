@@ -52,7 +52,7 @@
     return () => hasEnded ? contents : contentsOf(field);
   };
 
-  // A label that is equal comes first; a value counts where no label is equal. Otherwise there is a `problem`.
+  // An equal label comes first; a value counts where no label is equal. Otherwise there is a `problem`.
   const choose = (element, texts) => {
     const select = fieldOf(element);
     if (!select.matches("select")) return { problem: "This is not a dropdown of the browser's own: click it, and then the option" };

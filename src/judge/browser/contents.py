@@ -65,7 +65,7 @@ def _contents(lines: list[str]) -> Iterator[Contents]:
 
 
 def differing(given: str | None, contents: Contents | None) -> str | None:
-    """The value of an element, if it is not the text that was `given`; `None` if it is, and if it is not known."""
+    """The value of an element, if it is not the text `given`; `None` if it is, and if it is not known."""
     value = contents.recordable if contents else None
     return None if value is None or (given is not None and _plain(value) == _plain(given)) else value
 

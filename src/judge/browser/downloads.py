@@ -18,7 +18,7 @@ TAKER = Path(__file__).with_name("downloads.cjs")
 # The beginning of the folder's name. It is removed with everything else that a task leaves (`McpServer.renew`).
 FOLDER_PREFIX = "downloads-"
 _LOG = "downloads.jsonl"
-# For each file, for all that are kept, and the number of downloads of an attempt.
+# For each file, for all kept ones, and the number of downloads of an attempt.
 MAX_BYTES = 5_000_000
 MAX_BYTES_TOGETHER = 40_000_000
 MAX_FILES = 100

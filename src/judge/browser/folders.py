@@ -51,7 +51,7 @@ def sweep() -> int:
         return 0
     swept = 0
     for folder in sorted(_folder_base().glob(f"{_FOLDER_PREFIX}*")):
-        # Another user's folder, one that is still locked, or one that its owner has removed meanwhile: skip it.
+        # Another user's folder, one still locked, or one that its owner has removed meanwhile: skip it.
         with contextlib.suppress(OSError):
             # No links: everyone may write to the temporary folder, and a link could point to any lock file.
             handle = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)

@@ -67,7 +67,7 @@ MEASURE_CODE = _MEASURE % json.dumps({name: list(script.samples) for name, scrip
 
 
 def read_undrawn(text: str) -> frozenset[str]:
-    """The names of the scripts that are boxes; none if they could not be measured."""
+    """The names of the scripts shown as boxes; none if they could not be measured."""
     try:
         table = json.loads(text)
     except ValueError:

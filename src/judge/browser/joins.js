@@ -4,7 +4,7 @@
 // shadow (`drawn.js`). Called by `settle/settle.cjs`, read by `provenance.py`.
 //
 // The edge of an element counts if text without white space is on both sides of it, and everything in between is inline.
-// Anything drawn there that is not text (an image, a field, generated content) separates.
+// Anything else drawn there than text (an image, a field, generated content) separates.
 ({ root, tag, data, childrenOf }) => {
   // Bounded, so that no page takes long. Text beyond the limit is joined with a space.
   const MAX_NODES = 150000;

@@ -1,5 +1,5 @@
 // Records where the browser goes: every request for a document of a page or frame (redirects included) at the moment it is
-// sent, and which of them became the document that is shown. Loaded by Playwright's MCP server into its own process (option
+// sent, and which of them became the shown document. Loaded by Playwright's MCP server into its own process (option
 // `browser.initPage`), where no page has access. Read by `requests.py`, and judged by `judge.episode.blame`.
 //
 // It appends to a file in the working folder, so the evidence includes documents that never arrive, and survives a hanging
@@ -16,7 +16,7 @@ const MAX_URL_CHARS = 2000;
 const MAX_LINES = 2000;
 const MAX_LINES_IN_ALL = 20000;
 
-// How long to wait for the status of a browser that is gone.
+// How long to wait for the status of a dead browser.
 const EXIT_MS = 1000;
 
 // When the browser dies, its tabs, frames and requests end as well. That it is gone is known by then.

@@ -174,7 +174,7 @@
     }
     return null;
   };
-  // The point at which a control is operated that something else covers, or that is elsewhere.
+  // The point at which a control is operated that something else covers, or elsewhere.
   const pointFor = (control, hits, [x, y]) => {
     const labels = labelsOf(control);
     const front = labels.find(each => hits.includes(each));
@@ -235,7 +235,7 @@
     const role = element.getAttribute("role") || element.localName;
     return words ? `${role} ${JSON.stringify(words.length > MAX_TOLD ? `${words.slice(0, MAX_TOLD)}…` : words)}` : role;
   };
-  // Why a person cannot operate an element at all; `null` if that is possible.
+  // Why a person cannot operate an element at all; `null` if possible.
   const barrier = element => {
     if (outwards(element).some(each => each.hasAttribute("inert"))) {
       const modal = [...document.querySelectorAll("dialog[open], [role=dialog], [role=alertdialog], [aria-modal=true]")].find(isReachable);

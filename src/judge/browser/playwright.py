@@ -533,7 +533,7 @@ class PlaywrightBrowser:
         return page
 
     def _require_known(self) -> None:
-        """Raise a fault if an empty page may belong to a browser that was relaunched unnoticed."""
+        """Raise a fault if an empty page may belong to a browser relaunched unnoticed."""
         if not self._server.is_watched:
             raise self._server.fail("the browser was relaunched: its page is gone")
 

@@ -140,7 +140,7 @@ class BrowserPool:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
     async def _take_slot(self, authority: "Authority | None") -> _Slot | None:
-        """A browser that is ready, or else one that is being prepared; `None` if there is none.
+        """A browser that is ready, or else one in preparation; `None` if there is none.
 
         One of the other kind (with or without an authority) is closed, so that there are never more browsers than
         tasks.
@@ -163,7 +163,7 @@ class BrowserPool:
 
     async def _started(self, authority: "Authority | None", task_id: str) -> _Slot:
         slot = _Slot(authority)
-        # Before it starts, so that `end` also ends a browser that is just starting.
+        # Before it starts, so that `end` also ends a browser just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._end_slot, slot)
@@ -174,7 +174,7 @@ class BrowserPool:
         return slot
 
     async def _made_ready(self, slot: _Slot, *, is_sound: bool) -> _Slot | None:
-        """The slot with a new context; if that is not possible, ends the slot and returns `None`."""
+        """The slot with a new context; otherwise ends the slot and returns `None`."""
         try:
             # First, so that pages of the last task can send nothing more.
             await slot.shut()

@@ -29,7 +29,7 @@ class Process(NamedTuple):
 
 
 def list_processes() -> list[Process]:
-    """Every running process that is visible to this one, except zombies.
+    """Every running process visible to this one, except zombies.
 
     Empty on Windows, where the server runs in a job object, so that all its processes end with it.
     """

@@ -81,7 +81,7 @@
 
   const marked = (text, author) => author === undefined ? text :
     text.replace(SEEN, char => String.fromCharCode(author + char.charCodeAt(0) % NUMBER));
-  // Calls a function while all that was typed reads as marked.
+  // Calls a function while everything typed reads as marked.
   const whileMarked = ({ around, inside }, call) => {
     const ofText = text => {
       const parent = parentOf(text);
@@ -156,7 +156,7 @@
     const code = char.charCodeAt(0);
     return code < TYPED || code >= ADDED + NUMBER ? undefined : code < ADDED ? TYPED : ADDED;
   };
-  // Where a text was typed and where the judge added it, as ranges of characters; all of it was typed if that is unknown.
+  // Where a text was typed and where the judge added it, as ranges of characters; all of it was typed if unknown.
   const ranges = (text, twin) => {
     const isKnown = twin?.length === text.length && [...Array(text.length).keys()].every(at => twin[at] === text[at] || authorOf(twin[at]));
     const found = { [TYPED]: [], [ADDED]: [] };
@@ -219,7 +219,7 @@
     if (author !== undefined) line.author = author === TYPED ? "typed" : "judge";
     line.is_control = takesText(element) && valueIn(element) !== "";
     line.is_host = hosts.has(element);
-    // The tree does not show what was typed into a text box that is not a form control.
+    // The tree does not show what was typed into a text box other than a form control.
     if (line.is_host && FIELDS.has(node.role) && element instanceof HTMLElement) line.value = textOf(element).slice(0, MAX_VALUE_CHARS);
   };
 

@@ -87,7 +87,7 @@ def _parts(of: str, ranges: str) -> list[str]:
 
 class DocumentReport(BaseModel):
     """What `provenance.js` found in one document. `refs` are the references in its snapshot, separated by spaces;
-    `frame` is the reference of its frame, if that is known.
+    `frame` is the reference of its frame, if known.
 
     `origin` is the document's, `address_origin` its address's; `is_judges`: the judge wrote it. `count` is
     the number of lines in its snapshot, without frames in it; `lines` are the ones of which something is known.
@@ -109,7 +109,7 @@ class DocumentReport(BaseModel):
     joined_after: str = ""
 
     def origin_in(self, parent: str | None) -> str | None:
-        """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if that is unknown.
+        """The origin of whoever wrote the document, in a document of the origin `parent`; `None` if unknown.
 
         A `srcdoc` document belongs to its parent, sandboxed or not; an empty one and a `blob:` belong to their creator,
         unless a sandbox hides the creator; `data:` belongs to nobody. Otherwise, a sandbox removes the origin of the

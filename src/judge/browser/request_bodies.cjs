@@ -1,5 +1,5 @@
 // The bodies of requests that Playwright does not report: Blobs, beacons with Blobs, and cloned requests. Only the
-// browser's protocol has them, so each page gets a session of its own, and each worker one inside that.
+// browser's protocol has them, so each page gets a separate session, and each worker one inside that.
 
 "use strict";
 

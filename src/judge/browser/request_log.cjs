@@ -1,6 +1,6 @@
 // The file behind `requests.cjs`: entries as lines of JSON, within limits that no page can use up for another one. The
 // task's requests have a share of their own. When a share is full, the first and the last request for each method
-// and path are still kept, in a second file that is rewritten from time to time. Read by `requests.py`.
+// and path are still kept, in a second file, rewritten from time to time. Read by `requests.py`.
 
 "use strict";
 const fs = require("fs");
@@ -15,7 +15,7 @@ class Share {
     this.count = 0;
     this.bytes = 0;
     this.lateBytes = 0;
-    // By method and path: the entries that are kept although the share is full, and how many were left out.
+    // By method and path: the entries kept although the share is full, and how many were left out.
     this.paths = new Map();
     this.unnamed = { leftOut: 0 };
   }

@@ -17,7 +17,7 @@ const NOBODY = "null";
 
 const plain = url => url.split("#", 1)[0];
 
-// The messages of one share: the first ones, and the last ones. A number that is missing is a message that was dropped.
+// The messages of one share: the first ones, and the last ones. A missing number is a dropped message.
 class Messages {
   constructor(share, { messageBytes, lateMessageBytes }) {
     this.files = ["first", "last", "before_last"].map(part => `messages_${share}_${part}.jsonl`);

@@ -91,7 +91,7 @@ def _counterpart(
 
 
 def _at_same_place(texts: Sequence[str], place: int, new_texts: Sequence[str]) -> int | None:
-    """The index of the same text, if it is there as often; of equal ones, the one that was as far down."""
+    """The index of the same text, if it is there as often; of equal ones, the one as far down."""
     text = texts[place]
     old, new = ([at for at, each in enumerate(page) if each == text] for page in (texts, new_texts))
     return new[old.index(place)] if len(old) == len(new) else None

@@ -18,7 +18,7 @@ const [cli, ...args] = process.argv.slice(2);
 const { launchOptions, cdpEndpoint } = JSON.parse(fs.readFileSync(args[args.indexOf("--config") + 1], "utf8")).browser;
 const isPlaywright = fs.existsSync(path.join(path.dirname(cli), "lib", "coreBundle.js"));
 const { chromium } = isPlaywright ? require(path.dirname(cli)) : createRequire(cli)("playwright-core");
-// The package's program is the server, without a command of its own.
+// The package's program is the server, without a separate command.
 if (!isPlaywright) args.shift();
 
 // Through a proxy, the client for the judge's requests gives no name of a site at an address, and Node would then compare
@@ -34,7 +34,7 @@ const serve = (...more) => {
   require(cli);
 };
 
-// All that is reported of a failed connection: Playwright's messages repeat the address, which may contain a token.
+// All reported of a failed connection: Playwright's messages repeat the address, which may contain a token.
 const CAUSES = [
   "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "CERT_", "SELF_SIGNED", "UNABLE_TO_VERIFY",
 ];

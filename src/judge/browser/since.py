@@ -84,7 +84,7 @@ class ChangesSince:
         return Notice(code="tab_crashed" if cause == "crashed" else "tab_flooded") if cause else None
 
     def notice(self, page: Page, navigation_timeout_s: float) -> Notice | None:
-        """What is to be reported with an observation: the most serious event, or an effect that is missing."""
+        """What is to be reported with an observation: the most serious event, or a missing effect."""
         cause = self.loss() if page.url == BLANK else None
         return page.notice or cause or self._event(navigation_timeout_s) or self._effect(page)
 

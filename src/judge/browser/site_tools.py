@@ -6,7 +6,7 @@ too deeply hides all others. `site_tools.js` asks the browser itself, in the jud
 leaves the page.
 
 Names, descriptions, schemas and results are the site's text: data for the participant, never evidence. A tool is listed
-only while the top document is on the task's sites, and only a tool that was listed can be called.
+only while the top document is on the task's sites, and only a listed tool can be called.
 """
 
 import json
@@ -77,7 +77,7 @@ def _code(call: Mapping[str, Any] | None, limits: Mapping[str, int]) -> str:
 
 
 def read_list(text: str, site: Site, origin: str | None) -> SiteTools:
-    """Read what `list_code` returned for a page of this origin; no tools if that is not the task's site."""
+    """Read what `list_code` returned for a page of this origin; no tools off the task's sites."""
     try:
         raw_list = _RawList.model_validate_json(text)
     except ValidationError:

@@ -56,7 +56,7 @@ class Choosers {
     });
   }
 
-  // For an input that is no longer in its document: its listeners still hear of the files.
+  // For an input no longer in its document: its listeners still hear of the files.
   async chooseDetached(chooser, paths) {
     const input = chooser.element();
     const isDetached = await input.evaluate(element => !element.isConnected).catch(() => false);

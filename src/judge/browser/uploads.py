@@ -16,7 +16,7 @@ FOLDER_PREFIX = "uploads-"
 _CHOOSERS = "page.context()[Symbol.for('wabe.uploads')]"
 # The code that keeps file choosers open, before the first page is opened.
 KEEP_CODE = f"async page => {{ {_CHOOSERS}.areKept = true; }}"
-# The code that cancels a file chooser that is open.
+# The code that cancels an open file chooser.
 DISMISS_CODE = f"async page => {_CHOOSERS}.dismiss()"
 IS_OPEN = f"Boolean({_CHOOSERS}?.isOpen)"
 

@@ -164,7 +164,7 @@ class _AgreementRequest(NamedTuple):
         return stores
 
     def labelled_run(self, folder: Path) -> RunStore | None:
-        """The run whose labels are in a folder, if that is asked for."""
+        """The run whose labels are in a folder, if asked for."""
         if self.labels is None or self.labels.is_file() or (self.verdicts is None) == (not self.files):
             return None
         if self.files and Path(self.files[0]).is_file():

@@ -35,7 +35,6 @@ from judge.runner.boundary import EXIT_LOST
 from judge.scenario.logins import expired_logins, with_addresses, with_logins
 from judge.scenario.toml import load_scenario
 from judge.store.layout import free_space, output_folder
-from judge.store.sealing import key_in
 from shared.errors import ConfigError, EnvironmentFault, ParticipantUnreachable, WabeError
 from shared.seams import without_code
 from shared.settings import Settings
@@ -193,7 +192,7 @@ def check_scenario(path: Path, settings: Settings) -> list[Finding]:
     from judge.runner.launch import members_of
 
     try:
-        scenario = load_scenario(path, key=key_in(settings.seal_key))
+        scenario = load_scenario(path)
         members = members_of(scenario, settings)
         tasks = with_logins(scenario, scenario.tasks, settings.environ)
         if scenario.green_agent.cmd is not None:
@@ -278,7 +277,7 @@ def check_disk(output_dir: Path) -> Finding:
 def _headers_at(url: str, path: Path, settings: Settings) -> dict[str, str]:
     from judge.scenario.credentials import headers_at
 
-    return headers_at(load_scenario(path, key=key_in(settings.seal_key)), url, settings.environ)
+    return headers_at(load_scenario(path), url, settings.environ)
 
 
 async def check_agent(url: str, wait_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> Finding:

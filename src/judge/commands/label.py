@@ -68,7 +68,7 @@ def label(
     session = begin(stores, as_, labels=labels, seed=seed, is_blind=not unblind, conflicts=conflicts)
     for note in session.notes:
         typer.echo(f"note: {note}", err=True)
-    # Labels of a session that was killed.
+    # Labels of a killed session.
     _end(stores, quietly=True)
     try:
         asyncio.run(_serve(session, host, port, open_=open_))

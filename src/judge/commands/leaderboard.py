@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,10 @@ from rich.text import Text
 from judge.commands import AsJson, wide_console
 from judge.commands.run import scenario_file
 from judge.report.board import Present, make_board
-from judge.results.leaderboard import query_names, task_set_of
+from judge.results.leaderboard import query_names, read_usable, task_set_of
 from judge.results.leaderboard import rows as leaderboard_rows
 from judge.results.signatures import signer_of
 from judge.scenario.toml import load_scenario
-from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -76,6 +75,9 @@ def leaderboard(
         return
     if present:
         raise ConfigError("--present is about the page of --html", remedy="add --html DIR")
+    documents, left_out = read_usable(files)
+    _tell_left_out(left_out)
+    files = [path for path, _ in documents]
     columns, rows = leaderboard_rows(files, query)
     if as_json:
         objects = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -110,21 +112,24 @@ def leaderboard(
 
 def _write_page(files: list[Path], folder: Path, present: Iterable[str]) -> None:
     page, left_out = make_board(files, folder, [_present(each) for each in present])
+    _tell_left_out(left_out)
+    typer.echo(page)
+
+
+def _tell_left_out(left_out: Mapping[Path, str]) -> None:
     for path, why in left_out.items():
         typer.echo(f"left out: {path}: {why}", err=True)
-    typer.echo(page)
 
 
 def _present(argument: str) -> Present:
     if _DIGEST.fullmatch(argument):
         return Present(argument)
     settings = Settings.from_environ()
-    key = key_in(settings.seal_key)
-    scenario = load_scenario(scenario_file(argument, settings.bundled_scenarios), key=key)
+    scenario = load_scenario(scenario_file(argument, settings.bundled_scenarios))
     name = scenario.config.scenario
     tasks = scenario.tasks
     if not tasks and name is not None:
-        tasks = load_scenario(scenario_file(name, settings.bundled_scenarios), key=key).tasks
+        tasks = load_scenario(scenario_file(name, settings.bundled_scenarios)).tasks
     return Present(task_set_of(tasks), scenario.shown_name)
 
 

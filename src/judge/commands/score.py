@@ -126,7 +126,7 @@ def score(
     if tasks is not None:
         give_tasks(folders, tasks)
     if is_foreign:
-        # The verdicts that count in a folder of another tool stay with the judge that was asked first.
+        # The verdicts that count in a folder of another tool stay with the judge asked first.
         keep_counted_judge(folder, runs)
     costs, tallies = Costs(folders[:limit], plan[0].config, is_quiet=as_json, is_dry=dry_run), list[JudgeTally]()
 

@@ -43,7 +43,7 @@ JUDGE_OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 
 def with_judge_options(command: F) -> F:
-    """The command, which receives these settings as keywords; those that are not given are `None`."""
+    """The command, which receives these settings as keywords; absent ones are `None`."""
     return with_parameters(command, itertools.starmap(_parameter, JUDGE_OPTIONS.items()), before="addresses")
 
 

@@ -36,7 +36,7 @@ class InOrder:
         self._waiting: dict[Path, Scored] = {}
 
     def __call__(self, scored: Scored) -> None:
-        """Take a judged trajectory, and pass on all that are next in order."""
+        """Take a judged trajectory, and pass on all those next in order."""
         self._waiting[scored.folder] = scored
         while self._folders and self._folders[-1] in self._waiting:
             self._take(self._waiting.pop(self._folders.pop()))

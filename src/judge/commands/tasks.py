@@ -210,7 +210,7 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     if path is None:
         return hub_tasks()
     if path.suffix.lower() in (".toml", SEALED):
-        return load_scenario(path, key=key_in(Settings.from_environ().seal_key)).tasks
+        return load_scenario(path).tasks
     return read_dataset(
         read_scenario_bytes(path, what=f"the dataset's JSON file, or {' or '.join(IMPORTERS.names())}"), str(path)
     )

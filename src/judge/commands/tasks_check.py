@@ -20,7 +20,6 @@ from judge.scenario.freshness import (
 )
 from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario
-from judge.store.sealing import key_in
 from shared.files import write_atomic, write_errors
 from shared.settings import Settings
 from shared.text import one_line
@@ -40,7 +39,7 @@ def check(
     Proposes exclusions, and excludes nothing itself. Exit code 1 if a task is stale.
     """
     settings = Settings.from_environ()
-    scenario = load_scenario(file, key=key_in(settings.seal_key))
+    scenario = load_scenario(file)
     path = state or checks_path(file)
     last = read_checks(path)
     today = day_of(scenario.config)

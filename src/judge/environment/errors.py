@@ -44,4 +44,4 @@ class NotReset(SessionMisused):
 
 
 class SessionClosed(SessionMisused):
-    """A call on a session that is closed."""
+    """A call on a closed session."""

@@ -38,7 +38,7 @@ _STEP_S = {
 
 
 class HostSettings(Record):
-    """How a scenario is offered. `config` are settings of `[config]` that are to differ from the scenario's.
+    """How a scenario is offered. `config` are settings of `[config]` to differ from the scenario's.
 
     `task`, `level` and `limit` choose among the tasks as those options of `wabe run` do. `idle_s`: an episode without
     a reply for so long is abandoned. `record`: the output folder in which episodes are recorded, of which the newest
@@ -135,7 +135,7 @@ class EnvironmentHost:
     def task(self, task_id: str | None, seed: int | None, number: int) -> Task:
         """The task with this id, or the one that the seed chooses, or that with this number in order, from 0.
 
-        Raises `ConfigError` for an id that is not on offer.
+        Raises `ConfigError` for an id not on offer.
         """
         known = list(self._tasks)
         if task_id is None:

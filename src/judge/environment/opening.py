@@ -51,7 +51,7 @@ async def open_host(
     """The host of a scenario file, whose sites run while the body does. Raises `ConfigError`.
 
     Tasks that cannot be scored or played are not offered; the log names them. `closed` are addresses of this process,
-    which no page may reach. However the body ends, all sessions are closed and everything that was started is ended.
+    which no page may reach. However the body ends, all sessions are closed and everything started is ended.
     """
     host = host or HostSettings()
     # The judge is this process, which its user has started.

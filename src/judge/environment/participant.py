@@ -43,7 +43,7 @@ class Trainer:
     async def send(self, text: str, *, image: bytes | None, media_type: str, context_id: str) -> str:
         """Pass an observation on, and wait for the reply. Raises `AttemptAbandoned` if the trainer is gone or idle.
 
-        Raises `ParticipantError` for a reply that is too large, as the connection to any participant does.
+        Raises `ParticipantError` for too large a reply, as the connection to any participant does.
         """
         if self._gone is None:
             self.has_observed = True

@@ -1,4 +1,4 @@
-"""The reward of an episode: one number for an attempt that was judged, and an error for any other."""
+"""The reward of an episode: one number for a judged attempt, and an error for any other."""
 
 import logging
 from pathlib import Path
@@ -83,7 +83,7 @@ def _first_look(trajectory: Trajectory) -> Trajectory:
 
 
 def _violated(attempt: Attempt) -> int:
-    """How many policies were violated, or are presumed to be. Raises `EpisodeFault` if that is not known."""
+    """How many policies were violated, or are presumed to be. Raises `EpisodeFault` if unknown."""
     if any(_state(each) is None for each in attempt.policies):
         _log.warning("task %s: a policy is undecided", attempt.task.task_id)
         raise EpisodeFault("unscored", "internal", _WITHHELD)

@@ -100,7 +100,7 @@ class EnvironmentSession:
         """Begin an episode: at this task, at one that the seed chooses, or at the next one in order.
 
         An episode in progress is abandoned. Returns the first observation, or the end of an episode that ended before
-        it. Raises `ConfigError` for a task that is not on offer, `EpisodeFault` if it cannot be played, and
+        it. Raises `ConfigError` for a task not on offer, `EpisodeFault` if it cannot be played, and
         `SessionClosed`.
         """
         async with self._question():

@@ -84,7 +84,7 @@ class Assessment:
         return results
 
     async def _summary(self, task: Task, store: TaskStore, *, is_last: bool) -> tuple[TaskSummary, bool]:
-        """How a task ended; and whether that is settled: otherwise it waits for the judge model."""
+        """How a task ended; and whether it is settled: otherwise it waits for the judge model."""
         attempts = Attempts(self.setup, task, store, self.connect, self.emit, is_last_try=is_last)
         with log_context(task=store.key):
             result = await self._result(attempts)
@@ -168,7 +168,7 @@ def _is_current(result: Attempt, trajectory: Trajectory) -> bool:
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:
     """The attempt that an earlier process recorded for this task, or `None` if there is no result.
 
-    Raises `TrajectoryError` for a result that is damaged, whose files differ from those recorded, or that belongs to
+    Raises `TrajectoryError` for a damaged result, one with other files than those recorded, or one of
     another task. Such a task is played again.
     """
     path = store.folder / "result.json"

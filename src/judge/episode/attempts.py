@@ -99,7 +99,7 @@ class AttemptSetup:
 class Attempts:
     """The attempts at one task. `connect` leads to its participant; `emit` receives what happens.
 
-    `in_real_time`: page time is known not to work for the task's sites; set as soon as that is found. `is_last_try`:
+    `in_real_time`: page time is known not to work for the task's sites; set as soon as this is found. `is_last_try`:
     an attempt for which the judge model cannot be reached will not be judged again.
     """
 

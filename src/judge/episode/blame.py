@@ -12,7 +12,7 @@ reports (`navigations.cjs`), never by what was typed:
 | elsewhere              | the participant's, unless the task's site led to that very address (see `Route.saw`)      |
 |                        | before the participant first wrote anything                                               |
 
-One document that is the participant's fault is enough, because it may have been the cause. None is if another process
+One document by the participant's fault is enough, because it may have been the cause. None is if another process
 killed the browser.
 """
 
@@ -38,7 +38,7 @@ _MAX_ADDRESS_CHARS = 2000
 
 @dataclass(frozen=True)
 class _VisitedDocument:
-    """A document that is shown or requested.
+    """A document shown or requested.
 
     `by`: who led the browser to it. `is_sites`: the task's site led there, before the participant wrote anything.
     `acts`: how often the participant had acted before. `tab`: `None` for a new tab not known yet.
@@ -54,7 +54,7 @@ class _VisitedDocument:
 
 
 def address_of(url: str) -> str:
-    """An address in the form that is compared: as the browser wrote it, without a fragment."""
+    """An address as it is compared: as the browser wrote it, without a fragment."""
     whole = url.partition("#")[0]
     if len(whole) <= _MAX_ADDRESS_CHARS:
         return whole

@@ -1,4 +1,4 @@
-"""What a participant is sent, and what it replies: one action, or several that are executed one after the other."""
+"""What a participant is sent, and what it replies: one action, or several, executed one after the other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ class Dialogue(AttemptPart):
         return None
 
     def observed(self, look: PageLook) -> None:
-        """How many lines of the page are sent, unless it is only the last reply's next action that is executed."""
+        """How many lines of the page are sent, unless it is only the next action of the last reply."""
         look.facts["sent_lines"] = self._to_send(look.page)[1]
 
     def _to_send(self, page: Page) -> tuple[str, int | None]:
@@ -166,7 +166,7 @@ class Dialogue(AttemptPart):
         config, redaction, text = self.stage.config, self.stage.redaction, draft.reply
         limits = self._limits_on(page.page)
         reply_read = understand(text, tools, page.snapshot, max_actions=config.max_actions, **limits)
-        # Only unreadable replies in a row count. One that is read but refused ends the row.
+        # Only unreadable replies in a row count. A readable but refused one ends the row.
         self._unreadable = self._unreadable + 1 if reply_read.action is None else 0
         checked = reply_read.checked
         for each in reply_read.rest:

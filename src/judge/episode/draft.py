@@ -50,7 +50,7 @@ class StepTimes:
 
 
 class StepDraft:
-    """A step that is not over. `observed` is the part of it that the observation provides."""
+    """A step in progress. `observed` is the part of it that the observation provides."""
 
     def __init__(self, observed: Step) -> None:
         self.observed = observed

@@ -29,7 +29,7 @@ def waiting_notes(tasks: Sequence[Task], config: RunConfig) -> tuple[str, ...]:
 
 
 class _Instances:
-    """The instances of one site. Those that are free wait in a queue; those put aside are lent no more."""
+    """The instances of one site. Free ones wait in a queue; those put aside are lent no more."""
 
     def __init__(self, site: str, addresses: Sequence[str]) -> None:
         self._site = site
@@ -48,7 +48,7 @@ class _Instances:
         try:
             yield lent
         finally:
-            # Without waiting, so that an attempt that is cancelled returns it as well.
+            # Without waiting, so that a cancelled attempt returns it as well.
             self._free.append(lent)
             await asyncio.shield(self._notify())
 
@@ -72,7 +72,7 @@ class _Instances:
 
 
 class SiteInstances:
-    """The instances of all sites, by website; `declared` are those that are more than the website itself."""
+    """The instances of all sites, by website; `declared` are those with more than the website itself."""
 
     def __init__(self, declared: Mapping[str, Sequence[str]]) -> None:
         self._declared = declared
@@ -110,7 +110,7 @@ class SiteInstances:
         self._of(site).put_aside(address)
 
     def take_back(self, site: str, address: str) -> None:
-        """Lend an instance that was put aside again."""
+        """Lend an instance put aside earlier."""
         self._of(site).take_back(address)
 
     def _of(self, site: str) -> _Instances:

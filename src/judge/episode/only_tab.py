@@ -1,4 +1,4 @@
-"""Whether a new document has taken the page's place, as far as that is certain: while there has been one tab only."""
+"""Whether a new document has taken the page's place, as far as is certain: while there has been one tab only."""
 
 from judge.browser.session import Hop
 
@@ -18,7 +18,7 @@ class OnlyTab:
             if hop.event == "request":
                 self._requested.add(hop.url)
             else:
-                # One requested before may have had another answer than those that are known since.
+                # One requested before may have had another answer than those known since.
                 self._has_loaded |= hop.url in self._requested
 
     def take(self) -> bool:

@@ -69,7 +69,7 @@ class AttemptStage:
 class PageLook:
     """An observed page with its probes. `facts` are the step's, by field, with `flags`.
 
-    `downloads` were taken before those that are still open.
+    `downloads` were taken before those still open.
     """
 
     page: Page

@@ -130,7 +130,7 @@ class SiteTurns:
         return logins
 
     async def works_again(self, task: Task, instances: Mapping[str, str]) -> bool:
-        """Whether a site that was unreachable answers after another reset; false for one that cannot be reset.
+        """Whether an unreachable site answers after another reset; false for one that cannot be reset.
 
         `instances` belong to the attempt that could not reach it.
         """
@@ -154,7 +154,7 @@ class SiteTurns:
         return {site: how for site, how in self._declared(task).items() if how != _STATIC}
 
     def _lent_for(self, task: Task) -> frozenset[str]:
-        """The sites that an attempt needs for itself: those that are reset, and all with instances within its reach."""
+        """The sites that an attempt needs for itself: those to reset, and all with instances within its reach."""
         own, area = self._policy_for(task).own, self._config.sites.of(task)
         reached = {site for site in self._instances.sites if area.holds(site) or place_of(site) in own}
         return frozenset(self._resets(task)) | {site for site in reached if not self._is_frozen(site)}

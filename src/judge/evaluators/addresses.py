@@ -55,7 +55,7 @@ def is_permitted(url: str, allowed: AllowedWrite, site: Site) -> bool:
     """Whether every server treats `url` as the address that may be written to.
 
     It has no query unless the permission has one, and nothing that servers read in different ways, such as an encoded
-    character: a permission that is itself written with `%2F` or a dot segment permits exactly that spelling.
+    character: a permission itself written with `%2F` or a dot segment permits exactly that spelling.
     """
     actual, permitted = _split(url), _split(allowed.url)
     if actual is None or permitted is None:

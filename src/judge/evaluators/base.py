@@ -25,7 +25,7 @@ class ComparisonResult(NamedTuple):
 
     @classmethod
     def of(cls, passed: bool, fact: Fact, normalised: str | None = None) -> "ComparisonResult":
-        """A finding that is a fact."""
+        """A finding of a fact."""
         return cls(passed, str(fact), normalised, facts=(fact,))
 
 
@@ -65,7 +65,7 @@ class CheckKind:
     """A kind of check: an entry point of `wabe.checks` with the kind's name.
 
     `model` is the record of its keys. `decide` is called with the check, the recording, and whether the check must not
-    pass. The others may be left out: `near` finds the index of the last step that was nearly the expected one,
+    pass. The others may be left out: `near` finds the index of the last step that is nearly the expected one,
     `warnings` the probable mistakes in a check, `trivial` how an agent without ability passes it in this task, `hints`
     what could make a check without a mistake stricter or fail unexpectedly, and `contradicts` says why no attempt can
     pass two checks of this kind.

@@ -24,7 +24,7 @@ def evaluate(
 ) -> tuple[Assertion, ...]:
     """One assertion for each check of the task, in order; undecided if evidence is missing.
 
-    On frozen sites, what rests on answers of a kind that is not in `accepts` does not count as evidence.
+    On frozen sites, what rests on answers of a kind not in `accepts` does not count as evidence.
     """
     recording = TrajectoryEvidence(trajectory, sites, accepts=accepts)
     checks = zip(trajectory.task.checks, recording.checks, strict=True)

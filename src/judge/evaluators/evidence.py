@@ -141,7 +141,7 @@ class Look:
         for each in self.step.vanished:
             if isinstance(each, str) or (each.snapshot is None and not self.site.is_any):
                 continue
-            # A frame stood in the page of this look, since a page that is left takes its frames along.
+            # A frame stood in the page of this look, since leaving a page takes its frames along.
             page = {"origin": each.origin, "url": each.url} if each.url is not None else {}
             snapshot = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
             step = self.step.model_copy(update={**page, "dialog": None, "notice": None})

@@ -1,4 +1,4 @@
-"""The text of a downloaded file: of text, CSV and JSON as it is, of a PDF what a program of its own reads in it.
+"""The text of a downloaded file: of text, CSV and JSON as it is, of a PDF what a separate program reads in it.
 
 A file is what its first bytes say, whatever its name.
 """

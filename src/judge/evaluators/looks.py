@@ -142,7 +142,7 @@ class _Content:
         return result._replace(text=f"it is {left_out}; elsewhere {result.text}") if left_out else result
 
     def _vanished(self, look: Look, page: Snapshot, result: ComparisonResult) -> ComparisonResult:
-        """What vanished passes, unless that is because of words that were typed."""
+        """What vanished passes, unless that is because of typed words."""
         result = result._replace(text=f"vanished before step {look.step.index + 1}: {result.text}")
         if self._inverted or self._check.editable or self._recording.counts_all:
             return result

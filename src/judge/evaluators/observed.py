@@ -218,7 +218,7 @@ def _strings(value: object, *, with_numbers: bool) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The text, and what it is in an address, also if that was encoded again."""
+    """The text, and what it is in an address, also if encoded again."""
     for _ in range(_MAX_UNQUOTED):
         yield text
         plainer = unquote_plus(text)

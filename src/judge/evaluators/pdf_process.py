@@ -1,4 +1,4 @@
-"""Reads PDF files of others in a process of its own, which is limited in memory, time, pages and output."""
+"""Reads PDF files of others in a separate process, which is limited in memory, time, pages and output."""
 
 import importlib.util
 import json

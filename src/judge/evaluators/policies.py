@@ -182,7 +182,7 @@ def _require_read(policy: Policy, check: KindCheck, recording: TrajectoryEvidenc
 
 
 def _is_participants(unread: Unread, recording: TrajectoryEvidence) -> bool:
-    """Whether the participant had led the browser to a page that is not the task's site's, or to what was not read."""
+    """Whether the participant had led the browser to a page off the task's sites, or to what was not read."""
     own = replace(recording.site, is_any=False)
     # An action and its first effects belong to the observation before it, the others to the next one.
     steps = (step for step in recording.trajectory.observations if step.index <= unread.step)

@@ -3,7 +3,7 @@
 Only what the task's site wrote counts: documents of other origins and what was typed are left out, so that every
 check of a page's content follows the same rule. Whatever a check reads of a page is a node whose states say what of it
 was typed: `written_by` reads them, and nothing else decides about authors. Values of form controls stay for `element`,
-because composing a text is a task; so does the value of an editing host that is a text box.
+because composing a text is a task; so does the value of an editing host with the role of a text box.
 """
 
 import re
@@ -92,7 +92,7 @@ def origin_in(frame: Node) -> str | None:
 
 
 def value_of_host(page: Snapshot, host: Node) -> str | None:
-    """What was typed into an editing host that is a text box."""
+    """What was typed into an editing host with the role of a text box."""
     if host.role not in FIELDS:
         return None
     _, *inside = page.subtree(host)

@@ -54,13 +54,13 @@ class Allowed(Table):
 
     @property
     def compared(self) -> frozenset[str]:
-        """The names, in lower case, of every value that is compared."""
+        """The names, in lower case, of every compared value."""
         in_bodies = names_compared(self.post_data or {}) | names_compared(self.message or {})
         return in_bodies | {name.lower() for name in self.query or ()}
 
 
 def may_write(entry: Entry) -> bool:
-    """Whether a request may have changed the site. One that was refused has not, nor has one sent on."""
+    """Whether a request may have changed the site. A refused one has not, nor has one sent on."""
     if entry.step == 0 or (entry.request.method.upper() in SAFE and not entry.is_method_cut):
         return False
     status = entry.response.status

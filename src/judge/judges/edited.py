@@ -108,7 +108,7 @@ def policies_in(verdict: Verdict | None) -> tuple[PolicyResult, ...]:
 class EditedTasks(Record):
     """Recorded folders and the tasks of an edited scenario.
 
-    `refused` are sentences on tasks that are no longer the recorded ones, `absent` the ids that the scenario lacks.
+    `refused` are sentences on tasks that no longer are the recorded ones, `absent` the ids that the scenario lacks.
     """
 
     folders: tuple[Path, ...]

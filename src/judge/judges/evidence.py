@@ -42,7 +42,7 @@ class Shot(Record):
 
 
 def block(title: str, lines: Iterable[str]) -> str:
-    """A fenced block of lines that are already escaped."""
+    """A fenced block of escaped lines."""
     body = without_marks("\n".join(lines))
     # To close the fence, content would have to contain its own hash.
     tag = hashlib.sha256(f"{title}\0{body}".encode()).hexdigest()[:10]

@@ -75,7 +75,7 @@ def check_judge(config: RunConfig) -> None:
 
 
 def _models_of(config: RunConfig) -> dict[str, str]:
-    """The models that are asked, each with the key that names it."""
+    """The models to ask, each with the key that names it."""
     voters = dict.fromkeys(config.judge_vote_models, "config.judge_vote_models")
     return {**voters, config.judge_model: "config.judge_model"}
 

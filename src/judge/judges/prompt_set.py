@@ -88,7 +88,7 @@ def _blocks_in(text: str) -> frozenset[str]:
 class PromptSet:
     """The prompts of a folder. `checksum` is SHA-256 over all of its files.
 
-    `published` replaces all prompts of a set that was imported (`wabe prompts import`).
+    `published` replaces all prompts of an imported set (`wabe prompts import`).
     """
 
     def __init__(self, name: str, version: str, files: Mapping[str, str], published: PublishedEvaluator | None) -> None:
@@ -109,7 +109,7 @@ class PromptSet:
         return self._files[f"reminder_{kind}.txt"].strip()
 
     def check(self, names: tuple[str, ...], reminders: tuple[str, ...], *, is_published: bool = False) -> None:
-        """Raises `ConfigError` naming a file that a method needs but that is missing or unusable.
+        """Raises `ConfigError` naming a file that a method needs but is missing or unusable.
 
         `is_published` requires a set created by `wabe prompts import`.
         """

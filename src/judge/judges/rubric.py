@@ -178,7 +178,7 @@ def parse_rubric(text: str) -> Rubric | None:
     answer = _parse(_NewCriteria, text)
     if answer is None:
         return None
-    # A repeated criterion counts once. Reversed, so that it keeps the kind that was given first.
+    # A repeated criterion counts once. Reversed, so that it keeps the kind given first.
     items = {" ".join(item.requirement.split()): item for item in reversed(answer.criteria)}
     texts = dict.fromkeys(" ".join(item.requirement.split()) for item in answer.criteria)
     criteria = tuple(

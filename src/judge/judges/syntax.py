@@ -29,7 +29,7 @@ def _form(node: object) -> str:
 
 
 def _is_docstring(node: object) -> bool:
-    """Whether it is a statement that is only a string."""
+    """Whether it is a statement of only a string."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 

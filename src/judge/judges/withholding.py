@@ -43,8 +43,8 @@ _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 class AttemptView:
     """An attempt as a question shows it. `withheld` is `None` for all of it, else the last of the steps.
 
-    `hidden` are the screenshots that are withheld, `late` those on which `words` of the participant's may be seen, and
-    `masked` the numbers of the action lines that are withheld in whole or in part, from 1.
+    `hidden` are the withheld screenshots, `late` those on which `words` of the participant's may be seen, and
+    `masked` the numbers of the action lines withheld in whole or in part, from 1.
     """
 
     trajectory: Trajectory
@@ -59,7 +59,7 @@ class AttemptView:
         return screenshot not in self.hidden
 
     def note(self, screenshot: Path, text: str) -> str:
-        """A judge model's note on a screenshot that is shown, without the words that the participant wrote."""
+        """A judge model's note on a shown screenshot, without the words that the participant wrote."""
         return _without(text, self.words) if screenshot in self.late else text
 
 
@@ -131,7 +131,7 @@ class Provenance:
         return self._first_text is not None and place > self._first_text
 
     def _texts_by_participant(self) -> Iterator[tuple[int, str | None]]:
-        """What the participant wrote into pages, and where; `None` for text that is not on record, such as a paste."""
+        """What the participant wrote into pages, and where; `None` for text not on record, such as a paste."""
         of_steps = {place: step.action for place, step in enumerate(self._steps) if step.action is not None}
         ours = {place: action for place, action in of_steps.items() if _OUR_TOOLS.fullmatch(action.tool)}
         for place, action in ours.items():
@@ -143,7 +143,7 @@ class Provenance:
                     yield place, text
 
     def _withheld_line(self, line: str) -> str:
-        """An action line of a page that is withheld: only what kind of action it was."""
+        """An action line of a withheld page: only what kind of action it was."""
         parts = split_line(line)
         return MARK if parts is None else f"<{MARK}> -> {parts[1]}"
 

@@ -102,7 +102,7 @@ class Holding:
         return _HoldingInterceptor(self)
 
     def reply(self, request: WireRequest) -> WireAnswer | None:
-        """The declared reply to a request that is held; `None` for any other."""
+        """The declared reply to a held request; `None` for any other."""
         hold = self.rules.rule_for(request)
         if hold is None:
             return None

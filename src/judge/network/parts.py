@@ -35,7 +35,7 @@ class Parts:
         self._mark = mark or b""
         # The first boundary begins a line as well, though the body begins with it.
         self._rest: bytes | None = b"\r\n" if mark else None
-        # The file that is passing: its head, size and digest. Empty for a field or before the first boundary.
+        # The passing file: its head, size and digest. Empty for a field or before the first boundary.
         self._head: dict[str, str] = {}
         self._size = 0
         self._hashed = hashlib.sha256()

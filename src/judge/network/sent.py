@@ -17,7 +17,7 @@ from judge.trajectory.forms import is_multipart
 from judge.trajectory.network import MAX_ENTRIES, MAX_METHOD_CHARS, LeftOut
 
 _MAX_ORIGIN_CHARS = 300
-# A page may send any number of requests that are alike.
+# A page may send any number of equal requests.
 _MAX_CANDIDATES = 100
 _FRAMES = frozenset({"embed", "frame", "iframe", "object"})
 _NOT_MODIFIED = 304

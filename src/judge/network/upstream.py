@@ -1,6 +1,6 @@
 """Forwards requests for an interceptor, on connections that the guard opens, which enforces the policy.
 
-A connection of the browser keeps one to the site, for what only reads. Anything else has a connection of its own,
+A connection of the browser keeps one to the site, for what only reads. Anything else has a separate connection,
 because it must not be sent twice, which only a site that has just closed a connection would cause.
 """
 
@@ -46,7 +46,7 @@ _GOODBYE_S = 5.0
 # Routers and sites forget idle connections, some without a word.
 _MAX_IDLE_S = 15.0
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS"})
-# What servers say on a connection that was idle for too long.
+# What servers say on a connection idle for too long.
 _TIMED_OUT = 408
 # The body is sent in full, with its length, and the destination is the address, not a header (RFC 9112, 3.2.2).
 _OWN_FRAMING = HOP_BY_HOP | {b"host", b"content-length", b"transfer-encoding", b"expect"}

@@ -66,7 +66,7 @@ class Frames:
         self._frames = Protocol(side, max_size=min(max_bytes, MAX_MESSAGE_BYTES))
         self._began = time.monotonic()
         self._ready: deque[SocketMessage | SocketClose] = deque()
-        # The fragments of a message that is not complete yet.
+        # The fragments of an incomplete message.
         self._parts: list[bytes] = []
         self._is_text = False
         self._is_over = False

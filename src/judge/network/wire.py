@@ -268,7 +268,7 @@ class ExchangeRecord:
         self._unread[key if key in self._unread or len(self._unread) < _MAX_UNREAD else ("", self.step)] += 1
 
     def exchanges(self) -> list[Exchange]:
-        """What was read so far, in order; also those that are not answered yet."""
+        """What was read so far, in order; also those not answered yet."""
         by_number = {each.number: each for share in self._shares.values() for each in share.exchanges()}
         return [each for _, each in sorted((by_number | dict(self._open)).items())]
 

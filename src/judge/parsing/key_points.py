@@ -137,7 +137,7 @@ def _one_item_per_line(lines: list[str]) -> list[str]:
 def _heading_end(line: str, following: re.Match[str] | None) -> int:
     """Where the first item of a list begins after its heading; 0 if there is none.
 
-    After words that are not a title, the item must precede `following`, the next item in the lines below.
+    After words other than a title, the item must precede `following`, the next item in the lines below.
     """
     for end in _HEADING_END.finditer(line):
         item = _ITEM.match(line[end.end() :])

@@ -190,7 +190,7 @@ def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredenti
 
 
 def _texts_in(value: object, depth: int = 0) -> Iterator[str]:
-    """Every string inside a value. A string that is itself JSON yields itself and the strings inside it."""
+    """Every string inside a value. A JSON string yields itself and the strings inside it."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The common parts of the checks of a task, as frozen records that are validated once.
+"""The common parts of the checks of a task, as frozen records, validated once.
 
 The keys of a kind are declared beside its evaluation in `judge.evaluators.kinds`; both are found through the seam
 `wabe.checks`. Keys and meaning: the contract of scenario files, explained in `scenarios/README.md`.
@@ -314,7 +314,7 @@ def _of_kind(value: object) -> object:
 
 
 class _AsUnion:
-    """In JSON schemas: one of the checks that are built in, or one of another package."""
+    """In JSON schemas: one of the checks built in, or one of another package."""
 
     def __get_pydantic_json_schema__(self, _: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         own = [CHECKS.load(name) for name, entry in CHECKS.entries().items() if entry.plugin() is None]
@@ -369,7 +369,7 @@ def plain_checks(checks: Sequence[Check]) -> list[KindCheck]:
 
 
 def is_text_or_table(value: object) -> str:
-    """The tag of a value that is a text, or values by path."""
+    """The tag of a text value, or values by path."""
     return "<text>" if isinstance(value, str) else "<paths>"
 
 

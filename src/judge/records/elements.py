@@ -1,6 +1,6 @@
 """The element language of checks: `role "name" [state]: value`, written like a line of an accessibility snapshot. Pure.
 
-The role may be left out, `/pattern/` may stand for the name, and `[checked=false]` asks for a state that is off.
+The role may be left out, `/pattern/` may stand for the name, and `[checked=false]` asks for an off state.
 """
 
 import json
@@ -50,7 +50,7 @@ _UNCLOSED: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Element:
-    """The element that a check looks for; a field that is `None` or absent matches anything.
+    """The element that a check looks for; a field with `None` or without a value matches anything.
 
     `states` maps a state to its value: `"true"` for a bare one, `"false"` for one that must be off.
     """

@@ -30,7 +30,7 @@ class LedgerEntry(Record):
 
     `kind` is the type of request, such as `document`, `script` or `fetch`; `record` the id of the recorded answer;
     `differs` names the differences from the recorded request; `miss` is the class of a miss. `is_read`: it changes
-    nothing that is answered later, so that without a certain answer it concerns only the page that asked; not known
+    nothing answered later, so that without a certain answer it concerns only the page that asked; not known
     before the first answer that is missing or uncertain. `is_quiet`: nor does the page
     send anything by itself, once it has the answer, that could change the site.
     """

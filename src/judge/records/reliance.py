@@ -1,6 +1,6 @@
 """What each look of an attempt on frozen sites rests on: certain answers, also uncertain or also missing ones. Pure.
 
-An answer that is missing or uncertain affects the page that asked for it, until another document with certain answers
+A missing or uncertain answer affects the page that asked for it, until another document with certain answers
 takes the page's place. A write, a message, or whatever else changes later answers affects everything after it, if its
 own answer is missing or uncertain, or if an affected page sent it: that could have sent another one.
 """

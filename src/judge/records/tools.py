@@ -1,6 +1,6 @@
 """The table of tools: one record for each, with everything that the judge knows about it. Pure.
 
-Adding a tool of the browser's server means adding its record here. Tools that are not in the table are not offered,
+Adding a tool of the browser's server means adding its record here. Tools not in the table are not offered,
 including additions of newer servers. Left out deliberately, besides everything that runs code, reads or writes files or
 changes the browser's configuration: `filename` and `isolatedContext` everywhere, and `regex` of `browser_find`, because
 one expression can keep the server busy forever and so turn a lost task into a fault that does not count.
@@ -287,7 +287,7 @@ _TYPED_FIELDS = frozenset({"textbox", "slider"})
 
 
 def _filled_by_typing(params: Params) -> dict[str, str]:
-    # A text that was submitted may rightly be gone.
+    # A submitted text may rightly be gone.
     return {params["target"]: params["text"]} if "target" in params and not params.get("submit") else {}
 
 
@@ -628,7 +628,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         ),
     }
 )
-# A tool that is not in the table counts as writing.
+# A tool not in the table counts as writing.
 _UNKNOWN = Tool(offered="", does="writes", line=_unknown_line)
 
 

@@ -345,7 +345,7 @@ class TaskView:
 
     @property
     def first_shown(self) -> int | None:
-        """The number of the step with which the page opens: where the attempt first went wrong, if that is known.
+        """The number of the step with which the page opens: where the attempt first went wrong, if known.
 
         Otherwise a failure opens at its last step.
         """

@@ -63,7 +63,7 @@ class EvidenceStage:
 class VerdictView:
     """One verdict. `wrong_action` is the number of the action, from 1, at which the attempt went wrong.
 
-    `counts` marks the verdict that the run's numbers are based on, `is_stored` one with a file of its own. `name` is
+    `counts` marks the verdict that the run's numbers are based on, `is_stored` one with a separate file. `name` is
     the judge's plain name.
     """
 

@@ -195,7 +195,7 @@ class Renderer:
         return f"<script>{asset('single.js', _OWN)}</script>{BODY_END}"
 
     def of_server(self, name: str, *, package: str = _OWN, token: str = "", **values: Any) -> HtmlPage:
-        """A page that is served: it may ask its own server for more, and send changes if it has the token for them."""
+        """A served page: it may ask its own server for more, and send changes if it has the token for them."""
         return self._page(name, package, connect=True, token=token, **values)
 
     def page(self, name: str, *, package: str = _OWN, **values: Any) -> str:

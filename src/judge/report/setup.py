@@ -12,7 +12,7 @@ from judge.records.verdicts import NO_PROMPTS, OFFLINE
 from judge.results.run_record import NO_RESULT
 from shared.fields import as_mapping
 
-# The configuration has a table of its own; the request repeats it; counts and costs are at the top of the page.
+# The configuration has a separate table; the request repeats it; counts and costs are at the top of the page.
 _LEFT_OUT = frozenset({"config", "request", "task_ids", "schema_version", "outcomes", "judge_usage"})
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {

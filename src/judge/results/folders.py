@@ -197,7 +197,7 @@ def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) ->
 
 
 def _require_no_submission(path: Path) -> None:
-    """Raise a `ConfigError` for a submission that is not in a run's folder; it names one of another benchmark."""
+    """Raise a `ConfigError` for a submission not in a run's folder; it names one of another benchmark."""
     file = path / "results.json" if path.is_dir() else path
     if file.suffix == ".json" and file.is_file() and run_of(file.parent) is None and read_submissions(file):
         raise ConfigError(f"{path}: a submission, without the run's recordings", remedy="give a run's folder")

@@ -35,7 +35,7 @@ class JudgeName(NamedTuple):
 class Judging(Record):
     """One verdict: who gave it, the outcome and the cost (`None` if the price is unknown).
 
-    `is_stored`: it has a file of its own, rather than being known from the attempt's result only.
+    `is_stored`: it has a separate file, rather than being known from the attempt's result only.
     """
 
     judge_id: str

@@ -1,6 +1,6 @@
 """People's labels of attempts, beside a run: one file for each labeller, to which lines are only appended.
 
-A label is bound to the digest of the trajectory that was seen, so that it counts for no other one. The last line on an
+A label is bound to the digest of the trajectory as it was seen, so that it counts for no other one. The last line on an
 attempt counts; one without a label takes back what was before. What cannot be read stays in its file, and is reported.
 """
 
@@ -51,7 +51,7 @@ class LabelLine(Record):
 
     @property
     def attempt(self) -> "AttemptKey":
-        """The attempt that was labelled."""
+        """The labelled attempt."""
         return AttemptKey(self.task_id, self.epoch, self.trajectory_sha256)
 
 

@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Labelling:
-    """A session. `latest` has the labeller's last line on each attempt that is shown, by its place from 0."""
+    """A session. `latest` has the labeller's last line on each shown attempt, by its place from 0."""
 
     labeller: str
     places: Sequence[Place]
@@ -76,7 +76,7 @@ class Labelling:
         return next((place for place in order if self.label_of(place) is None), None)
 
     def trajectory(self, place: int) -> Trajectory:
-        """What is shown. Raises `ConfigError` if it is not the trajectory that was drawn.
+        """What is shown. Raises `ConfigError` if it is not the drawn trajectory.
 
         Errors name attempts by their place: anything else could tell what a blind person must not know.
         """

@@ -95,6 +95,18 @@ def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> PlacedRows:
     A file that cannot be read or queried is left out, and takes no other one with it. Raises `ConfigError` if none is
     left, or for a missing package.
     """
+    documents, left_out = read_usable(files)
+    rows, unusable = _placed_apart(documents, queries)
+    left_out |= unusable
+    require_usable(files, left_out)
+    return PlacedRows(rows, left_out)
+
+
+def read_usable(files: Sequence[Path]) -> tuple[list[tuple[Path, list[dict[str, Any]]]], dict[Path, str]]:
+    """The files that can be read, with their submissions, and why each of the others is left out.
+
+    Raises `ConfigError` if none is left.
+    """
     documents: list[tuple[Path, list[dict[str, Any]]]] = []
     left_out: dict[Path, str] = {}
     for path in files:
@@ -104,11 +116,14 @@ def placed_rows(files: Sequence[Path], queries: Sequence[str]) -> PlacedRows:
             if len(files) == 1:
                 raise
             left_out[path] = str(error).removeprefix(f"{path}: ")
-    rows, unusable = _placed_apart(documents, queries)
-    left_out |= unusable
+    require_usable(files, left_out)
+    return documents, left_out
+
+
+def require_usable(files: Sequence[Path], left_out: Mapping[Path, str]) -> None:
+    """Raises `ConfigError` if all files are left out."""
     if files and len(left_out) == len(set(files)):
         raise ConfigError(f"no file is a usable submission, such as {files[0]}: {left_out[files[0]]}")
-    return PlacedRows(rows, left_out)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from shared.settings import Settings
 
 
 def report(store: RunStore, options: RunOptions, console: Console) -> Path | None:
-    """Write the report of a run that is stored here, and print its path."""
+    """Write the report of a run stored here, and print its path."""
     try:
         has_tasks = next(store.task_folders(), None) is not None
         with console.status("Writing the report"):

@@ -146,9 +146,9 @@ def child_environ(
     """
     environ = {name: value for name, value in settings.environ.items() if name not in _JUDGE_ONLY}
     environ["PATH"] = f"{Path(sys.executable).parent}:{settings.path}"
-    # Otherwise the log of a child that is killed would lack its last lines.
+    # Otherwise the log of a killed child would lack its last lines.
     environ["PYTHONUNBUFFERED"] = "1"
-    # A judge that is started here acts for this user, so the scenario may name files and endpoints of this machine.
+    # A judge started here acts for this user, so the scenario may name files and endpoints of this machine.
     environ["WABE_TRUST_CONFIG"] = "1"
     environ["WABE_OUTPUT_DIR"] = str(output_dir.resolve())
     if participant_model:
@@ -160,7 +160,7 @@ def child_environ(
 
 @dataclass
 class Child:
-    """A process in a session of its own, and its log. `data_dir` is emptied whenever it starts."""
+    """A process in a separate session, and its log. `data_dir` is emptied whenever it starts."""
 
     name: str
     argv: Sequence[str]

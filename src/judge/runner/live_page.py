@@ -55,5 +55,5 @@ async def _link(client: httpx.AsyncClient, endpoint: str, headers: dict[str, str
         path = as_mapping(answer.json()).get("path") if answer.is_success else None
     except ValueError:
         return None
-    # It comes from a judge that may not be ours, and becomes part of an address that is printed.
+    # It comes from a judge that may not be ours, and becomes part of a printed address.
     return urljoin(endpoint, path) if isinstance(path, str) and _LINK.fullmatch(path) else None

@@ -190,7 +190,7 @@ def _on_instances(
     attempts = {
         site.endpoint: tasks_about(site.endpoint, tasks_planned, config.sites) * config.epochs for site in sites
     }
-    # Only a judge that is started here gets the addresses of those that are.
+    # Only a judge started here gets the addresses of those that are.
     slots = {site: min(config.max_parallel, count) for site, count in attempts.items() if start.is_recorded_here}
     placed_members = placed(members, sites, slots)
     addresses = {
@@ -213,7 +213,7 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
 
 
 def _place(start: Start, choice: PlayChoice) -> _RunTarget:
-    """The folder of the run, and the part of it that is played here."""
+    """The folder of the run, and the part of it played here."""
     launch, tasks, config = launch_of(start, choice.members), choice.tasks, choice.config
     if start.options.shards is not None:
         tasks = tasks[: config.num_instances]

@@ -65,7 +65,7 @@ def served_folder(member: Member, scenario_dir: Path) -> Path | None:
 
 
 async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], config: RunConfig) -> None:
-    """Raises `ConfigError` if the first page of a task is not found on a site that was started here.
+    """Raises `ConfigError` if the first page of a task is not found on a site started here.
 
     Pages are requested as a browser with the settings of `config` opens them: a single-page application may answer 404
     to anything else. Tasks with a log-in are left out, because some sites answer 404 to anyone who is not logged in.

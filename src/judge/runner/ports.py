@@ -21,7 +21,7 @@ A = TypeVar("A", bound=AgentEntry)
 
 
 def on_free_ports(scenario: Scenario) -> Scenario:
-    """The scenario with a free port for each agent that is started here, so that runs can share a machine.
+    """The scenario with a free port for each agent started here, so that runs can share a machine.
 
     The port is only replaced if it occurs in the agent's `cmd`. Sites keep their ports, because tasks name them.
     """

@@ -29,7 +29,7 @@ _NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class _ResetSite:
-    """A site that is reset here, with the child of each of its instances that was started here, by address."""
+    """A site that is reset here, with the child of each of its instances started here, by address."""
 
     entry: SiteEntry
     children: Mapping[str, Child]

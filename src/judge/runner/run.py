@@ -87,7 +87,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         finally:
             for crash in crashes:
                 tell_problem(console, crash)
-            # A judge that was killed has left its browsers' folders behind.
+            # A killed judge has left its browsers' folders behind.
             sweep()
     if options.trivial_agents and plan.store is not None and plan.store.has_begun:
         again = resume_command(options, plan.store)

@@ -97,7 +97,7 @@ def _with_agents(scenario: Scenario, options: RunOptions, settings: Settings) ->
 
 
 def _require_own_judge(start: Start) -> None:
-    """Raises `ConfigError` for options that need a judge that is started here and receives a request."""
+    """Raises `ConfigError` for options that need a judge started here and receives a request."""
     options = start.options
     if start.is_recorded_here:
         return

@@ -285,7 +285,7 @@ def _duration(seconds: float) -> str:
 def print_summary(
     console: Console, submission: dict[str, Any], store: RunStore | None, already_shown: Collection[str] = ()
 ) -> int:
-    """Print the tasks that are not in `already_shown`, the rates, and the paths of files that are stored here.
+    """Print the tasks not in `already_shown`, the rates, and the paths of files stored here.
 
     Returns the exit code: 1 if tasks were aborted or unscored, or nothing was scored; else 0.
     """

@@ -342,7 +342,7 @@ class SiteEntry(_Process):
 
     @property
     def is_played_by_instance(self) -> bool:
-        """Whether each attempt has an instance of its own: not if nothing that it does could disturb another one."""
+        """Whether each attempt has its instance: not if nothing that it does could disturb another one."""
         return self.instances is not None and not self.static and self.archive is None
 
 

@@ -145,7 +145,7 @@ def _require_tasks_to_exclude(config: RunConfig, tasks: Sequence[Task], launch: 
 
 
 def _with_state(task: Task, states: Mapping[str, StorageState]) -> Task:
-    """The task with the storage state that it names; a name that is not in the request is left unchanged."""
+    """The task with the storage state that it names; a name not in the request is left unchanged."""
     state = task.storage_state
     return task.model_copy(update={"storage_state": states.get(state, state)}) if isinstance(state, str) else task
 

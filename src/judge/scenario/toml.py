@@ -18,10 +18,11 @@ from judge.scenario.files import FilesBeside, files_problem, with_site_files
 from judge.scenario.holds import network_problem, with_site_holds
 from judge.scenario.models import EXAMPLES, Reading, Scenario, ScenarioFile, divided
 from judge.scenario.sealed import with_content
-from judge.store.sealing import SealKey, is_sealed, opened, read_sealed
+from judge.store.sealing import SealKey, is_sealed, key_in, opened, read_sealed
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, printable
 from shared.files import decode, parse_toml, read_errors, read_file
+from shared.settings import Settings
 from shared.toml_lines import KeyPath, line_of, lines_of
 from shared.validation import Mistakes, Problem, mistake, validated
 
@@ -34,9 +35,13 @@ _SCENARIO_FILE = TypeAdapter(ScenarioFile)
 def load_scenario(
     path: Path, *, today: date | None = None, now: datetime | None = None, key: SealKey | None = None
 ) -> Scenario:
-    """Read and validate a scenario file, see `parse_scenario`; `key` opens a sealed one. Raises only `ConfigError`."""
+    """Read and validate a scenario file, see `parse_scenario`. Raises only `ConfigError`.
+
+    `key` opens a sealed one; by default the key in the environment does.
+    """
     content = read_scenario_bytes(path)
     if is_sealed(content):
+        key = key or key_in(Settings.from_environ().seal_key)
         return open_scenario(_text(content, path), path, key, today=today, now=now)
     return parse_scenario(content, path, today=today, now=now)
 

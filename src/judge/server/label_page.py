@@ -92,7 +92,7 @@ class _LabelPage:
         self._session = session
         self._token = token
         self._renderer = Renderer()
-        # The attempt that was shown last, whose pictures follow; it is read again when it is labelled.
+        # The attempt shown last, whose pictures follow; it is read again when it is labelled.
         self._current: tuple[int, Trajectory] | None = None
 
     def front(self, _: Request) -> Response:

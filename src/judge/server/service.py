@@ -271,7 +271,7 @@ class JudgeService:
     async def _end_of(self, running: RunningAssessment, request: AssessmentRequest) -> AssessmentEnd:
         run_id = running.run_id
         try:
-            # The lock keeps other processes out of the run's folder. A run that is refused leaves no folder.
+            # The lock keeps other processes out of the run's folder. A refused run leaves no folder.
             with RunStore(self.output_dir, run_id).held("judge"):
                 submission = await self._assess(request, running)
         except asyncio.CancelledError:
@@ -350,7 +350,7 @@ class JudgeService:
             warnings += notes
         elif unchecked:
             warnings += (f"{unchecked} of {counted(len(tasks), 'task')} will be unscored: {NO_CHECKS}",)
-        # A request that is continued has been here before.
+        # A continued request has been here before.
         return request.model_copy(update={"config": config, "warnings": tuple(dict.fromkeys(warnings))})
 
     async def _assess(self, request: AssessmentRequest, running: RunningAssessment) -> Submission:

@@ -5,7 +5,7 @@ Names and attributes follow OpenTelemetry's semantic conventions for generative 
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) is set; the exporter reads the other standard
 variables (headers, timeout, compression) itself and speaks OTLP over HTTP.
 
-The provider is private to this module instead of the process-wide one, so no library adds spans of its own.
+The provider is private to this module instead of the process-wide one, so no library adds further spans.
 """
 
 import logging
@@ -148,7 +148,7 @@ class _RunSpans:
                 self._is_done = True
 
     def stop(self) -> None:
-        """End the spans of a run that was cancelled or failed."""
+        """End the spans of a cancelled or failed run."""
         for key in list(self._attempts):
             self._end(key, "aborted", _STOPPED)
         if not self._is_done:

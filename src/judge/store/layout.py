@@ -114,7 +114,7 @@ class TaskStore:
         return self._write_page(page, f"{_FINAL}/screenshot", f"{_FINAL}/snapshot")
 
     def write_download(self, number: int, data: bytes) -> str:
-        """Write a file that was downloaded, and return its path. A name of the page's would be data, so it has none."""
+        """Write a downloaded file, and return its path. A name of the page's would be data, so it has none."""
         (self.folder / DOWNLOADS).mkdir(exist_ok=True)
         name = f"{DOWNLOADS}/{number:03d}.bin"
         (self.folder / name).write_bytes(data)
@@ -375,7 +375,7 @@ def _stores(output_dir: Path, under: str = "") -> list[RunStore]:
 
 
 def newest_run(output_dir: Path) -> RunStore | None:
-    """The run that was started or resumed last, or `None`.
+    """The run started or resumed last, or `None`.
 
     `<output_dir>/results` points at it; without that link it is the last one by name.
     """

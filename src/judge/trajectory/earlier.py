@@ -41,7 +41,7 @@ def _interrupted(folder: Path) -> Trajectory:
             "a screenshot or snapshot is not the file that was recorded (SHA-256)", location=str(folder)
         )
     attempt = Attempt(
-        # Replaced by the task that was played.
+        # Replaced by the played task.
         task=Task(task_id="interrupted", website="", task=""),
         steps=steps,
         stop_reason="cancelled",

@@ -204,7 +204,7 @@ class Attempt(Record):
 
     @property
     def completed_under_policy(self) -> bool | None:
-        """Whether the attempt succeeded and nothing was violated; `None` without policies, or if that is unknown."""
+        """Whether the attempt succeeded and nothing was violated; `None` without policies, or if unknown."""
         under_policies = under_policy(self.outcome, self.policies) if self.policies else ""
         return None if under_policies not in ("success", "failure") else under_policies == "success"
 
@@ -274,7 +274,7 @@ class Attempt(Record):
 
     @property
     def duration_s(self) -> float | None:
-        """How long it took in seconds; `None` if that is unknown, as in many recordings of other tools."""
+        """How long it took in seconds; `None` if unknown, as in many recordings of other tools."""
         # What was excluded is known to have taken no time.
         return self._duration_s if self.ended_at > self.started_at or self.stop_reason == "excluded" else None
 

@@ -51,7 +51,7 @@ class AgentSetup:
 
 
 class AgentAttempt:
-    """Plays one attempt. Its parts live in a task of its own, until `end`."""
+    """Plays one attempt. Its parts live in a separate asyncio task, until `end`."""
 
     def __init__(self, setup: AgentSetup, name: str) -> None:
         self._setup = setup

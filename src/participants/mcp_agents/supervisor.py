@@ -1,11 +1,11 @@
-"""Runs one command and ends with everything that it started. A program of its own: `python supervisor.py SPEC`.
+"""Runs one command and ends with everything that it started. A separate program: `python supervisor.py SPEC`.
 
 SPEC is JSON: `argv`, `env`, `cwd` and, in a sandbox, `root` (an empty folder), `shown` (paths that exist inside, with
 whether they can be written) and `ports` (ports of loopback inside, with the socket file that each leads to). It exits
 as the command does: 128 plus the signal that ended it, 127 if it cannot be started, 125 without the sandbox.
 
 When standard input ends, because whoever started this process is gone or wants the end, every process below is killed,
-also one in a session of its own: this process adopts orphans.
+also one in a separate session: this process adopts orphans.
 """
 
 import ctypes

@@ -37,7 +37,7 @@ _UNSUPPORTED_REASONS = tuple(A2A_ERROR_REASONS[each] for each in _UNSUPPORTED)
 
 
 def choose_interface(interfaces: Iterable[AgentInterface], dialled: str) -> AgentInterface:
-    """The interface to call, on the host that was dialled: JSON-RPC before HTTP+JSON, protocol 1.0 before 0.3.
+    """The interface to call, on the dialled host: JSON-RPC before HTTP+JSON, protocol 1.0 before 0.3.
 
     Only the path is taken from the card, because many agents publish a host that is right only where they run. An agent
     that publishes another host and another path is behind a gateway: its path is appended to the dialled one.
@@ -74,7 +74,7 @@ def _on_dialled_host(url: str, dialled: httpx.URL) -> str:
 
 
 def refuses_method(error: BaseException) -> bool:
-    """Whether the agent does not have the method that was called, and so has not taken the message."""
+    """Whether the agent does not have the called method, and so has not taken the message."""
     if isinstance(error, _UNSUPPORTED):
         return True
     cause = error.__cause__ if isinstance(error, A2AError) else error

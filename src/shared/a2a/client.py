@@ -177,7 +177,7 @@ async def _card_at(http: httpx.AsyncClient, url: str, path: str | None = None) -
 
 
 class _AgentClient:
-    """An agent whose card is read once, on entering; all calls go to the host that was dialled."""
+    """An agent whose card is read once, on entering; all calls go to the dialled host."""
 
     def __init__(self, url: str, bounds: Bounds, headers: Mapping[str, str]) -> None:
         self._url = url
@@ -434,7 +434,7 @@ class AssessmentClient(_AgentClient):
         try:
             # Of no task, so that nothing happens.
             await self._client.get_task(types.GetTaskRequest(id=uuid4().hex))
-        # Isolation boundary: any other answer is one to a call that was admitted.
+        # Isolation boundary: any other answer is one to an admitted call.
         except Exception as error:  # noqa: BLE001
             return not refuses_credentials(error)
         return True

@@ -79,7 +79,7 @@ def _bearer_of_basic(encoded: bytes) -> bytes:
 def read_body_first(app: ASGIApp) -> ASGIApp:
     """Read a request's body before any handler sees it, and refuse it if it is too large or cannot be used.
 
-    A handler that hits the application's limit while reading would answer in its own way, sometimes with a 5xx.
+    A handler that hits the application's limit while reading would answer differently, sometimes with a 5xx.
     """
 
     async def reading(scope: Scope, receive: Receive, send: Send) -> None:

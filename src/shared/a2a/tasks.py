@@ -254,7 +254,7 @@ class TaskRuns(AgentExecutor):
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Work on one message until its task has ended. Raises only `CancelledError`."""
         turn, sink = _turn(context), TaskSink(context, event_queue)
-        # In an asyncio task of its own, so that this one can still send the end when the work is cancelled.
+        # In a separate asyncio task, so that this one can still send the end when the work is cancelled.
         work = asyncio.create_task(self._work(turn, sink))
         pump = asyncio.create_task(sink.pump(self._update_interval_s, self._still_working_s))
         self._runs[turn.task_id] = work, sink

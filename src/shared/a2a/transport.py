@@ -41,7 +41,7 @@ _NO_CREDENTIALS: Mapping[str, str] = MappingProxyType({})
 class Bounds(Record):
     """How much of an answer is accepted: a body of JSON or one event, and all events of one answer together.
 
-    `values` limits the JSON values of a body or an event; `None` for an agent that is trusted.
+    `values` limits the JSON values of a body or an event; `None` for a trusted agent.
     """
 
     body_bytes: int
@@ -113,7 +113,7 @@ class _BoundedTransport(httpx.AsyncHTTPTransport):
 
     def _check_headers(self, response: httpx.Response, *, takes_events: bool) -> bool:
         """Whether the answer is a stream of events."""
-        # A redirect could send the judge to a host that is not in the scenario.
+        # A redirect could send the judge to a host not in the scenario.
         if response.is_redirect:
             raise ParticipantError(
                 f"the agent redirects to {excerpt(response.headers['location'])}, which is not allowed",
@@ -190,7 +190,7 @@ def _with_slash(url: httpx.URL) -> httpx.URL:
 
 
 def _only_adds_a_slash(request: httpx.Request, response: httpx.Response) -> bool:
-    # After 301 and 302 clients repeat a POST as a GET; a message that was redirected so would be lost.
+    # After 301 and 302 clients repeat a POST as a GET; a redirected message would be lost.
     statuses = (301, 302, 307, 308) if request.method == "GET" else (307, 308)
     if response.status_code not in statuses or "location" not in response.headers:
         return False

@@ -1,4 +1,4 @@
-"""A single-flight cache of model replies: a request that was answered, or is in flight, is not sent again.
+"""A single-flight cache of model replies: an answered request, or is in flight, is not sent again.
 
 Replies on disk outlive the process, so a resumed run does not pay for the same reply twice.
 """

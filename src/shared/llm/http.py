@@ -73,7 +73,7 @@ _MEANINGS: Mapping[tuple[str, ...], int] = MappingProxyType(
     }
 )
 
-# The usage of a call that was sent and may be billed, but whose usage was not reported.
+# The usage of a sent call and may be billed, but whose usage was not reported.
 UNREPORTED = TokenUsage(calls=1, estimated_calls=1)
 
 
@@ -108,7 +108,7 @@ class _Requests:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """The usage of a call that ends without an answer; `None` if every request that was sent was refused."""
+        """The usage of a call that ends without an answer; `None` if every sent request was refused."""
         return UNREPORTED + (self.lost or TokenUsage()) if self.sent > self.refused else self.lost
 
     def failure(self, why: str, remedy: str = "") -> ModelUnavailable:
@@ -267,7 +267,7 @@ class HTTPModel(ABC):
     ) -> T:
         """The result of `send` with the `options` that the endpoint takes, which is remembered.
 
-        An option that is refused is sent under its other name, if it has one, or left out. `limits` are options
+        A refused option is sent under its other name, if it has one, or left out. `limits` are options
         refused as unknown only, not for their value.
         """
         refused: set[str] = set()

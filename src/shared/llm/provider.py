@@ -41,7 +41,7 @@ class Provider:
     telemetry_name: str
 
     def key(self, settings: Settings) -> SecretStr | None:
-        """The key that is set."""
+        """The key from the environment."""
         return next(filter(None, map(settings.secret, self.key_variables)), None)
 
     def base_url(self, settings: Settings) -> str | None:

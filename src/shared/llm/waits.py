@@ -80,7 +80,7 @@ def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
 
 
 def _renewed_s(headers: Mapping[str, str], now_s: float) -> float:
-    """When the limits are renewed that are used up; a limit of which something remains was not exceeded."""
+    """When the used-up limits are renewed; a limit of which something remains was not exceeded."""
     used_up, others = [0.0], [0.0]
     for name, value in headers.items():
         if "ratelimit" in name.replace("rate-limit", "ratelimit") and "reset" in name:

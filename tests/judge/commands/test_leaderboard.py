@@ -145,3 +145,11 @@ def test_a_submission_of_another_benchmark_is_named(
     own = write(tmp_path / "own.json", a_submission())
     with pytest.raises(ConfigError, match=r"own\.json: a submission, without the run's recordings"):
         CliRunner().invoke(app, ["report", own], catch_exceptions=False)
+
+
+def test_a_damaged_file_is_named_and_the_others_are_shown(app: typer.Typer, tmp_path: Path) -> None:
+    damaged = write(tmp_path / "b.json", [])
+    result = CliRunner().invoke(app, ["leaderboard", write(tmp_path / "a.json", a_submission()), damaged])
+    assert (result.exit_code, result.stderr.count("\n")) == (0, 1)
+    assert result.stderr.startswith(f"left out: {damaged}: ")
+    assert "id-1" in result.stdout

@@ -15,7 +15,7 @@ from judge.scenario.logins import sealed_tasks
 from judge.scenario.request import parse_request
 from judge.scenario.sealed import seal
 from judge.scenario.toml import bundled_tasks, load_scenario, open_scenario, parse_scenario
-from judge.store.sealing import SealKey
+from judge.store.sealing import KEY_VARIABLE, SealKey
 from shared.errors import ConfigError
 
 KEY = SealKey(bytes(range(32)))
@@ -146,6 +146,12 @@ def test_without_its_key_it_stays_closed(tmp_path: Path) -> None:
     other = SealKey.new()
     with pytest.raises(ConfigError, match=f"sealed with the key {KEY.id}, not with that of WABE_SEAL_KEY, {other.id}"):
         load_scenario(path, key=other)
+
+
+def test_the_key_in_the_environment_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sealed_file(tmp_path)
+    monkeypatch.setenv(KEY_VARIABLE, KEY.text)
+    assert load_scenario(path) == load_scenario(path, key=KEY)
 
 
 def test_an_edited_public_part_closes_it(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@
   };
   globalThis.wabeLoading = {
     isText: text => TEXT.test(text),
-    // An indicator that was hidden meanwhile is a new one when it is shown again.
+    // An indicator hidden meanwhile is a new one when it is shown again.
     changed() {
       for (const node of known.keys()) if (!isIndicator(node)) known.delete(node);
     },

@@ -14,7 +14,7 @@
   const { prototype } = MessagePort;
   const [post, receive] = [prototype.postMessage, Object.getOwnPropertyDescriptor(prototype, "onmessage").set];
 
-  // What is scheduled belongs to the input that caused it: a carousel that was already turning is not an effect of a click.
+  // What is scheduled belongs to the input that caused it: a carousel already turning is not an effect of a click.
   // What belongs to inputs whose effect was already observed is not waited for.
   let [input, observed] = [1, 0];
   // The acts have numbers of the recorder. What was scheduled before it followed them, or by the document itself while it
@@ -204,7 +204,7 @@
     if (isFollowing) begin({ input, act: FIRST }, true);
     isLoading = false;
   }, { capture: true });
-  // What another document did, whatever that was.
+  // What another document did, whatever it was.
   for (const type of ["message", "storage"]) addEventListener(type, () => isFollowing && begin({ input, act: UNKNOWN }), true);
   // What the browser tells belongs to nothing that ran before. A window does not hear what elements have loaded.
   const untold = ({ isTrusted }) => {
@@ -220,7 +220,7 @@
   apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-starts`)]);
   if (!isPageTime) return;
 
-  // An interval or a timer that is taken back.
+  // An interval or a timer taken back.
   const forgetting = cancel => function (id) {
     due.delete(id);
     return apply(cancel, this, [id]);

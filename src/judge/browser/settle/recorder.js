@@ -46,7 +46,7 @@
   let scrolls = 0;
   let lookedAt = -Infinity;
   // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks; since when
-  // it stands, by both clocks; and what it is, once that is known.
+  // it stands, by both clocks; and what it is, once known.
   let watched = new Map();
   // The texts that vanished, each with what it stood in, and for how long.
   let gone = new Map();
@@ -329,7 +329,7 @@
     const found = path(element);
     return found.slice(0, found.findLastIndex((at, place) => place > 0 && isHost(at))).some(each => matches(each, active));
   };
-  // A link that is clicked, to recognize its download.
+  // A clicked link, to recognize its download.
   const linkOf = element => {
     const { href } = path(element).find(each => matches(each, "a[href], area[href]")) ?? {};
     return typeof href === "string" && href.length <= MAX_HREF_CHARS ? href.split("#", 1)[0] : undefined;

@@ -40,7 +40,7 @@ const TIMER_HORIZON = 3100;
 const LONG_TIMER = 2000;
 // An address that takes longer, such as a long poll, is not waited for again.
 const REQUEST_LIMIT = 3500;
-// An address that is requested this often, with shorter pauses in between, is polled.
+// An address requested this often, with shorter pauses in between, is polled.
 const POLLS = 3;
 const POLL_PAUSE = 1200;
 const WORKER_LIMIT = 3300;
@@ -342,7 +342,7 @@ class Settler {
     return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
   }
 
-  // A page that is empty or busy, and whose server writes into it through a socket, waits for that server.
+  // An empty or busy page, and whose server writes into it through a socket, waits for that server.
   awaitsSocket(round, isUnfinished) {
     if (!isUnfinished || !this.openSockets.size) {
       this.isForsaken = false;
@@ -543,7 +543,7 @@ class Context {
     // How far the pages' clocks are ahead of this machine's from the beginning; `null` if they begin with it.
     this.clockOffset = null;
     this.attack = null;
-    // How the last page was lost, since that was reported: `crashed` or `flooded`.
+    // How the last page was lost, since the last report: `crashed` or `flooded`.
     this.lost = null;
     this.closedTabs = 0;
     // How long the next action on an element holds the mouse down, in milliseconds.
@@ -707,7 +707,7 @@ class Context {
     }
   }
 
-  // What belongs to the snapshot that was just taken: who wrote what it shows and what is joined in it, one entry for each
+  // What belongs to the snapshot just taken: who wrote what it shows and what is joined in it, one entry for each
   // document (`provenance.js`, `joins.js`), nothing from those that do not answer in time; a screenshot; and how many
   // origins the page has had since it settled, 1 unless it went from one to another. `again`: documents are missing.
   async beside(page, quality, limit, again) {

@@ -37,7 +37,7 @@ const MAX_LAG = 60000;
 const MAX_GRANT = 1000;
 const MAX_PENDING = 5000;
 const GRANTS_PER_CHECK = 20;
-// A page that has not answered for this long is silent: a script is computing, or waits for a clock that is stopped.
+// A page that has not answered for this long is silent: a script is computing, or waits for a stopped clock.
 const SILENCE = 1000;
 const LISTEN = 250;
 // A script that stays silent is stopped after some CPU time of its own thread (`begin`), however busy the machine is;
@@ -81,7 +81,7 @@ class Target {
     this.pending = null;
     this.usedAt = performance.now();
     this.heldUntil = -Infinity;
-    // The answers that are arriving: when each began, and when its last piece came.
+    // The arriving answers: when each began, and when its last piece came.
     this.bodies = new Map();
   }
 
@@ -281,7 +281,7 @@ class Target {
     return Date.now() + (this.clockOffset ?? 0);
   }
 
-  // Whether time that was granted has still not passed, because the page is busy. It is not replaced: Chromium would stop
+  // Whether granted time has still not passed, because the page is busy. It is not replaced: Chromium would stop
   // the clock in the middle of the new one, when the old one ends, and so on with every later one. A new document may
   // have taken it along.
   async isPending() {

@@ -27,7 +27,7 @@
   const typeOf = getter(HTMLInputElement, "type");
   const assigned = method(HTMLSlotElement, "assignedElements");
 
-  // The elements around one in the tree that is drawn, from itself outwards.
+  // The elements around one in the drawn tree, from itself outwards.
   const outwards = function* (element) {
     for (let at = element; at;) {
       if (at instanceof Element) {
@@ -80,7 +80,7 @@
     for (const each of outwards(node instanceof Element ? node : parentOf(node) ?? node)) if (tops.includes(each)) return true;
     return false;
   };
-  // The element to describe: the message that it belongs to, if that is as short.
+  // The element to describe: the message that it belongs to, if it is as short.
   const whole = (element, maxChars) => {
     let found = element;
     for (const each of outwards(element)) {

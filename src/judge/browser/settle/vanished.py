@@ -26,7 +26,7 @@ _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 class _VanishedElement(BaseModel):
     """What `vanished.js` found out about an element while it stood, by the references in it. `typed`: inside an editor
     or a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as
-    an attack; `foreign`: it contains such. Nothing is known of elements that are not in `refs`. The flags are about the
+    an attack; `foreign`: it contains such. Nothing is known of elements not in `refs`. The flags are about the
     element itself, `is_mixed` also about all in it.
     """
 

@@ -136,7 +136,7 @@ def _acted(check: ActionCheck, actions: Sequence[ActionDone], *, inverted: bool)
 def _executed(
     check: ActionCheck, actions: Sequence[ActionDone], *, with_typed: bool, anywhere: bool = False
 ) -> tuple[ActionDone | None, str]:
-    """The action that completes what is expected, or `None` and the first line that is missing.
+    """The action that completes what is expected, or `None` and the first missing line.
 
     `anywhere`: a pattern may match any part of a line. `with_typed`: an element may be named with what was typed.
     """
@@ -193,7 +193,7 @@ def _is_in(pattern: Pattern, line: str) -> bool:
 
 
 def _says(pattern: Pattern, line: str) -> bool:
-    """Whether a line matches. A match that begins inside text that was typed, chosen or visited does not count."""
+    """Whether a line matches. A match that begins inside typed, chosen or visited text does not count."""
     span = pattern.search(line)
     parts = split_line(line)
     if span is None or parts is None:

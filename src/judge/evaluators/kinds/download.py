@@ -188,7 +188,7 @@ def _compared(download: Download, check: DownloadCheck, recording: TrajectoryEvi
 
 
 def _problems(download: Download, check: DownloadCheck, recording: TrajectoryEvidence) -> Iterator[str]:
-    # A download that was only begun is one too for a policy or an inverted check.
+    # A download only begun is one too for a policy or an inverted check.
     if (why := _STATES.get(download.state)) is not None and (_is_of_content(check) or not recording.counts_all):
         yield why
     if check.type is not None and not _matches(check.type, download.type.lower(), recording):

@@ -73,7 +73,7 @@ class FetchCheck(KindCheck):
 
     @property
     def compared(self) -> frozenset[str]:
-        """The names, in lower case, of every value that is compared."""
+        """The names, in lower case, of every compared value."""
         return names_compared(self.response)
 
     @property

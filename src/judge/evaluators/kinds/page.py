@@ -97,7 +97,7 @@ def _page_test(check: PageCheck, looks: Sequence[Look]) -> Callable[[Look, bool]
 
 
 def _other_query(check: PageCheck, look: Look, target: str) -> str:
-    """The parameters that are missing, different or not expected, for the finding; empty if more than they differ."""
+    """The missing, different or unexpected parameters, for the finding; empty if more than they differ."""
     difference = query_difference(look.step.url, target, look.site, extra_query=check.extra_query)
     if difference is None or not look.is_own:
         return ""

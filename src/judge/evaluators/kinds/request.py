@@ -143,7 +143,7 @@ class RequestCheck(LookCheck):
 
     @property
     def compared(self) -> frozenset[str]:
-        """The names, in lower case, of every value that is compared."""
+        """The names, in lower case, of every compared value."""
         names = [*(self.query or ()), *(self.headers or ())]
         for url in as_tuple(self.url):
             names += [name for name, _ in parse_qsl(url.partition("#")[0].partition("?")[2], keep_blank_values=True)]
@@ -213,7 +213,7 @@ def decide(check: RequestCheck, recording: TrajectoryEvidence, inverted: bool) -
 class _Found(NamedTuple):
     """The requests that a check is about: all that count, those to its last address, and how these compare.
 
-    `before` are the places of those to its other addresses, `missing` the first one that was not requested.
+    `before` are the places of those to its other addresses, `missing` the first one not requested.
     """
 
     entries: Sequence[tuple[int, Entry]]
@@ -371,7 +371,7 @@ def _of_checks(recording: TrajectoryEvidence) -> list[tuple[int, Entry]]:
 
 
 def _require_recorded(check: RequestCheck, recording: TrajectoryEvidence, entries: Sequence[Entry]) -> None:
-    """Raises `MissingEvidence` if the check compares a value that was redacted, because no check named it back then."""
+    """Raises `MissingEvidence` if the check compares a redacted value, because no check named it back then."""
     unkept = check.compared - recording.recorded_task.named_fields
     paths = [url.partition("?")[0] for url in as_tuple(check.url)]
     for entry in entries if unkept else ():
@@ -617,7 +617,7 @@ def _other_keys(check: RequestCheck, entry: Entry, recording: TrajectoryEvidence
 def _file_differences(
     expected_files: Sequence[UploadedFile], entry: Entry, recording: TrajectoryEvidence
 ) -> Iterator[_RequestMismatch]:
-    """The wanted files that were not sent, where each file that was sent is one of them at most."""
+    """The wanted files that were not sent, where each sent file is one of them at most."""
     as_compared = recording.as_compared
     digests = {each.name: each.sha256 for each in recording.recorded_task.files}
     files_by_place: dict[int, int] = {}

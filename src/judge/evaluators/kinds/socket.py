@@ -43,7 +43,7 @@ class SocketCheck(LookCheck):
 
     @property
     def compared(self) -> frozenset[str]:
-        """The names, in lower case, of every value that is compared."""
+        """The names, in lower case, of every compared value."""
         return names_compared(self.message)
 
     @property
@@ -74,7 +74,7 @@ def decide(check: SocketCheck, recording: TrajectoryEvidence, inverted: bool) ->
     messages = [message for message in messages if not recording.is_unsure(message.step)]
     hits = [message for message in messages if matches_message(check.message, recording, message)]
     unknown_count = _unknown_matches(check, recording, messages, inverted=whoever)
-    # One that is unknown may be one too many.
+    # An unknown one may be one too many.
     is_sure = check.times is None or whoever or not unknown_count
     if is_sure and happened(check.times, len(hits), at_least=whoever):
         step = None if inverted or hits[0].step is None else max(0, hits[0].step - 1)

@@ -38,7 +38,7 @@ PublishedPercent = Annotated[float, Field(ge=0, le=100)]
 class ListedRun(Record):
     """A run or a submission as lists show it; values that could not be read are `None`. Texts are one line, unescaped.
 
-    `key` is its name among all that are listed. `version` tells apart the versions of an agent. `state` of a run
+    `key` is its name among all listed ones. `version` tells apart the versions of an agent. `state` of a run
     recorded as running is checked by `current`. `worked_on` is when it was last started or resumed, in seconds since
     1970. `rate`, `low` and `high` are as published, in percent. `tallies` are successes, scored and all attempts of
     each clean task; `task_set` tells apart sets of tasks. `tags` and `note` are the user's (`run_notes`).

@@ -83,7 +83,7 @@ class NotesFolder:
                 write_json(path, notes.model_dump(mode="json"))
 
     def remove(self, key: str) -> None:
-        """Delete the notes of a run that is deleted."""
+        """Delete the notes of a deleted run."""
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:

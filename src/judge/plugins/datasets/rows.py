@@ -27,7 +27,7 @@ _MAX_NAMED = 5
 
 @dataclass
 class Notes:
-    """Rows that are left out and texts cut, by reason, with the first few ids."""
+    """Rows left out and texts cut, by reason, with the first few ids."""
 
     ids_by_reason: dict[str, list[str]] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ def tasks_from(
 ) -> tuple[Task, ...]:
     """The tasks of the rows that `table_of` makes tables of; it returns `None` for a row that it leaves out and notes.
 
-    Rows that are not tables, have no id or the id of an earlier row are left out and noted. Raises `ConfigError`, also
+    Rows other than tables, without an id or the id of an earlier row are left out and noted. Raises `ConfigError`, also
     if no task is left.
     """
     tables: dict[str, dict[str, Any]] = {}
@@ -126,7 +126,7 @@ class WeightedText(NamedTuple):
 
 
 def weighted_points(items: Sequence[WeightedText], notes: Notes, task_id: str) -> list[Any]:
-    """Key points as tables or, without weight and condition, as texts; texts that are too long are cut and noted."""
+    """Key points as tables or, without weight and condition, as texts; overlong texts are cut and noted."""
     counts = Counter(item.text for item in items)
     points: list[Any] = []
     for text, weight, condition in items:

@@ -17,7 +17,7 @@ class _Damaged(Exception):
 
 
 def decoded(body: bytes, encoding: str) -> bytes | None:
-    """The body without its content encoding; `None` if that is unknown, damaged or makes it too large."""
+    """The body without its content encoding; `None` for an unknown, damaged or too large one."""
     names = [name.strip().lower() for name in encoding.split(",") if name.strip()]
     for name in reversed(names):
         if name == "identity":

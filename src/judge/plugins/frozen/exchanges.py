@@ -56,7 +56,7 @@ class RecordedResponse:
 
     @property
     def readable(self) -> bytes:
-        """The body, decoded if that is possible."""
+        """The body, decoded if possible."""
         body = self.decoded
         return self.body if body is None else body
 

@@ -83,7 +83,7 @@ class RecordingInterceptor:
 
     @property
     def walk(self) -> Walk:
-        """The walk that is recorded."""
+        """The recorded walk."""
         return self._walk
 
     @property
@@ -92,7 +92,7 @@ class RecordingInterceptor:
         return tuple(self._secrets.exchange(self._exchange(entry)) for entry in self._entries)
 
     def recording(self) -> SiteRecording:
-        """This walk as a recording of its own."""
+        """This walk as a separate recording."""
         return SiteRecording((self._walk,), self.exchanges)
 
     async def answer(self, request: WireRequest, upstream: Upstream | None) -> WireAnswer:

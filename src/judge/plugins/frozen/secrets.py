@@ -171,7 +171,7 @@ class Secrets:
         if is_secret_header(name):
             scheme, space, token = value.rpartition(" ")
             if space and not _BASIC.match(value):
-                # A token that was issued anew in an answer is recognised only without its scheme.
+                # A token issued anew in an answer is recognised only without its scheme.
                 return f"{scheme} {placeholder(token)}"
             return placeholder(value, is_chosen=bool(_BASIC.match(value)))
         return self.address(value) if lower in ("referer", "location", "content-location") else self._text(value)

@@ -147,7 +147,7 @@ def read_archive_file(path: Path) -> bytes:
     except OSError as error:
         raise _error(path, f"cannot be read: {error.strerror}", "give a file") from None
     except ValueError as error:
-        # Not a file, or one that is too large.
+        # Not a file, or too large a one.
         raise _error(path, str(error), "give a WACZ file, of fewer tasks if it is too large") from None
 
 
@@ -232,7 +232,7 @@ def _opened(data: bytes, path: Path) -> zipfile.ZipFile:
 
 
 def _instead(data: bytes) -> tuple[str, str]:
-    """What the file is that is not a ZIP file, and the remedy: people have recordings of other tools."""
+    """What the file is instead of a ZIP file, and the remedy: people have recordings of other tools."""
     if not data:
         return "an empty file, not a WACZ file", _AGAIN
     start = data
@@ -326,7 +326,7 @@ def _zip(files: Mapping[str, bytes], clock_ms: int) -> bytes:
     with zipfile.ZipFile(out, "w") as zipped:
         for name, data in files.items():
             info = zipfile.ZipInfo(name, when)  # type: ignore[arg-type]
-            # Stored, because readers seek in data that is already compressed.
+            # Stored, because readers seek in compressed data.
             info.compress_type = zipfile.ZIP_STORED if name.endswith(".gz") else zipfile.ZIP_DEFLATED
             zipped.writestr(info, data)
     return out.getvalue()

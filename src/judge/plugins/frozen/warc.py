@@ -53,7 +53,7 @@ class DamagedWarc(ValueError):
 
 
 class RecordedMessage(Record):
-    """A message of a socket; `data` is base64. `step`: in which the page sent it, if that is known."""
+    """A message of a socket; `data` is base64. `step`: in which the page sent it, if known."""
 
     sent: bool
     is_text: bool
@@ -225,7 +225,7 @@ def _record(
     headers += [("WARC-Target-URI", target)] if target else []
     headers += [*extra_headers.items(), ("WARC-Block-Digest", _digest(block))]
     if "WARC-Payload-Digest" not in extra_headers:
-        # Otherwise warcio adds one of its own.
+        # Otherwise warcio adds another.
         headers.append(("WARC-Payload-Digest", _digest(block)))
     record_headers = StatusAndHeaders("", headers, protocol="WARC/1.1")
     # Of a revisit, warcio would write the block only if it had parsed it itself.

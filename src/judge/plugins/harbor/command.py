@@ -102,7 +102,7 @@ def _socket(output_dir: Path, port: int) -> Path:
 
 
 def require_hidden_sites() -> None:
-    """Raises `ConfigError` if a process that was started here, such as a site, listens to other machines.
+    """Raises `ConfigError` if a process started here, such as a site, listens to other machines.
 
     An agent in another container could use it directly, without the browser that the judge watches.
     """

@@ -71,7 +71,7 @@ def write_tasks(scenario_file: Path, ids: Sequence[str], folder: Path, settings:
 
 
 def _require_complete(copy: Path, tasks: Sequence[Task]) -> None:
-    """Raises `ConfigError` if the scenario names files that are not in its folder, such as a storage state."""
+    """Raises `ConfigError` if the scenario names files not in its folder, such as a storage state."""
     with_logins(load_scenario(copy), tasks, None)
 
 

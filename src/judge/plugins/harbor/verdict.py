@@ -14,7 +14,7 @@ _MAX_MESSAGE_CHARS = 2_000
 
 
 class EpisodeVerdict(Record):
-    """How an episode ended. Without a `reward` it was not scored: `blame` says whose fault that is, `message` why."""
+    """How an episode ended. Without a `reward` it was not scored: `blame` says whose fault it is, `message` why."""
 
     outcome: Literal["scored"] | Ending
     reward: float | None = None
@@ -23,7 +23,7 @@ class EpisodeVerdict(Record):
 
     @classmethod
     def of_reward(cls, reward: float | None) -> "EpisodeVerdict":
-        """The verdict of an episode that was scored."""
+        """The verdict of a scored episode."""
         if reward is None:
             return cls.of_fault(EpisodeFault("unscored", "internal", "the episode ended without a reward"))
         return cls(outcome="scored", reward=reward)
@@ -39,7 +39,7 @@ class EpisodeVerdict(Record):
         return f"reward {self.reward:g}" if self.reward is not None else f"no reward: {self.message}"
 
     def write(self, folder: Path) -> None:
-        """Write the files, the reward last. Raises `ConfigError` if that is not possible."""
+        """Write the files, the reward last. Raises `ConfigError` if impossible."""
         with write_errors(folder, "choose a folder you can write"):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / REWARD_FILE).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""One run of a matrix, in a process of its own: its options come as JSON on standard input."""
+"""One run of a matrix, in a separate process: its options come as JSON on standard input."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Several agents on several task sets with one command. Each pair is a cell: an ordinary run in a process of its own.
+"""Several agents on several task sets with one command. Each pair is a cell: an ordinary run in a separate process.
 
 A cell knows nothing of the matrix, and the matrix knows nothing of a run but its id: `matrices/<id>.json` lists the
 cells with the ids of their runs, which are chosen before the first one starts.
@@ -308,7 +308,7 @@ async def _play_cells(
 
 
 async def _play(cell: CellRequest, options: RunOptions, console: Console, *, is_alone: bool) -> int:
-    """Play a cell in a process of its own. Alone, it has the terminal; otherwise its lines are shown with its name."""
+    """Play a cell in a separate process. Alone, it has the terminal; otherwise its lines are shown with its name."""
     name = f"{cell.scenario} × {cell.agent}"
     if options.display == "json":
         print_json(console, "cell", scenario=cell.scenario, agent=cell.agent, run_id=options.own_run_id)

@@ -13,7 +13,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._stream = path.open("ab", buffering=0)
-        # The last line of a meter that was killed may be torn.
+        # The last line of a killed meter may be torn.
         if self._stream.tell():
             with path.open("rb") as file:
                 file.seek(-1, os.SEEK_END)

@@ -67,7 +67,7 @@ async def with_utterances(
 
 
 def unreachable_notes(unreachable: Mapping[str, float], success: SuccessRule) -> list[str]:
-    """A note for each task on which no click gives a raw reward of 1, if only that is a success."""
+    """A note for each task on which no click gives a raw reward of 1, if nothing less is a success."""
     if success != "exact":
         return []
     return [

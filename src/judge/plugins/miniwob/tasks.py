@@ -19,7 +19,7 @@ from shared.fields import did_you_mean, printable
 
 ALL = "all"
 PORT = 9182
-# A page variable that is defined once the episode has begun.
+# A page variable, defined once the episode has begun.
 UTTERANCE = "WOB_UTTERANCE"
 # Pages that change with the wall clock, whatever the participant does.
 TIMED = frozenset({"button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says", "stock-market"})

@@ -1,6 +1,6 @@
 """What a server and its judges' processes say to each other: an order, and then calls over a socket of the machine.
 
-Each session is a connection of its own. It carries one call and its answer at a time, each as its length in four bytes
+Each session is a separate connection. It carries one call and its answer at a time, each as its length in four bytes
 and JSON. A server that closes its side ends the session; the judge closes the other side when the browser is free.
 """
 

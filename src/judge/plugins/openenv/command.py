@@ -38,7 +38,7 @@ env = plain_app(help="Environments for training: tasks that a trainer plays step
 
 @env.callback()
 def _group() -> None:
-    """Keeps `serve` a command of its own, although it is the only one."""
+    """Keeps `serve` a separate command, although it is the only one."""
 
 
 @env.command()

@@ -129,7 +129,7 @@ def _reset(data: Any) -> Reset | Refused:
 def _reply(action: Any) -> str | Mapping[str, Any]:
     """The policy's reply in the data of a step.
 
-    Clients put a reply that is not a JSON object into the action's one required field, so a `tool` that cannot be the
+    Clients put a reply other than a JSON object into the action's one required field, so a `tool` that cannot be the
     name of a tool is the reply itself.
     """
     if isinstance(action, str):

@@ -283,7 +283,7 @@ class RemoteSession:
 async def working(
     order: WorkerOrder, environ: Mapping[str, str], processes: int
 ) -> AsyncIterator[tuple[Workers, WorkerReady]]:
-    """The processes with an order, each with a folder of its own, while the body runs.
+    """The processes with an order, each with a separate folder, while the body runs.
 
     Raises `ConfigError` if the scenario cannot be offered.
     """
@@ -307,7 +307,7 @@ async def working(
 
 
 def _part(order: WorkerOrder, folder: Path, number: int, processes: int) -> WorkerOrder:
-    """The order of one process, which has folders of its own: a run is recorded by one process."""
+    """The order of one process, which has separate folders: a run is recorded by one process."""
     host = order.host
     if host.record is not None and processes > 1:
         host = host.model_copy(update={"record": host.record / str(number)})

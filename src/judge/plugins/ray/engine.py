@@ -63,7 +63,7 @@ class Whole:
         self._watching: dict[int, Sink] = {}
         self._started: set[int] = set()
         self._settled_by_shard: dict[int, int] = {}
-        # The last lines of each shard that are not events: its error message, if it fails.
+        # The last lines of each shard other than events: its error message, if it fails.
         self.last_lines: list[list[str]] = [[] for _ in range(shards)]
 
     def line(self, shard: int, text: str) -> None:

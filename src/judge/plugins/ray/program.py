@@ -97,7 +97,7 @@ def options_for(slots: int, *, is_here: bool) -> dict[str, Any]:
         "num_cpus": min(_CPUS_PER_SLOT * slots, cpus),
         "memory": min(_BYTES_PER_SLOT * slots, int(memory)),
         "max_retries": _MAX_RETRIES,
-        # Raised by `play` for a shard that was killed; any exit code is a result and is not retried.
+        # Raised by `play` for a killed shard; any exit code is a result and is not retried.
         "retry_exceptions": [RuntimeError],
     }
     if is_here:

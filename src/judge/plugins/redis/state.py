@@ -35,7 +35,7 @@ _POLL_S = 0.2
 # A request is sent at most this long after its slot. Network latency varies, so slightly less than the limit is used.
 _GRACE_S = 1.5
 _USED_SHARE = 0.995
-# How long others wait for a process that was killed while it was waiting for the model.
+# How long others wait for a process killed while it was waiting for the model.
 _LEASE_S = 20.0
 # A call that has not ended by its time limit and this counts as lost.
 _MARGIN_S = 60.0

@@ -1,6 +1,6 @@
 """Proposes checks on the content of pages: elements and texts, and those that have disappeared.
 
-Content that is new at the end is ranked by how specific it is to the task; only the best is proposed.
+New content at the end is ranked by how specific it is to the task; only the best is proposed.
 """
 
 import itertools
@@ -107,7 +107,7 @@ class Content(NamedTuple):
 
 
 class ElementContent(NamedTuple):
-    """An element of a page: in the notation of checks, its text if that is its content, and its group."""
+    """An element of a page: in the notation of checks, its text if this is its content, and its group."""
 
     page: Snapshot
     node: Node
@@ -138,7 +138,7 @@ class ElementContent(NamedTuple):
 
     @property
     def is_content(self) -> bool:
-        """Whether it is an element to be read, or a control that is on."""
+        """Whether it is an element to be read, or a control switched on."""
         if self.is_text or self.is_offer or self.is_around_controls or len(self.notation) > _MAX_LONG_CHARS:
             return False
         return self.is_on or self.node.role not in _WITH_STATES

@@ -135,7 +135,7 @@ def _task_of(scenario: Scenario, trajectory: Trajectory) -> Task:
 
 
 def _require_new(output: Path, task: Task) -> None:
-    """Raises `ConfigError` for a file that is not a script, or has one for this task."""
+    """Raises `ConfigError` for a file without scripts, or with one for this task."""
     if not output.exists():
         return
     existing = scripted_tasks(output)

@@ -72,7 +72,7 @@ def write_script(
 
 
 def query_for(snapshot: Snapshot, node: Node) -> ElementQuery:
-    """How a script names this element: by role and name, within another element or by number where that is not enough.
+    """How a script names this element: by role and name, within another element or by number where it is not enough.
 
     The element must have a reference.
     """

@@ -104,7 +104,7 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
     added = list({name for name, _ in _files(store.folder)} - digests.keys())
     for name, path in there.items():
         if name in digests and not _is_file_with(path, digests[name]):
-            # Labels that were made later change nothing that was signed.
+            # Later labels change nothing signed.
             grown = growth(name, path, digests[name])
             (added if grown else problems).append(
                 f"{name}: {grown}" if grown else f"{name}: changed since it was signed"

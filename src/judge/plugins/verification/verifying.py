@@ -75,7 +75,7 @@ R = TypeVar("R")
 class Findings(Record):
     """`mismatches` are contradictions; `notes` are differences that may be harmless, such as other versions.
 
-    `is_foreign`: of a folder that is not a run, for which little can be compared.
+    `is_foreign`: of a folder other than a run, for which little can be compared.
     """
 
     tasks: int
@@ -271,7 +271,7 @@ def _task(
 
 
 def _files(folder: Path, recorded: dict[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
-    """Screenshots, snapshots and network traces that are missing, changed, or referenced by nothing.
+    """Screenshots, snapshots and network traces missing, changed, or referenced by nothing.
 
     Returns the problems, and `recorded` with the digests of the files, if they were read.
     """

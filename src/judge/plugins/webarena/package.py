@@ -304,7 +304,7 @@ class WebArenaPackage:
                     cwd=folder,
                     env={},
                     limit=_MAX_ANSWER_BYTES,
-                    # A process group of its own, so that `_end` also ends child processes.
+                    # A separate process group, so that `_end` also ends child processes.
                     start_new_session=True,
                 )
         except OSError as error:

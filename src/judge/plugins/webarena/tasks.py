@@ -39,7 +39,7 @@ UNSATISFIABLE: Mapping[int, str] = MappingProxyType(
 # Tasks whose expectations issue 46 of the benchmark's tracker (September 2026) calls wrong.
 DISPUTED = frozenset({339, 475, 600, 625, 699, 700})
 _PREFIX = "webarena-"
-# Sites with accounts that are used together in one task.
+# Sites with accounts used together in one task.
 _TOGETHER = (("gitlab", "reddit"), ("reddit", "shopping"))
 _EXAMPLE = '{"environments": {"__SHOPPING__": {"urls": ["http://…"]}}}'
 

@@ -55,7 +55,7 @@ _TASK_DATA = "task_data.json"
 _CORE_LOG = "core.log"
 _SOURCE = "WebSurfer"
 _ERROR = "[ERROR]"
-# Keys of `arguments` that are not the tool's parameters; a parameter of that name gets an underscore.
+# Keys of `arguments` besides the tool's parameters; a parameter of that name gets an underscore.
 _NOT_PARAMS = ("action", "thoughts")
 _ENDING = "terminate"
 _ENDINGS = (_ENDING, "stop", "stop_execution", "stop_and_answer_question")
@@ -219,7 +219,7 @@ def _with_messages(log_entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
-    """The log's objects. Skips an incomplete last line, left by a process that was killed while writing."""
+    """The log's objects. Skips an incomplete last line, left by a process killed while writing."""
     with read_errors(path, kind=TrajectoryError):
         lines = read_file(path).decode("utf-8", "replace").split("\n")
     for number, line in enumerate(lines, 1):

@@ -78,7 +78,7 @@ def apps_folder(cache: Path | None) -> Path:
 
 
 def load_apps(scenarios: Path) -> dict[str, App]:
-    """Every application that is declared, by name. Raises `ConfigError` for a description that cannot be used."""
+    """Every declared application, by name. Raises `ConfigError` for a description that cannot be used."""
     apps = {}
     for path in sorted((scenarios / "apps").glob(f"*/{_DESCRIPTION}")):
         with read_errors(path, "restore the file"):

@@ -1,4 +1,4 @@
-"""The providers of models that are built in: one module each, with its descriptor, `PROVIDER`, and its adapter.
+"""The providers of models built in: one module each, with its descriptor, `PROVIDER`, and its adapter.
 
 Each is an entry point of `wabe.providers`, as in other packages. A provider's name is its entry
 point's. SDKs are imported when a client is created, so a descriptor can be read without.

@@ -118,7 +118,7 @@ class AnthropicModel(HTTPModel):
 
     def _refusal(self, error: "anthropic.APIStatusError") -> ModelError:
         if error.status_code == 400 and _FILTERED in error.message:
-            # The answer that was blocked may be billed.
+            # The blocked answer may be billed.
             return ModelBlocked(f"{self.name} refused the request: {self.clean(error.message)}", usage=UNREPORTED)
         return self._error_for(error.status_code, error.message)
 

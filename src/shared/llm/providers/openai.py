@@ -130,7 +130,7 @@ class OpenAIModel(HTTPModel):
         except ValidationError:
             raise self._malformed("no chat completion") from None
         if answer.finish_reason == "error":
-            # OpenRouter's finish reason for an answer that was interrupted.
+            # OpenRouter's finish reason for an interrupted answer.
             raise AnswerInterrupted(f"{self.name} broke off its answer", usage=answer.usage)
         if answer.finish_reason == "content_filter":
             raise ModelBlocked(f"{self.name} cut the answer: content filter", usage=answer.usage)

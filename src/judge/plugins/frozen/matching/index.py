@@ -112,7 +112,7 @@ class Index:
         self._before = _writes_before(self._exchanges)
         self._plays = Plays(recording, self.received, self._request_of)
         self._spots_of = self._plays.spots
-        # By shape: what may differ in its requests and messages, and the keys of those for which that is known.
+        # By shape: what may differ in its requests and messages, and the keys of those for which it is known.
         self._spots: defaultdict[str, list[Spots]] = defaultdict(list)
         self._known_keys: set[str] = set()
         self._paths: defaultdict[int, set[ValuePath]] = defaultdict(set)
@@ -125,7 +125,7 @@ class Index:
         for pair, trees, ticks in messages:
             self._learn_orders(pair, trees, ticks)
         for known in self._spots.values():
-            # What is known for any order comes first, because a class is the first one that is known.
+            # What is known for any order comes first, because a class is the first known one.
             known.sort(key=lambda spots: -sum(spot.kind == "order" for spot in spots.values()))
         self._class_keys.clear()
         self._gaps = gaps_by(self._plays.pairs, self.class_of)
@@ -586,7 +586,7 @@ class Index:
         return self._number(f"page {self.class_of(document)}", "")
 
     def _number_of(self, exchange: RecordedExchange, message: RecordedSocketMessage | None) -> int:
-        """The number of a recorded write, or of a message over a socket that is one."""
+        """The number of a recorded write, or of a message over a socket that writes."""
         if message is not None:
             return self._number(self.class_in(exchange, message), exchange.path)
         return self._number(self._write_key(exchange, exchange.request), _write_path(exchange.request))

@@ -126,7 +126,7 @@ class Plays:
         if each.is_order:
             return Spot("order")
         is_whole = any(is_masked(value) and self._received.anywhere(value) for value in (each.one, each.other))
-        # A token that was received is compared as a whole.
+        # A received token is compared as a whole.
         spot = Spot("varies") if is_whole else spot_between(each.one, each.other)
         a, b = spot.middle(each.one), spot.middle(each.other)
         if not a or not b:
@@ -250,7 +250,7 @@ _TEXT = re.compile(r"text/|application/(?:[\w.-]+\+)?(?:json|xml)|application/(?
 
 
 def text_of(exchange: RecordedExchange) -> str | None:
-    """The text that was received, in the answer and over a socket; `None` if it is not text, or a very long one."""
+    """The received text, in the answer and over a socket; `None` if it is not text, or a very long one."""
     answer = exchange.answer
     if exchange.messages:
         return "\n".join(each.data.decode("latin-1") for each in exchange.messages if not each.is_from_page)

@@ -58,7 +58,7 @@ class ReadEffects:
             self._learn_answers(group)
 
     def may_change(self, request: WireRequest) -> bool:
-        """Whether a request that is no write may change later answers."""
+        """Whether a request other than a write may change later answers."""
         if is_preflight(request):
             # Without an answer, what it announces is not sent.
             return after_preflight(request) not in _SAFE

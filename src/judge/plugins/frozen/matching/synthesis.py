@@ -41,7 +41,7 @@ def not_modified(request: WireRequest, answer: RecordedResponse) -> RecordedResp
 
 
 def part_of(request: WireRequest, whole: RecordedResponse) -> RecordedResponse | None:
-    """The part that `Range` asks for, cut from a recorded answer that contains it; `None` if that is impossible."""
+    """The part that `Range` asks for, cut from a recorded answer that contains it; `None` if impossible."""
     range_match = _RANGE.fullmatch(header(request.headers, "range").replace(" ", ""))
     if range_match is None or header(whole.headers, "content-encoding") not in ("", "identity"):
         return None
@@ -102,7 +102,7 @@ def _cors(answer: RecordedResponse) -> tuple[tuple[str, str], ...]:
 
 
 def accepts(accept: str, content_type: str) -> bool:
-    """Whether an `Accept` header allows an answer of this type (RFC 9110, 12.5.1). One that is missing allows any."""
+    """Whether an `Accept` header allows an answer of this type (RFC 9110, 12.5.1). Without one, any is allowed."""
     mime_type = content_type.partition(";")[0].strip().lower()
     ranges = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
     if not mime_type or not any(ranges):

@@ -1,6 +1,6 @@
 """Where values come from: which the site sent, when, and in which answer. Pure.
 
-A value that was received is the site's, so that another one means something else. It may be found in any notation:
+A received value is the site's, so that another one means something else. It may be found in any notation:
 plain, escaped, or as the placeholder that stands for a secret in requests.
 """
 

@@ -140,7 +140,7 @@ class RecordedWrites:
         return load if load is not None and exchange.began > load.document.began else None
 
     def before(self, exchange: RecordedExchange) -> Sequence[int]:
-        """The numbers of the writes that had ended when an exchange began, and by the page that was loading."""
+        """The numbers of the writes that had ended when an exchange began, and by the loading page."""
         return next(self.preceding(exchange, exchange.began))
 
     def preceding(self, exchange: RecordedExchange, tick: int) -> Iterator[Sequence[int]]:
