@@ -148,7 +148,7 @@ def intents(dice: random.Random) -> list[Intent]:
 
 @dataclass
 class ListResult:
-    """What a list and its oracle did. `states` are those of the oracle's page, from before its first action."""
+    """What a list and its oracle did. `states` are the oracle's page's, from before its first action."""
 
     mode: str
     intents: list[Intent]
@@ -172,7 +172,7 @@ class ListResult:
 
 
 class Player:
-    """Plays each list twice: as a list, and one by one. Its messages are those of an ordinary participant."""
+    """Plays each list twice: as a list, and one by one. Its messages are an ordinary participant's."""
 
     def __init__(self, website: str, results: list[ListResult]) -> None:
         self._website = website

@@ -20,7 +20,7 @@ class Run:
 
     `memory_mb` is of the judge with its browsers, the rest is per task: how long it held its slot, the CPU time of
     judge and browsers, how much of that was the judge's own process, the CPU time of what else the run needs on this
-    machine (participant, site), and what it wrote and sent. `cores` are those of the machine, minus what other programs
+    machine (participant, site), and what it wrote and sent. `cores` are the machine's, minus what other programs
     used meanwhile.
     """
 

@@ -1,4 +1,4 @@
-"""How far success rates are from people's labels: the judge's, those of a random sample, and corrected ones.
+"""How far success rates are from people's labels: the judge's, a random sample's, and corrected ones.
 
 Takes a CSV with the columns human and judge (0 or 1), where every attempt has a label of people, so that the true rate
 is known. For each group and number of labels it computes the error (RMSE, in points), how often the 95 % interval holds

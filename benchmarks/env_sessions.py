@@ -4,12 +4,12 @@
 
 Every session plays the same walk through the demo shop (static, so it needs no reset), episode after episode, and its
 client thinks for some seconds before each action. After a warm-up of one episode for each session, steps and resets
-are counted for some seconds. CPU is that of the server's processes and all browsers below them; memory is what is not
+are counted for some seconds. CPU is used by the server's processes and all browsers below them; memory is what is not
 shared (USS), at the end. Cores that other programs used meanwhile are subtracted.
 
 Then the model of docs/scaling.md (mean value analysis) predicts the steps per second of every other row from the
 CPU and the waiting of the first row of those that think as long, and what 512 such sessions need. Exits with 1 if a
-prediction is off by more than 25 %, as those of overloaded machines are.
+prediction is off by more than 25 %, as it is for overloaded machines.
 """
 
 import argparse

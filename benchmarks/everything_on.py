@@ -130,7 +130,7 @@ class PlayResult:
 
     @property
     def calls(self) -> int:
-        """The metered calls of the whole run, also those of attempts that were cut off."""
+        """The metered calls of the whole run, also by attempts that were cut off."""
         return int(self.detail["participant_usage"]["calls"])
 
 

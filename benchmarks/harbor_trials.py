@@ -97,7 +97,7 @@ class Processes(BaseEnvironment):
         return self.folders[name]
 
     def here(self, text: str, service: str | None = None) -> str:
-        """A command or script with the paths of a container as those of its folder."""
+        """A command or script with the paths of a container as paths in its folder."""
         text = re.sub(r"(?<![\w/.-])/(app|logs|tests)\b", rf"{self.folder(service)}/\1", text)
         return text.replace("/dev/tcp/wabe/8000", f"/dev/tcp/127.0.0.1/{self.port}")
 

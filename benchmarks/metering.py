@@ -3,7 +3,7 @@
     python benchmarks/metering.py [--calls 1000] [--at-once 50]
 
 Plays calls in all wire formats, streamed and not, some of which report no tokens, through a meter in a process of its
-own; compares its ledger with the providers' own log call by call; and the time with that of the same calls without it.
+own; compares its ledger with the providers' own log call by call; and the time with the same calls without it.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """A participant that calls a model before each of its replies, and then replies as the bundled `obedient` does.
 
-`python paying_participant.py --script FILE --host HOST --port PORT`: the model is that of `OPENAI_BASE_URL`; which one
-it is depends on the step only, so that an attempt costs the same whenever it is played.
+`python paying_participant.py --script FILE --host HOST --port PORT`: the model is the one at `OPENAI_BASE_URL`; which
+one it is depends on the step only, so that an attempt costs the same whenever it is played.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python benchmarks/report_and_verify.py [--tasks 10000] [--run RUN] [--folder FOLDER]
 
-The run consists of copies of a recorded one: that of the demo, which is played first, or `--run`. Each copy is a task
+The run consists of copies of a recorded one: the demo's, which is played first, or `--run`. Each copy is a task
 of its own, with its own files and digests, a check of a request besides its own checks, and the verdict that they give.
 `--folder` keeps the run, and uses the one that is there already. Exit code 1 if `wabe verify` finds anything, or a
 command takes more than its limit for 10,000 tasks.

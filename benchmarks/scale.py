@@ -3,7 +3,7 @@
     python benchmarks/scale.py [--quick] [--write docs/scaling.md]
 
 Measures assessments of the demo shop in real browsers at 1, 2, 4 and 8 slots (tasks at once), with participants that
-think for 0, 2 and 8 s before each reply. `capacity.py` fits a model to the runs of 1 to 4 slots and predicts those of
+think for 0, 2 and 8 s before each reply. `capacity.py` fits a model to the runs of 1 to 4 slots and predicts runs of
 8. Exit code 1 if the prediction is off by `BOUND` or more. `--write` replaces the figures between the two markers of a
 document. The full measurement takes about ten minutes on an otherwise idle machine, `--quick` two.
 """

@@ -6,7 +6,7 @@
 `shop` has one cart for all its visitors, on the server; the others are applications of `scenarios/apps`. Four tasks of
 each are played with a right and with a wrong script, twice, and each attempt restarts its instance. Compares the
 verdicts, and looks into each instance's log: requests of two attempts must not be mixed. The shop logs who asked; of
-the applications, the times of requests are compared with those of the attempts.
+the applications, the times of requests are compared with the attempts'.
 
 wall: seconds from the first attempt's start to the last one's end. CPU: of all processes of the run, in seconds, while
 attempts are played. floor: that CPU, spread over all cores, as a share of the wall time one after another: nothing that

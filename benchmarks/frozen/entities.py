@@ -2,11 +2,11 @@
 
     python benchmarks/frozen entities [--entities 300] [--entered 200] [--invented 250] [--show 3]
 
-The visits are those of `tests/plugins/frozen/visits.py`: small pages, recorded in memory in one or two plays of each
+The visits come from `tests/plugins/frozen/visits.py`: small pages, recorded in memory in one or two plays of each
 task, and visited again. entities and entered: the attempt asks for another value than any task of the recording, and
 goes on to what that changes. invented: the attempt does what was recorded, and its page invents other values. recorded:
-the walks of the first two as they were recorded. same orders: those of both whose pages send batches in a random order
-that happened to be the same in both plays, so that an uncertain answer to another order is right.
+the walks of the first two as they were recorded. same orders: the walks of both whose pages send batches in a random
+order that happened to be the same in both plays, so that an uncertain answer to another order is right.
 
 certain and wrong: an answer that differs from what the site would say, with no flag. A visit counts by its worst
 answer, in the order of the columns. Exit code 1 if an answer is certain and wrong, or if a recorded walk of two plays
@@ -53,7 +53,7 @@ def line(name: str, answers: CaseAnswers) -> str:
 
 
 def table(parts: dict[str, CaseAnswers]) -> str:
-    """All parts, those of entities and inputs by place, and those of invented values by their use."""
+    """All parts: entities and inputs by place, invented values by their use."""
     lines = [f"| visits | all | {' | '.join(OUTCOMES)} |", "|---|" + "---|" * (1 + len(OUTCOMES))]
     for name, cases in parts.items():
         lines.append(line(name, cases))

@@ -2,7 +2,7 @@
 
     python benchmarks/frozen rules [--sites 1000] [--changing 500] [--loading 300] [--visits 50] [--rules NAME…]
 
-The sites and visits are those of all kinds of `frozen oracle`, and of `frozen entities`. For each rule, in points: how
+The sites and visits come from all kinds of `frozen oracle`, and from `frozen entities`. For each rule, in points: how
 many more answers are certain and wrong without it, and how many fewer are certain. What a rule brings on real pages is
 shown by `frozen sites --again --without RULE`, on recordings and visits that it kept.
 """

@@ -437,7 +437,7 @@ Mixes = Sequence[tuple[Task, Callable[[], Decide]]]
 
 
 def other_walks(ground: Ground, options: argparse.Namespace) -> tuple[Others, Mixes]:
-    """The walks of an application that are not recorded, and those of recorded actions in another order."""
+    """The walks of an application that are not recorded, and recorded actions in another order."""
     others: list[tuple[str, Task, Callable[[], Decide]]] = [
         (f"wrong script of {task.task_id}", task, lambda script=script: scripted(script))
         for task, script in ground.wrong

@@ -1,4 +1,4 @@
-"""Kills a matrix twice and resumes it: its verdicts must equal those of an undisturbed one, with nothing played twice.
+"""Kills a matrix twice and resumes it: its verdicts must equal an undisturbed one's, with nothing played twice.
 
 `python benchmarks/resume matrix [--limit N] [--epochs 2] [--seed 1]`: a fresh `wabe new-agent`, the replay and the
 random participant on copies of `demo` and `miniwob` on free ports. The matrix alone gets SIGKILL, then the matrix with

@@ -196,7 +196,7 @@ async def some_steps(out: Path, rng: random.Random, longest_s: float) -> None:
 
 
 def recorded(out: Path) -> int:
-    """How many steps there are in all runs, also those of interrupted attempts. Folders may vanish meanwhile."""
+    """How many steps there are in all runs, also in interrupted attempts. Folders may vanish meanwhile."""
     steps = 0
     for folder, _, files in os.walk(out / "runs"):
         if "steps.jsonl" in files and "results" in Path(folder).parts:

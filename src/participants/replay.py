@@ -32,12 +32,13 @@ from shared.dates import with_dates
 from shared.elements import ElementQuery, find_element
 from shared.errors import ConfigError
 from shared.fields import Invalid, Table
-from shared.files import parse_toml, read_errors, read_text
+from shared.files import read_errors, read_text
 from shared.models import Action
 from shared.protocol import is_result
 from shared.snapshot import Snapshot, parse_snapshot
 from shared.text import plain
 from shared.toml_lines import line_of, lines_of
+from shared.toml_text import parse_toml
 from shared.validation import mistake, validated
 
 MAX_WAITS = 4

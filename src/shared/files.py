@@ -1,4 +1,4 @@
-"""Files: bounded reads of foreign files (bytes, text, JSON, TOML), atomic writes, digests.
+"""Files: bounded reads of foreign files (bytes, text, JSON), atomic writes, digests.
 
 Reading raises only `OSError` or a `ValueError` whose text is the reason; `reason_of` words both.
 """
@@ -6,10 +6,8 @@ Reading raises only `OSError` or a `ValueError` whose text is the reason; `reaso
 import codecs
 import errno
 import hashlib
-import itertools
 import json
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -18,10 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import tomli
-
 from shared.errors import ConfigError, WabeError
-from shared.strict_json import TOO_DEEP, parse_json
+from shared.strict_json import parse_json
 
 # The largest file of a read run; `judge.store` keeps everything written below it.
 MAX_FILE_BYTES = 64_000_000
@@ -119,37 +115,6 @@ def decode(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"line {line}: not UTF-8 text") from None
-
-
-# What people get wrong most often: the parser's message, what the line contains, and what to write instead.
-_TOML_HINTS = (
-    ("", "[\u201c\u201d\u2018\u2019]", "write straight quotes"),
-    ("Unescaped", "", "write patterns in 'single quotes'"),
-    ("Expected newline", '"', "write a text that contains double quotes in 'single quotes'"),
-    ("Invalid value", r"= *(True|False)\b", "write true and false in lower case"),
-    ("Invalid value", "", "write texts in quotes"),
-    ("Expected '='", ":", "write = between a key and its value"),
-    ("Cannot overwrite", "", "write each key once"),
-)
-
-
-def _toml_hint(message: str, line: str) -> str:
-    hints = (hint for said, found, hint in _TOML_HINTS if message.startswith(said) and re.search(found, line))
-    return "".join(f"; {hint}" for hint in itertools.islice(hints, 1))
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text."""
-    try:
-        return tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
-        hint = _toml_hint(error.msg, [*text.splitlines(), ""][error.lineno - 1])
-        raise ValueError(f"line {error.lineno}, column {error.colno}: not TOML: {error.msg}{hint}") from None
-    except RecursionError:
-        raise ValueError(TOO_DEEP) from None
-    except ValueError as error:
-        # Numbers and dates that the grammar allows but Python cannot represent.
-        raise ValueError(f"not usable TOML: {str(error)[:100]}") from None
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -95,10 +95,10 @@ class Notice(Record):
 class Vanished(Record):
     """A text that appeared on a page and vanished before the page was observed, such as a notification.
 
-    `snapshot` is what it stood in, with who wrote it, in the notation of a page's snapshot; `None` if it was there too
-    briefly, or was too large, to be described. `origin` belongs to whoever wrote the main document, and `url` that
-    document's address, at that time; `None` if it stood in a frame. `at_ms` is when it appeared on the page's clock,
-    in milliseconds since 1970; `stood_s` is how long it stood, in seconds of page time.
+    `snapshot` is the element around it, with who wrote it, in the notation of a page's snapshot; `None` if it was there
+    too briefly, or was too large, to be described. `origin` belongs to whoever wrote the main document, and `url` that
+    document's address, at that time; `None` if it was in a frame. `at_ms` is when it appeared on the page's clock,
+    in milliseconds since 1970; `stood_s` is how long it was there, in seconds of page time.
     """
 
     text: str

@@ -6,7 +6,7 @@ TOML parsers do not report positions. The text must be valid TOML, as a parser h
 import re
 from collections.abc import Iterator, Mapping
 
-from shared.files import parse_toml
+from shared.toml_text import parse_toml
 
 KeyPath = tuple[str | int, ...]
 

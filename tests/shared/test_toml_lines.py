@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from shared.files import parse_toml
 from shared.toml_lines import KeyPath, line_of, lines_of
+from shared.toml_text import parse_toml
 
 TEXT = '''# [[tasks]]
 title = "a # b [c]"

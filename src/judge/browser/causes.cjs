@@ -232,7 +232,7 @@ class Causes {
     });
   }
 
-  // What no session reports may be a worker's, if it is no navigation.
+  // What no session reports may be a worker's, if it is not a navigation.
   unreported(request, page) {
     return this.tainted && !request.isNavigationRequest() ? this.unknown() : this.ofPage(page);
   }

@@ -102,7 +102,7 @@
     return isRendered(element) && isSized(own) ? own : boxOf(found);
   };
 
-  // Whether people click on an element that is no control, and that lies in none and wraps none. Those that listen to clicks
+  // Whether people click on an element other than a control, and that lies in none and wraps none. Those that listen to clicks
   // by scripts are told (`settle/target.cjs`).
   const listens = element => Reflect.apply(matches, element, [LISTENING]) || Boolean(globalThis.wabeListening?.has(element));
   const hasPointer = element => getComputedStyle(element).cursor === "pointer";

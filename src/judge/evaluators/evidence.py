@@ -133,7 +133,7 @@ class Look:
 
     @cached_property
     def vanished(self) -> tuple["Look", ...]:
-        """Looks at what appeared and vanished before this one, each as it stood, on the page that it stood on.
+        """Looks at what appeared and vanished before this one, each as it was, on the page that it was on.
 
         Of what was there too briefly to be described, nobody knows who wrote it, so that only policies see it.
         """
@@ -141,7 +141,7 @@ class Look:
         for each in self.step.vanished:
             if isinstance(each, str) or (each.snapshot is None and not self.site.is_any):
                 continue
-            # A frame stood in the page of this look, since leaving a page takes its frames along.
+            # A frame belonged to the page of this look, since leaving a page takes its frames along.
             page = {"origin": each.origin, "url": each.url} if each.url is not None else {}
             snapshot = each.snapshot or f"- text: {json.dumps(each.text, ensure_ascii=False)}"
             step = self.step.model_copy(update={**page, "dialog": None, "notice": None})

@@ -85,7 +85,7 @@ def over_content(check: ShownCheck, recording: TrajectoryEvidence, inverted: boo
     Content of editors counts only with `editable`. In inverted checks, the page must pass neither with it nor without
     it: forbidden content must not be in an editor either, and the participant's text must not hide forbidden content.
 
-    With `at = "any"`, what stood on a page and vanished before a look counts as well, each such text by itself, but not
+    With `at = "any"`, what was on a page and vanished before a look counts as well, each such text by itself, but not
     if words that the participant typed are all that passes (`judge.evaluators.typed`). Where it was in the viewport is
     not known.
     """

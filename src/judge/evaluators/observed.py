@@ -1,4 +1,4 @@
-"""Whether the values of an answer stood on a page that the participant observed, before it entered them itself. Pure.
+"""Whether the values of an answer were on a page that the participant observed, before it entered them itself. Pure.
 
 Observed is what the participant was sent: snapshots, as far as they were sent, without what vanished, titles, pictures
 and answers of tools. Of them only what the task's site wrote counts, as for every check. A text that the

@@ -160,7 +160,7 @@ def _amount(text: str, match: re.Match[str]) -> Amount | None:
     is_bracketed = bool(unit and after["close"] and (before["open"] or before["late"]))
     is_aside = is_bracketed and not before["late"] and _ASIDE.search(text[max(0, start - _MAX_BEFORE_CHARS) : start])
     words = [word.casefold() for word in _SCALE.findall(after["scales"])]
-    # Some letters match a word's pattern and are no letters of the word.
+    # Some letters match a word's pattern and are not letters of the word.
     power = sum(_SCALES.get(word, _MAX_POWER) for word in words) + (_SHORT_SCALES[short.casefold()] if short else 0)
     return Amount(
         start=start,

@@ -15,10 +15,11 @@ from pydantic import Field, TypeAdapter
 from judge.judges.base import files_checksum
 from judge.judges.published import FILE, PublishedEvaluator
 from shared.errors import ConfigError
-from shared.files import decode, parse_toml, read_errors, read_file
+from shared.files import decode, read_errors, read_file
 from shared.images import require_pillow
 from shared.models import Record
 from shared.strict_json import parse_json
+from shared.toml_text import parse_toml
 from shared.validation import validated
 
 MANIFEST = "prompts.toml"

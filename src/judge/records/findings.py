@@ -120,7 +120,7 @@ class ValueFound(Record):
 
 
 class AnswerSeen(Record):
-    """Whether the values of an answer stood on a page that the participant observed before it entered them.
+    """Whether the values of an answer were on a page that the participant observed before it entered them.
 
     `step` is the index of the step by which all had been observed, `None` if one never was; `entered` the step at
     which it was entered. `value` is the first value not observed.

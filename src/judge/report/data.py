@@ -232,7 +232,7 @@ class StepSpan:
 
 
 class ReplyPlace(NamedTuple):
-    """Where a step's action stood in its reply: the reply's number, the action's, and its first step's.
+    """The place of a step's action in its reply: the reply's number, the action's, and its first step's.
 
     `total` are the actions of the reply that have steps.
     """
@@ -273,7 +273,7 @@ class TaskView:
 
     @property
     def replies(self) -> dict[int, ReplyPlace]:
-        """By the number of the step, where its action stood in its reply; empty where replies have one action each."""
+        """By the number of the step, the place of its action in its reply; empty where replies have one action each."""
         groups: dict[int, list[int]] = {}
         for step in self.steps if self.row.max_actions else ():
             groups.setdefault(step.record.of_reply, []).append(step.number)

@@ -425,7 +425,7 @@ def decided_by(attempt: Attempt, judge_id: str | None = None) -> str:
 
 
 def answer_seen(verdict: Verdict | None) -> bool | None:
-    """Whether everything that checks found in the answer stood on an observed page; `None` without such."""
+    """Whether everything that checks found in the answer was on an observed page; `None` without such."""
     facts = [fact for each in assertions_in(verdict) for fact in each.facts or () if isinstance(fact, AnswerSeen)]
     return all(fact.step is not None for fact in facts) if facts else None
 

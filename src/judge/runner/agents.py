@@ -18,8 +18,9 @@ from judge.scenario.models import EXAMPLES, LOGS, PORT, Endpoint, ParticipantEnt
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
 from shared.fields import at_most, closest, did_you_mean, printable
-from shared.files import decode, parse_toml, read_errors, read_text
+from shared.files import decode, read_errors, read_text
 from shared.participants import HUMAN, list_participants
+from shared.toml_text import parse_toml
 from shared.validation import validated
 
 SEVEN_FORMS = (

@@ -20,7 +20,7 @@ from shared.validation import validated
 
 
 def configured(start: Start) -> RunConfig:
-    """The scenario's settings with the options applied; only a judge of ours gets the host's.
+    """The scenario's settings with the options applied; only a judge started here gets the host's.
 
     Raises `ConfigError`.
     """

@@ -11,8 +11,9 @@ from judge.scenario.models import Scenario
 from shared.dates import with_dates
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mappings, printable
-from shared.files import parse_toml, read_errors, read_text
+from shared.files import read_errors, read_text
 from shared.text import plain
+from shared.toml_text import parse_toml
 
 _DATED = ("task", "steps")
 # Mistakes in dates are the same on every day.

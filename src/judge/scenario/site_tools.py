@@ -12,8 +12,9 @@ from judge.records.tools import SITE_TOOL, texts_of
 from shared.dates import with_dates
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mapping, as_mappings
-from shared.files import parse_toml, read_errors, read_text
+from shared.files import read_errors, read_text
 from shared.text import excerpt, plain
+from shared.toml_text import parse_toml
 
 _READING = ("contains", "element", "pattern", "title")
 # A shorter text occurs in others by chance.

@@ -21,9 +21,10 @@ from judge.scenario.sealed import with_content
 from judge.store.sealing import SealKey, is_sealed, key_in, opened, read_sealed
 from shared.errors import ConfigError
 from shared.fields import did_you_mean, printable
-from shared.files import decode, parse_toml, read_errors, read_file
+from shared.files import decode, read_errors, read_file
 from shared.settings import Settings
 from shared.toml_lines import KeyPath, line_of, lines_of
+from shared.toml_text import parse_toml
 from shared.validation import Mistakes, Problem, mistake, validated
 
 MAX_FILE_BYTES = 16_000_000

@@ -14,8 +14,9 @@ from pydantic import Field, TypeAdapter
 
 from shared.errors import ConfigError
 from shared.fields import Table, closest, printable
-from shared.files import parse_toml, read_errors, read_text
+from shared.files import read_errors, read_text
 from shared.text import one_line
+from shared.toml_text import parse_toml
 from shared.validation import validated
 
 _FOLDER = Path(__file__).parent / "presets"

@@ -14,9 +14,10 @@ from pydantic import Field, ValidationError
 
 from shared.errors import ConfigError
 from shared.fields import first_mistake
-from shared.files import parse_toml, read_text
+from shared.files import read_text
 from shared.llm.opening import find_provider
 from shared.models import Record, TokenUsage
+from shared.toml_text import parse_toml
 
 # When the pinned package last checked a price, by its notes: a test compares them.
 DATA_DATE = "2026-11-03"

@@ -20,7 +20,7 @@ from judge.plugins.webarena.tasks import (
 from judge.scenario.models import TASKS
 from judge.scenario.sources import tasks_toml
 from shared.errors import ConfigError
-from shared.files import parse_toml
+from shared.toml_text import parse_toml
 
 SCHEMA = {"type": "object", "required": ["task_type", "status"]}
 ACCOUNT = {"username": "emma", "password": "correct-horse"}

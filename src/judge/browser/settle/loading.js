@@ -51,7 +51,7 @@
     changed() {
       for (const node of known.keys()) if (!isIndicator(node)) known.delete(node);
     },
-    // `isShown`: there is an indicator; `isBusy`: there is one that has not stood for long.
+    // `isShown`: there is an indicator; `isBusy`: there is one that has not been there for long.
     state(now) {
       let [isShown, isBusy] = [false, false];
       for (const node of indicators()) {

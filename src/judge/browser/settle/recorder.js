@@ -48,7 +48,7 @@
   // Elements that changed since the last observation, each with its text last seen, and the texts of its blocks; since when
   // it stands, by both clocks; and what it is, once known.
   let watched = new Map();
-  // The texts that vanished, each with what it stood in, and for how long.
+  // The texts that vanished, each with the element around it, and for how long.
   let gone = new Map();
   let [descriptions, described, describedMessages] = [0, 0, 0];
   let isWaiting = false;
@@ -364,7 +364,7 @@
     if (isFollowing && (running >= -1 || !(isDriven || now() - inputAt < SAME_INPUT_MS))) return;
     type === "change" && isElement(target) && matches(target, "select") ? activates(target) : types(target);
   });
-  // A form of the site that a script submits is no act. Fields without a name are not sent.
+  // A form of the site that a script submits is not an act. Fields without a name are not sent.
   hear(["submit"], ({ submitter }, form) => {
     const fields = form instanceof HTMLFormElement ? [...fieldsOf(form)].filter(each => attribute(each, "name")) : [];
     const parts = [form, submitter, ...fields].filter(each => each && isElement(each));

@@ -276,7 +276,7 @@ class Target {
     await Promise.race([pending, delay(MAX_GRANT)]);
   }
 
-  // What the page's clock would show if it never stood still and no time were skipped.
+  // What the page's clock would show if it never stopped and no time were skipped.
   now() {
     return Date.now() + (this.clockOffset ?? 0);
   }

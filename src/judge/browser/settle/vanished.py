@@ -1,8 +1,8 @@
-"""Reads what stood on a page and vanished before the page was observed (`vanished.js`), as a snapshot with the facts of
+"""Reads what was on a page and vanished before the page was observed (`vanished.js`), as a snapshot with the facts of
 every other one (`judge.browser.provenance`). So the same rules decide what of it is evidence.
 
 Every line that was or may have been typed is `[editable]`, and every line that the judge put in is `[inserted=page]`.
-Lines around it say what the element itself does not: the frame that it stood in with the origin of its document, and
+Lines around it say what the element itself does not: the frame that it was in with the origin of its document, and
 the regions around it.
 """
 
@@ -24,9 +24,9 @@ _TYPED, _INSERTED = " [editable]", " [inserted=page]"
 
 
 class _VanishedElement(BaseModel):
-    """What `vanished.js` found out about an element while it stood, by the references in it. `typed`: inside an editor
-    or a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put in as
-    an attack; `foreign`: it contains such. Nothing is known of elements not in `refs`. The flags are about the
+    """What `vanished.js` found out about an element while it was there, by the references in it. `typed`: inside an
+    editor or a field; `mixed`: it contains one; `named`: its name may come from one, or from the judge; `inserted`: put
+    in as an attack; `foreign`: it contains such. Nothing is known of elements not in `refs`. The flags are about the
     element itself, `is_mixed` also about all in it.
     """
 
@@ -90,7 +90,7 @@ class _VanishedElement(BaseModel):
 
 
 class RawVanished(BaseModel):
-    """A text that vanished: since when it stood (`at`, in milliseconds since 1970), for how long, and in what."""
+    """A text that vanished: since when it was there (`at`, in milliseconds since 1970), for how long, and in what."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -63,7 +63,7 @@ def _schema_as_seen(schema: Any, form: TextForm) -> Any:
 class AnswerCheck(LookCheck):
     """The final answer has `contains`, matches `pattern`, or its only value of `type` is `expected`.
 
-    `seen`: the value also stood on a page of the task's sites that the participant observed.
+    `seen`: the value was also on a page of the task's sites that the participant observed.
     """
 
     of_actions: ClassVar[bool] = True

@@ -27,10 +27,11 @@ from judge.store.sealing import is_sealed
 from judge.trajectory.formats import Format, TasksWriter
 from shared.errors import ConfigError
 from shared.fields import without_none
-from shared.files import copy_file, decode, parse_toml, write_errors
+from shared.files import copy_file, decode, write_errors
 from shared.llm.opening import provider
 from shared.settings import Settings
 from shared.text import counted
+from shared.toml_text import parse_toml
 
 PORT = 8000
 # In the judge's image, where its user may write.

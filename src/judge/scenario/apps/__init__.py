@@ -15,7 +15,8 @@ from pydantic import Field, TypeAdapter
 
 from shared.errors import ConfigError
 from shared.fields import Line, Table, at_most, did_you_mean, printable
-from shared.files import parse_toml, read_errors, read_file, read_text
+from shared.files import read_errors, read_file, read_text
+from shared.toml_text import parse_toml
 from shared.validation import validated
 
 PIP_LOCK = "requirements.lock"

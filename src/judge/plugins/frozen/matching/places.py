@@ -265,7 +265,7 @@ Accept = Callable[[Spot, str], str | None]
 
 
 class CommonKey(NamedTuple):
-    """The key of a tree at whose spots only what is common stands, and what else stood there, by place."""
+    """The key of a tree at whose spots are only what is common, and what else was there, by place."""
 
     key: str
     middles: tuple[str, ...]

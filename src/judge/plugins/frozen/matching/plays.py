@@ -172,7 +172,7 @@ def cookies_in(request: WireRequest) -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
-# Where an answer differs between two plays: the text before it, and how often that text stood before.
+# Where an answer differs between two plays: the text before it, and how often that text came before.
 Gap = tuple[str, int]
 
 

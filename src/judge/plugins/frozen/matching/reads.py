@@ -1,7 +1,7 @@
 """Which reads change later answers, and after which pages write something, as far as the recordings show. Pure.
 
 Reading is safe (RFC 9110, 9.2.1), unless a recorded read did one of these: it set a cookie to another value, it was a
-link with side effects, a page wrote something after it in the same step, or it stood between two requests that had
+link with side effects, a page wrote something after it in the same step, or it was between two requests that had
 different cookies, or that the site answered differently after the same writes. Pages are known to write nothing after
 an answer only if one like it was recorded. A request is like a recorded one if they differ in values only, and in at
 most one segment of the path; one like a link with side effects also has a word for one in its address.

@@ -33,7 +33,7 @@ _EPOCH = re.compile(r"\d{10}(?:\d{3}(?:\d{3})?)?(?:\.\d+)?")
 
 
 class ValueSource(NamedTuple):
-    """Where a value was received first: the exchange, the text before it, and how often that text stood before."""
+    """Where a value was received first: the exchange, the text before it, and how often that text came before."""
 
     exchange: RecordedExchange
     before: str
