@@ -4,7 +4,8 @@ from pathlib import Path
 
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
-from judge.judges.rescoring import Scored, find_trajectories, score_all
+from judge.judges.rescoring import Scored
+from judge.judges.stored import find_trajectories, score_all
 from shared.settings import Settings
 
 

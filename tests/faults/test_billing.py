@@ -16,7 +16,7 @@ from helpers.llm.servers import Answer, openai_error, serving
 from helpers.results import a_finished_run, a_result
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
-from judge.judges.rescoring import score_all
+from judge.judges.stored import score_all
 from judge.results.run_record import end_run, spending_before
 from shared.a2a.client import AssessmentClient
 from shared.errors import ModelBudgetSpent, ModelError, ModelUnavailable

@@ -12,7 +12,8 @@ from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from judge.commands import score as score_command
 from judge.commands.app import app
 from judge.judges.base import Judge
-from judge.judges.rescoring import Scored, judge_stored, score_all
+from judge.judges.rescoring import Scored, judge_stored
+from judge.judges.stored import score_all
 from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
 from judge.store.layout import RunStore

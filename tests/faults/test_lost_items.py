@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from helpers.results import a_finished_run, a_result
-from judge.judges.rescoring import find_trajectories, judge_stored
+from judge.judges.rescoring import judge_stored
+from judge.judges.stored import find_trajectories
 from judge.judges.webjudge import WebJudge
 from judge.parsing import parse_key_points
 from judge.store.layout import TaskStore

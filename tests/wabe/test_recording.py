@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from helpers.plugins import verify_run
 from helpers.results import JPEG
 from judge.commands.app import app as wabe
-from judge.judges.rescoring import find_trajectories
+from judge.judges.stored import find_trajectories
 from judge.results.leaderboard import rows
 from judge.store import load_trajectory
 from judge.store.layout import RunStore

@@ -19,7 +19,7 @@ from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods
-from judge.judges.rescoring import find_trajectories, score_all
+from judge.judges.stored import find_trajectories, score_all
 from judge.records.verdicts import OFFLINE
 from judge.results.expected import Asking
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge

@@ -14,7 +14,8 @@ from judge.commands.score_costs import Costs, both
 from judge.commands.score_output import InOrder, JudgeTally, in_order_of
 from judge.judges.base import Judge
 from judge.judges.edited import EditedJudge, EditedTasks, paired, policies_in
-from judge.judges.rescoring import Scored, score_all
+from judge.judges.rescoring import Scored
+from judge.judges.stored import score_all
 from judge.records.assertions import assertions_in
 from judge.records.edits import Edit
 from judge.records.policies import under_policy

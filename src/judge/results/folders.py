@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judge.judges.rescoring import find_trajectories, verdict_on_file
+from judge.judges.rescoring import verdict_on_file
+from judge.judges.stored import find_trajectories
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.submission import read_submissions
 from judge.scenario.sources import read_task_rows

@@ -10,7 +10,8 @@ import pytest
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from helpers.results import a_result, a_step, digested
 from judge.commands.score_output import JudgeTally
-from judge.judges.rescoring import Scored, find_trajectories, judge_stored, score_all
+from judge.judges.rescoring import Scored, judge_stored
+from judge.judges.stored import find_trajectories, score_all
 from judge.judges.webjudge import WebJudge
 from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.verdicts import Verdict

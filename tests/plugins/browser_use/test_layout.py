@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JPEG
-from judge.judges.rescoring import find_trajectories
+from judge.judges.stored import find_trajectories
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import TrajectoryError
 from shared.models import TokenUsage

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judge.commands.app import app as wabe
-from judge.judges.rescoring import find_trajectories
+from judge.judges.stored import find_trajectories
 from judge.plugins.webarena.judge import WebArenaJudge
 from judge.plugins.webarena.layout import FORMAT, finish, verdicts
 from judge.plugins.webarena.tasks import SiteAddresses

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from helpers.plugins import skip_without_command, verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_attempt, write_verdict_on
 from judge.commands.app import app as wabe
-from judge.judges.rescoring import find_trajectories
+from judge.judges.stored import find_trajectories
 from judge.report.build import make_report
 from judge.report.data import read_task
 from judge.results.folders import FolderStore, resolve_store
