@@ -64,7 +64,7 @@ def plugins() -> Mapping[str, Plugin]:
 
 
 def extended(record: type[T], hook: Literal["settings", "options", "facts", "columns"]) -> type[T]:
-    """The record with the fields of all plug-ins after its own. Raises `ConfigError` for a name that is taken."""
+    """The record with the fields of all plug-ins after its own. Raises `ConfigError` for a taken name."""
     for name, plugin in plugins().items():
         declared = getattr(plugin, hook)
         if declared is None:

@@ -1,6 +1,6 @@
 """The score files of webeval's evaluators: `scores/<name>.json` with `score` and `gpt_response_text`.
 
-Its analysis reads one score per folder, under one of three names. The verdict of a rubric is a file of its own,
+Its analysis reads one score per folder, under one of three names. The verdict of a rubric is a separate file,
 `mmrubric_<threshold>-<images per criterion>-<relevance>.json`, as the tool's verifier writes it: the text is JSON with
 the items and their points, both verdicts and which of them counts, the votes, what is wrong with the task, and the
 first point of failure. Keys of it that have no counterpart here are kept as they are.
