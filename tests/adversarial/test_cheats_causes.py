@@ -8,7 +8,7 @@ import pytest
 
 from helpers.browser.causes import AUTHORS, EFFECTS, OTHERS, PLACES, Trial, shop, tried
 from helpers.browser.kept import browser_pool
-from helpers.browser.scheduled import WAYS, Starter, add_pages, all_sent
+from helpers.browser.scheduled import WAYS, Starter, add_pages, all_sent, way_of
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
@@ -126,11 +126,7 @@ async def test_what_begins_later_has_the_cause_of_what_scheduled_it_or_none(
                 await all_sent(browser, site, starter, "i")
                 traffic = browser.traffic()
     assert traffic is not None
-    causes = {
-        entry["request"]["postData"]["text"].removeprefix("item=i"): Cause(**entry["_cause"])
-        for entry in traffic.entries
-        if entry["request"]["method"] == "POST"
-    }
+    causes = {name: Cause(**entry["_cause"]) for entry in traffic.entries if (name := way_of(entry["request"]))}
     assert causes.keys() == WAYS.keys()
     evidence = {name for name, cause in causes.items() if cause.why_not is None}
     if starter == "editor":

@@ -24,8 +24,9 @@ const REQUESTS = Symbol.for("wabe.requests");
 // More than a participant can cause, so that a page cannot fill the disk.
 const MAX_NOTES = 20000;
 const MAX_KNOWN = 5000;
+const MAX_WINDOWS = 100;
 const MATCH_MS = 500;
-// Navigations, tabs and downloads, and what other sessions tell, are told this much later than what scheduled them ran.
+// Downloads, what workers send, and what other sessions tell, are told this much later than what scheduled them ran.
 const LATE_MS = 500;
 // How often a new tab is looked for, in as many times half a second.
 const MAX_TAB_LOOKS = 8;
@@ -74,6 +75,8 @@ class Causes {
     this.loading = new Lately();
     this.openers = new Lately();
     this.sockets = new Lately();
+    // Windows that scripts, links and forms open: the page, and the cause. Some are refused.
+    this.windows = [];
     this.roots = new WeakMap();
     // By method and address: what the protocol reported, and what Playwright did.
     this.reported = new Map();
@@ -98,9 +101,12 @@ class Causes {
 
   opened({ targetId, openerId, openerFrameId }) {
     if (this.openers.has(targetId)) return;
-    const opener = this.frames.get(openerFrameId);
-    const frames = opener ? [opener] : this.framesOf(this.frames.has(openerId) ? openerId : undefined);
-    this.openers.set(targetId, this.isOpening ? this.start : this.lately(frames));
+    const opener = this.frames.get(openerFrameId), page = opener?.root ?? (this.frames.has(openerId) ? openerId : undefined);
+    const isFrom = ({ root }) => page === undefined || root === page;
+    const told = this.windows.filter(isFrom).map(({ cause }) => cause);
+    this.windows = this.windows.filter(each => !isFrom(each));
+    const cause = told.length ? this.together(told) : this.lately(opener ? [opener] : this.framesOf(page));
+    this.openers.set(targetId, this.isOpening ? this.start : cause);
   }
 
   // Reads one session of a page: `frameOf` gives the frame of a context of the `world` in which acts are heard.
@@ -115,6 +121,15 @@ class Causes {
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.frame(frameId, parentFrameId));
     session.on("Page.frameNavigated", ({ frame }) => this.navigated(frame));
     session.on("Page.frameDetached", ({ frameId, reason }) => { if (reason !== "swap") this.frames.delete(frameId); });
+    // Told before they begin, in the order of the acts.
+    session.on("Page.frameRequestedNavigation", ({ frameId, url }) => {
+      const frame = this.frame(frameId);
+      frame.wanted = { url, cause: this.now(frame.root) };
+    });
+    session.on("Page.windowOpen", () => {
+      const root = this.roots.get(page);
+      this.windows = [...this.windows.slice(1 - MAX_WINDOWS), { root, cause: this.now(root) }];
+    });
     session.on("Network.requestWillBeSent", report => this.sent(report));
     session.on("Network.webSocketCreated", ({ url }) => this.sockets.set(url, page));
     const { frameTree } = await session.send("Page.getFrameTree");
@@ -176,8 +191,16 @@ class Causes {
     if (!this.tainted) return this.together(documents.map(({ now }) => now));
     const since = performance.now() - LATE_MS;
     const recent = documents.flatMap(each => each.recent.filter(({ at }) => at > since).map(({ cause }) => cause));
-    const causes = [...recent, ...documents.flatMap(({ running = [] }) => running)];
+    return this.either([...recent, ...documents.flatMap(({ running = [] }) => running)]);
+  }
+
+  either(causes) {
     return causes.length ? this.together(causes) : this.unknown();
+  }
+
+  // The cause of what begins now in one of a page's frames.
+  now(root) {
+    return this.either(this.framesOf(root).flatMap(({ document }) => this.tainted ? document.running ?? [] : document.now));
   }
 
   // All of a page, or of any page.
@@ -210,7 +233,9 @@ class Causes {
     if (redirectResponse || !frameId) return;
     const isNavigation = requestId === loaderId && type === "Document", frame = this.frame(frameId);
     // A link or a form of another frame may lead to it.
-    const cause = isNavigation ? this.lately(this.framesOf(frame.root)) : this.in(frame);
+    const { wanted } = frame, isTold = wanted && key(method, wanted.url) === key(method, url);
+    const cause = !isNavigation ? this.in(frame) : isTold ? wanted.cause : this.lately(this.framesOf(frame.root));
+    if (isNavigation) frame.wanted = undefined;
     if (isNavigation) this.loading.set(loaderId, cause);
     this.match(this.reported, key(method, url), { cause, body: plain(postData), loaderId: isNavigation ? loaderId : undefined });
   }

@@ -1,11 +1,15 @@
 """A page that sends something later, in each way in which a page can schedule it, and who started that.
 
-All ways begin in the handler of one form, whose effects arrive one after the other while other things are done.
+All ways begin in the handler of one form, whose effects arrive one after the other while other things are done. Events
+of the site's server come right after the next act on the site, where they look most like that act's effect.
 """
 
 import asyncio
+import re
 import time
+from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from helpers.browser.hostile_site import Handler, Site
 from helpers.browser.sessions import ref_of
@@ -91,10 +95,20 @@ WAYS: dict[str, tuple[str, bool]] = {
     "animation": ("box.animate([{ opacity: 0 }, { opacity: 1 }], ms).onfinish = go", False),
     "image": ("const image = new Image(); image.onerror = go; image.src = `/slow?ms=${ms}`", False),
     "hash": ("addEventListener('hashchange', go); setTimeout(() => { location.hash = 'x' }, ms)", False),
-    "events": (
-        "const source = new EventSource(`/events?ms=${ms}`); source.onmessage = () => { source.close(); go() }",
+    "events": ("hear(ms, source => { source.onmessage = go })", False),
+    "named event": ("hear(ms, source => source.addEventListener('named', go))", False),
+    "awaited event": (
+        "hear(ms, async source => { await new Promise(done => { source.onmessage = done }); await null; go() })",
         False,
     ),
+    "address": ("hear(ms, source => { source.onmessage = () => { place.src = `/order?item=${go.item}` } })", False),
+    "link": (
+        """hear(ms, source => { source.onmessage = () => { const link = document.createElement('a');
+            link.href = `/order?item=${go.item}`; link.target = 'opens';
+            link.dispatchEvent(new MouseEvent('click')) } })""",
+        False,
+    ),
+    "focus": ("field.onfocus = go; hear(ms, source => { source.onmessage = () => field.focus() })", False),
     "beacon": ("setTimeout(() => navigator.sendBeacon('/order', new URLSearchParams({ item: go.item })), ms)", True),
     "inside": (
         """worker(`setTimeout(() => fetch('${location.origin}/order', {
@@ -113,8 +127,16 @@ APART_MS = 400
 _FORM = "<form class=all><button>go</button></form>"
 _PAGE = """<title>Later</title><div id=box style="width: 9px">box</div>
 <div contenteditable><p>Text</p><div contenteditable=false>%s<a href="#there">trap</a></div></div>
-%s<button>here</button><iframe id=inner src="/receives" title=inner></iframe><iframe name=target title=target></iframe>
+%s<button onclick="fetch('/here')">here</button><input id=field aria-label=field>
+<iframe id=place name=opens title=opens></iframe>
+<iframe id=inner src="/receives" title=inner></iframe><iframe name=target title=target></iframe>
 <script>
+// Until the next event that was sent.
+const hear = (ms, listen) => setTimeout(() => {
+  const source = new EventSource('/events');
+  listen(source);
+  source.addEventListener('named', () => source.close());
+}, ms);
 const worker = code => new Worker(URL.createObjectURL(new Blob([code])));
 const send = item => fetch('/order', { method: 'POST', body: new URLSearchParams({ item }) });
 const ways = { %s };
@@ -144,27 +166,46 @@ def _slow(handler: Handler) -> None:
     handler.send(b"text")
 
 
-def _drip(handler: Handler, *kind: Any) -> None:
+def _drip(handler: Handler) -> None:
     handler.send_response(200)
-    handler.send_header("Content-Type", "text/event-stream" if kind else "text/plain")
+    handler.send_header("Content-Type", "text/plain")
     handler.end_headers()
     handler.wfile.write(b": one\n\n")
     handler.wfile.flush()
     _wait(handler)
-    handler.wfile.write(b"data: two\n\n")
+    handler.wfile.write(b"two")
+
+
+def _events(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.end_headers()
+    site, before = handler.server, handler.server.count("/here")
+    # A browser has a few connections to a site only, and acts may wait for one.
+    until = time.monotonic() + 1
+    while site.count("/here") == before and time.monotonic() < until:
+        time.sleep(0.001)
+    handler.wfile.write(b"data: one\n\nevent: named\ndata: two\n\n")
 
 
 def add_pages(site: Site, starter: Starter, item: str) -> None:
     """The page of a start by that author, at `/later`."""
-    ways = ",".join(f"{name}(go, ms) {{ {code} }}" for name, (code, _) in WAYS.items())
+    ways = ",".join(f"'{name}'(go, ms) {{ {code} }}" for name, (code, _) in WAYS.items())
     forms = [_FORM if starter == each else "" for each in ("editor", "site")]
     site.pages |= {
         "/later": _PAGE % (*forms, ways, item, FIRST_MS, APART_MS),
         "/receives": _RECEIVES,
+        "/here": "here",
         "/slow": _slow,
         "/drip": _drip,
-        "/events": lambda handler: _drip(handler, "events"),
+        "/events": _events,
     }
+
+
+def way_of(request: Mapping[str, Any]) -> str | None:
+    """The way that sent a request."""
+    sent = parse_qs(request["postData"]["text"] if "postData" in request else urlsplit(request["url"]).query)
+    return sent["item"][0].removeprefix("i") if "item" in sent and request["method"] != "OPTIONS" else None
 
 
 async def all_sent(browser: PlaywrightBrowser, site: Site, starter: Starter, item: str) -> None:
@@ -180,10 +221,12 @@ async def all_sent(browser: PlaywrightBrowser, site: Site, starter: Starter, ite
     left = set(WAYS)
     while left and time.monotonic() < until:
         await _click(browser, 'button "here"')
-        arrived = " ".join(site.paths)
-        left = {name for name in left if f"done /order item={item}{name}" not in arrived}
+        arrived = {
+            sent["item"][0] for path in site.paths if (sent := parse_qs(re.split(r"[ ?]", path)[-1])).get("item")
+        }
+        left = {name for name in left if f"{item}{name}" not in arrived}
         await asyncio.sleep(0.1)
-    assert left == set()
+    assert left == set(), left
 
 
 async def _click(browser: PlaywrightBrowser, element: str) -> None:

@@ -11,6 +11,8 @@
   const { apply } = Reflect;
   const { then } = Promise.prototype;
   const listen = EventTarget.prototype.addEventListener;
+  const queue = globalThis.queueMicrotask;
+  const phaseOf = Object.getOwnPropertyDescriptor(Event.prototype, "eventPhase").get;
   const { prototype } = MessagePort;
   const [post, receive] = [prototype.postMessage, Object.getOwnPropertyDescriptor(prototype, "onmessage").set];
 
@@ -21,28 +23,52 @@
   // loads, has the first cause of the document.
   const [FIRST, UNKNOWN, NOTHING] = [0, -1, -2];
   let [isFollowing, isLoading, isEnding, running] = [false, false, false, null];
+  // What runs ends with its task: with the microtasks after a function that was called, of which there are at most so many
+  // in a row, and with the dispatch of an event (`isDispatched`), whose listeners each have microtasks after them.
+  const TURNS = 200;
+  let [turns, isTurning, isDispatched] = [0, false, null];
+  const either = (one, other) => () => one() || other();
+  const isBeing = event => () => apply(phaseOf, event, []) !== Event.NONE;
   // An act in another document may have scheduled what was scheduled just before this one was followed.
   const GAP_MS = 2000;
   let trustedUntil = Infinity;
   const tell = act => apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-runs`, { detail: act })]);
   let ends;
   const end = () => {
+    [running, isDispatched] = [null, null];
+    tell(isLoading ? FIRST : NOTHING);
+  };
+  const turn = () => {
+    if (turns-- > 0) return apply(queue, globalThis, [turn]);
+    isTurning = false;
+    if (!isDispatched) return end();
+    // Nothing tells the end of a dispatch, so at the latest after the tasks that wait.
+    if (!isEnding) apply(post, ends, [null]);
     isEnding = true;
-    apply(post, ends, [null]);
+  };
+  // What runs, unless its dispatch is over.
+  const known = () => {
+    if (isDispatched && !isDispatched()) [running, isDispatched] = [null, null];
+    return running;
   };
   // Of two that cannot be told apart: the later one if both are acts of the site, which have even numbers.
   const isOfSite = ({ act }) => act > 0 && act % 2 === 0;
   const together = (one, other) => !one || one.act === other.act || (isOfSite(one) && isOfSite(other)) ? other : { ...other, act: UNKNOWN };
   // Until the task is over, with what follows in it after an `await`. `isTask`: nothing else can have begun in the same task.
-  const begin = (cause, isTask) => {
-    const known = cause.at > trustedUntil ? { ...cause, act: UNKNOWN } : cause;
-    running = isTask ? known : together(running, known);
+  const begin = (cause, isTask, dispatch) => {
+    const begun = cause.at > trustedUntil ? { ...cause, act: UNKNOWN } : cause, before = isTask ? null : known();
+    running = together(before, begun);
+    // An event may be dispatched by a script, which goes on after it.
+    if (!before) isDispatched = dispatch;
+    else if (dispatch && isDispatched) isDispatched = either(isDispatched, dispatch);
     tell(running.act);
-    if (!isEnding) end();
+    turns = TURNS;
+    if (!isTurning) apply(queue, globalThis, [turn]);
+    isTurning = true;
   };
   // The cause of what is scheduled now; also told of what nobody is known to have scheduled.
   const current = () => {
-    if (isFollowing && !running) begin({ input, act: isLoading ? FIRST : UNKNOWN });
+    if (isFollowing && !known()) begin({ input, act: isLoading ? FIRST : UNKNOWN });
     return running ?? { input, act: FIRST, at: now() };
   };
   const run = (cause, call, isTask) => {
@@ -61,7 +87,7 @@
   // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's
   // code uses it too, so what nobody is known to have scheduled is not told.
   const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, _, isTimer) => function (...given) {
-    const cause = isQuiet ? running : current(), wait = Number(given[1]) || 0;
+    const cause = isQuiet ? known() : current(), wait = Number(given[1]) || 0;
     let id;
     for (const place of places) {
       const handler = given[place];
@@ -90,7 +116,7 @@
   // Events of what is returned.
   const returning = types => start => function (...given) {
     const cause = current(), target = apply(start, this, given);
-    if (isFollowing) for (const type of types) apply(listen, target, [type, () => begin(cause), true]);
+    if (isFollowing) for (const type of types) apply(listen, target, [type, event => begin(cause, false, isBeing(event)), true]);
     return target;
   };
   // Events of what something is sent to, all of which what was sent before may have caused. Their listeners are called in
@@ -99,10 +125,10 @@
   const hearing = (target, types) => {
     if (askedBy.has(target)) return;
     askedBy.set(target, null);
-    for (const type of types) apply(listen, target, [type, () => {
+    for (const type of types) apply(listen, target, [type, event => {
       pending.delete(target);
       // Some events come at once.
-      if (isFollowing) begin(askedBy.get(target) ?? running ?? { input, act: UNKNOWN });
+      if (isFollowing) begin(askedBy.get(target) ?? known() ?? { input, act: UNKNOWN }, false, isBeing(event));
     }, true]);
   };
   const asking = types => (start, _, isAwaited) => function (...given) {
@@ -168,8 +194,15 @@
       "add", "clear", "count", "delete", "get", "getAll", "getAllKeys", "getKey", "openCursor", "openKeyCursor", "put",
     ], returning(["success", "error"])]),
     [Element.prototype, ["animate"], returning(["finish", "cancel"])],
-    [HTMLElement.prototype, ["click"], sending],
-    [HTMLFormElement.prototype, ["requestSubmit", "submit"], sending],
+    [globalThis, ["EventSource"], making(["message", "open", "error"])],
+    [HTMLElement.prototype, ["blur", "click", "focus"], sending],
+    [SVGElement.prototype, ["blur", "focus"], sending],
+    [HTMLFormElement.prototype, ["requestSubmit", "reset", "submit"], sending],
+    [Document.prototype, ["execCommand"], sending],
+    [EventTarget.prototype, ["dispatchEvent"], sending],
+    [Navigator.prototype, ["sendBeacon"], sending],
+    [History.prototype, ["back", "forward", "go"], sending],
+    [globalThis.Navigation?.prototype, ["back", "forward", "navigate", "reload", "traverseTo"], sending],
     [globalThis, ["open"], sending],
   ];
   const install = wanted => {
@@ -190,27 +223,25 @@
     [isFollowing, isLoading] = [true, document.readyState === "loading"];
     if (!isPageTime) install(true);
     install(false);
-    running = null;
     const { port1, port2 } = new MessageChannel();
     ends = port2;
     apply(receive, port1, [() => {
-      [isEnding, running] = [false, null];
-      tell(isLoading ? FIRST : NOTHING);
+      isEnding = false;
+      if (isDispatched) end();
     }]);
-    tell(isLoading ? FIRST : NOTHING);
+    end();
   });
-  hear("-act", ({ detail }) => isFollowing && begin({ input, act: detail }, true));
-  for (const type of ["DOMContentLoaded", "load"]) addEventListener(type, () => {
-    if (isFollowing) begin({ input, act: FIRST }, true);
+  const isActing = () => !apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-acting`, { cancelable: true })]);
+  hear("-act", ({ detail }) => isFollowing && begin({ input, act: detail }, true, isActing));
+  for (const type of ["DOMContentLoaded", "load"]) addEventListener(type, event => {
+    if (isFollowing) begin({ input, act: FIRST }, true, isBeing(event));
     isLoading = false;
   }, { capture: true });
   // What another document did, whatever it was.
   for (const type of ["message", "storage"]) addEventListener(type, () => isFollowing && begin({ input, act: UNKNOWN }), true);
   // What the browser tells belongs to nothing that ran before. A window does not hear what elements have loaded.
   const untold = ({ isTrusted }) => {
-    if (!isTrusted || !isFollowing || !running || isLoading) return;
-    running = null;
-    tell(NOTHING);
+    if (isTrusted && isFollowing && running && !isLoading) end();
   };
   for (const type of [
     "animationend", "animationiteration", "animationstart", "hashchange", "popstate", "scroll", "toggle", "transitionend",

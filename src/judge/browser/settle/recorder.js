@@ -286,7 +286,19 @@
   const SAME_ACT_MS = 200;
   // Trusted events that a script causes too, by editing, are an act only this soon after another event of an input.
   const SAME_INPUT_MS = 1000;
+  // What the browser makes of an act once its event is dispatched, in the same task.
+  const RESTS = ["beforeinput", "blur", "change", "focus", "focusin", "focusout", "formdata", "input", "invalid", "reset", "submit"];
+  const phaseOf = getter(Event, "eventPhase");
   let [disqualifiedAt, inputAt, acts, isFollowing, running] = [-Infinity, -Infinity, 0, false, -2];
+  // The event heard now, and the last one of the last act.
+  let [hears, acting] = [null, null];
+  const roots = new WeakSet();
+  const hearRest = root => {
+    if (roots.has(root)) return;
+    roots.add(root);
+    const rest = event => { if (event.isTrusted && running > 0 && running === acts) acting = event; };
+    for (const name of RESTS) root.addEventListener(name, rest, true);
+  };
   const tellJudge = told => globalThis[eventName]?.(JSON.stringify(told));
   const tellPage = (name, detail) => dispatchEvent(new CustomEvent(`${eventName}-${name}`, { detail }));
   // From an act that disqualifies on, in all documents: what runs, as `page.js` knows it, by the number of the act.
@@ -301,14 +313,22 @@
     // Of the site: even.
     acts += (acts % 2 === 0) === (by === "site") ? 2 : 1;
     tellJudge({ by, act: acts, ...more });
-    if (isFollowing) tellPage("act", acts);
+    tellAct();
+  };
+  // Some events do not leave their shadow tree.
+  const tellAct = () => {
+    if (!isFollowing) return;
+    acting = hears;
+    for (const root of [globalThis, ...acting.composedPath()]) if (root === globalThis || root instanceof ShadowRoot) hearRest(root);
+    tellPage("act", acts);
   };
   const listenTo = (name, heard) => addEventListener(`${eventName}-${name}`, event => {
     event.stopImmediatePropagation();
-    heard(event.detail);
+    if (heard(event.detail)) event.preventDefault();
   }, true);
   listenTo("starts", () => isFollowing && follow());
   listenTo("runs", act => tellJudge({ runs: running = act }));
+  listenTo("acting", () => acting !== null && phaseOf(acting) !== Event.NONE);
   const isElement = node => {
     try {
       return typeOf(node) === Node.ELEMENT_NODE;
@@ -342,7 +362,10 @@
     else if (matches(element, CONTROLS_OF_TEXT)) tell("site");
     else tell("editor", { isBrief: true });
   };
-  const hear = (names, heard) => names.forEach(name => addEventListener(name, event => heard(event, event.composedPath()[0]), true));
+  const hear = (names, heard) => names.forEach(name => addEventListener(name, event => {
+    hears = event;
+    heard(event, event.composedPath()[0]);
+  }, true));
   const isInput = ({ isTrusted }) => {
     if (isTrusted) inputAt = now();
     return isTrusted;
@@ -354,8 +377,8 @@
     if (isInput(event)) event.key === "Enter" && isElement(target) && isActive(target, active) ? activates(target, active) : types(target);
   });
   // The rest of an act.
-  hear(["pointerup", "mouseup", "keypress", "keyup", "dblclick", "contextmenu"], event => {
-    if (isInput(event) && isFollowing && acts) tellPage("act", acts);
+  hear(["mousedown", "pointerup", "mouseup", "keypress", "keyup", "dblclick", "contextmenu", "dragstart", "dragend"], event => {
+    if (isInput(event) && acts) tellAct();
   });
   // Of scripts that dispatch these events, the server that fills in a field or selects an option acts for the participant.
   hear(["input", "change", "drop"], ({ isTrusted, type }, target) => {

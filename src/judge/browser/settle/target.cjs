@@ -170,13 +170,13 @@ class Target {
         arguments: found.filter(Boolean).map(each => ({ objectId: each })),
       });
     }
-    await this.send("Runtime.releaseObjectGroup", { objectGroup });
+    this.session.send("Runtime.releaseObjectGroup", { objectGroup }).catch(() => {});
   }
 
   // As `evaluate`, just before a snapshot is taken.
   async evaluateLast(expression) {
-    await soon(this.findListening(), LISTENING_LIMIT);
-    return this.evaluate(expression);
+    const [found] = await Promise.all([this.evaluate(expression), soon(this.findListening(), LISTENING_LIMIT)]);
+    return found;
   }
 
   // Whether pieces of an answer are still arriving: some come with pauses, and the end of others is never reported.
