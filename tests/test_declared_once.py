@@ -211,7 +211,7 @@ print(json.dumps([columns[-1], sorted([row[0], row[-1]] for row in ranked), ENTR
 
 @pytest.mark.slow
 def test_a_leaderboard_column_is_one_line_in_the_row_and_one_in_the_query(copy: Path, tmp_path: Path) -> None:
-    last = "    answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))\n"
+    last = '        heading="Efficiency",\n        added=True,\n        public=True,\n    )\n'
     declared = "    gusts: int = column(lambda it: it.attempt.number, entry=True, added=True)\n"
     add_below(copy / "judge" / "results" / "rows.py", last, declared)
     query = copy / "judge" / "results" / "queries" / "overall.sql"

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from judge.records.attacks import Modes
+from judge.records.metadata import METADATA_KEY
 from judge.records.sites import HostPort, RunSites, is_site, origin_of, place_of
 from judge.records.steps import MAX_STEPS
 from judge.records.tasks import TaskId
@@ -425,6 +426,15 @@ class RunConfig(Table):
             ),
         ),
     ] = DEFAULT_JUDGE_MODEL
+    # Not recorded without one, because records of older versions do not have it.
+    cluster: Annotated[
+        Annotated[str, Field(pattern=f"^{METADATA_KEY.pattern}$")] | None,
+        Setting(
+            "the key of the tasks' metadata by which intervals are clustered, such as `template`"
+            " ([how sure a difference is](scoring.md#how-sure-a-difference-is))",
+            **_OF_A_START,
+        ),
+    ] = Field(default=None, exclude_if=lambda value: value is None)
     judge_method: Annotated[Annotated[str, AfterValidator(_is_method)], Setting("see [scoring](scoring.md)")] = (
         "webjudge"
     )

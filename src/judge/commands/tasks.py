@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judge.commands import add_plugin_commands, plain_app
+from judge.commands import Where, add_plugin_commands, plain_app
 from judge.commands.login import login
 from judge.commands.tasks_check import check as check_command
 from judge.commands.tasks_seal import seal
@@ -62,11 +62,12 @@ def sample(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Tasks of each level.")] = 3,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same tasks.")] = None,
+    where: Where = None,
 ) -> None:
     """Sample random tasks of each level and print them as TOML."""
     # Printed with the tasks, so that any sample can be repeated.
     used = random.SystemRandom().randrange(1_000_000) if seed is None else seed
-    sampled = draw(_tasks_from(source), count=count, seed=used)
+    sampled = draw(select(_tasks_from(source), where=where or ()), count=count, seed=used)
     typer.echo(f"# {counted(len(sampled), 'task')}, up to {count} of each level; seed {used}\n")
     typer.echo(tasks_toml(sampled), nl=False)
 
@@ -159,6 +160,7 @@ def import_tasks(
     ] = None,
     subset: Annotated[str | None, typer.Option(help="A subset that the source has, such as hard.")] = None,
     level: Annotated[str | None, typer.Option(help="easy, medium or hard only.")] = None,
+    where: Where = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks.")] = None,
     participant: Annotated[str, typer.Option(help="The bundled participant to write into the scenario.")] = "gemini",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
@@ -169,7 +171,9 @@ def import_tasks(
     # Names may also be separate arguments, as in `--tasks click-test click-link`.
     all_names = [*(names or ()), *more]
     settings = Settings.from_environ()
-    request = ImportRequest(settings, all_names, seeds, success, addresses, subset, level, limit, output, path)
+    request = ImportRequest(
+        settings, all_names, seeds, success, addresses, subset, level, None if where else limit, output, path
+    )
     _require_taken(first, request)
     imported = ImportedTasks((), {"max_steps": 15})
     if first in IMPORTERS.names():
@@ -178,8 +182,8 @@ def import_tasks(
             typer.echo(f"note: {note}", err=True)
     else:
         all_tasks = _tasks_from(Path(first) if first else None)
-        imported = imported._replace(tasks=select(all_tasks, level=level, limit=limit))
-    selected = imported.tasks
+        imported = imported._replace(tasks=select(all_tasks, level=level, limit=None if where else limit))
+    selected = select(tuple(imported.tasks), where=where, limit=limit) if where else imported.tasks
     text = scenario_toml(selected, participant=participant, settings=imported.settings, site=imported.site)
     if output is None:
         typer.echo(text, nl=False)

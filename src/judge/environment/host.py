@@ -40,9 +40,9 @@ _STEP_S = {
 class HostSettings(Record):
     """How a scenario is offered. `config` are settings of `[config]` to differ from the scenario's.
 
-    `task`, `level` and `limit` choose among the tasks as those options of `wabe run` do. `idle_s`: an episode without
-    a reply for so long is abandoned. `record`: the output folder in which episodes are recorded, of which the newest
-    `keep` are kept, in at most `keep_bytes`; by default, none is.
+    `task`, `level`, `where` and `limit` choose among the tasks as those options of `wabe run` do. `idle_s`: an
+    episode without a reply for so long is abandoned. `record`: the output folder in which episodes are recorded, of
+    which the newest `keep` are kept, in at most `keep_bytes`; by default, none is.
     """
 
     sessions: Annotated[int, Field(ge=1, le=64)] = 1
@@ -54,8 +54,14 @@ class HostSettings(Record):
     keep_bytes: Annotated[int, Field(ge=0)] = 5_000_000_000
     task: tuple[str, ...] = ()
     level: Level | None = None
+    where: tuple[str, ...] = ()
     limit: Annotated[int | None, Field(ge=1)] = None
     config: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options of `wabe run` that choose its tasks."""
+        return self.model_dump(include={"task", "level", "where", "limit"})
 
 
 class TaskOffer(Record):

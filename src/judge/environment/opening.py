@@ -61,7 +61,7 @@ async def open_host(
             f"{scenario}: a sealed task set is for evaluation only, and is not offered for training",
             remedy="train on another set",
         )
-    options = RunOptions(scenario=scenario, player=_NOBODY, task=host.task, level=host.level, limit=host.limit)
+    options = RunOptions(scenario=scenario, player=_NOBODY, **host.chosen)
     start, choice = choose(options, host_settings)
     # A key may be set only in the judge's entry.
     host_settings = Settings.from_environ({**host_settings.environ, **start.members[-1].env})

@@ -12,6 +12,7 @@ from judge.records.checks import Check, KindCheck, expressions_of, plain_checks
 from judge.records.files import TaskFiles
 from judge.records.holds import AllowedWrite, Hold, Writes
 from judge.records.key_points import KeyPoint, texts_of, weights_of
+from judge.records.metadata import Metadata
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.result_keys import ResultKey
 from judge.records.user import UserReply
@@ -59,6 +60,7 @@ class Task(Record):
     `files` are what the participant may upload, including its sites' files.
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
+    `metadata` are the author's words about the task, by which tasks are chosen and rates grouped.
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """
 
@@ -94,6 +96,7 @@ class Task(Record):
     dated: Annotated[Dated | None, _LATER] = omit_default(None)
     files: Annotated[TaskFiles, _LATER] = omit_default(())
     sealed: Annotated[str | None, _LATER] = omit_default(None)
+    metadata: Annotated[Metadata, _LATER] = omit_default({})
 
     @property
     def point_texts(self) -> tuple[str, ...]:

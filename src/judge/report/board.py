@@ -22,7 +22,7 @@ from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
 from judge.results.corrections import CORRECTED, follows_from_labels
 from judge.results.entries import TaskEntry, read_entries
-from judge.results.figures import Figures
+from judge.results.figures import Figures, cluster_in
 from judge.results.leaderboard import Placed, placed_rows
 from judge.results.signatures import signer_of
 from judge.results.tables import not_a_formula
@@ -36,6 +36,7 @@ _STAMP = re.compile(r"_(\d{4})(\d\d)(\d\d)_\d{6}_\d+$")
 _MAX_CHARS = 120
 _MAX_URL_CHARS = 2_000
 _LOST_PERCENT = 5
+_MAX_COLUMNS = 12
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,15 @@ class BoardRow:
     coverage: str
     lower_bound: float | None
     upper_bound: float | None
+    efficiency: float | None
     judge: str
     date: str
     signer: str
     report: str
     host: str
     file: str
+    # By key and value of the tasks' metadata.
+    by_metadata: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
     @property
     def ranked_rate(self) -> float | None:
@@ -97,6 +101,13 @@ class BoardGroup:
     claimed: str = ""
     is_present: bool = False
     has: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        """The values of the tasks' metadata by key, as far as there is room for a column of each."""
+        keys = sorted({key for row in self.rows for key in row.by_metadata})
+        values = {key: sorted({value for row in self.rows for value in row.by_metadata.get(key, ())}) for key in keys}
+        return {key: each for key, each in values.items() if len(each) <= _MAX_COLUMNS}
 
 
 class Present(NamedTuple):
@@ -177,7 +188,7 @@ def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present:
         if row.cost_per_task is not None and row.success_rate is not None and not row.why
     ]
     unknown = [_label(row) for row in ranked if row.cost_per_task is None]
-    columns = ("corrected_rate", "score", "cost_per_success", "under_policy", "attack_success_rate")
+    columns = ("corrected_rate", "score", "cost_per_success", "under_policy", "attack_success_rate", "efficiency")
     texts = ("coverage", "signer", "report", "why", "model")
     return BoardGroup(
         key=f"g{number}",
@@ -219,7 +230,7 @@ def _row(group: str, placed: Placed) -> BoardRow:
     url, host = report_address(placed.submission.get(REPORT_URL))
     tasks, attempts, scored = (_count(values.get(name)) for name in ("# Tasks", "Attempts", "Scored"))
     entries = _entries(placed)
-    figures = Figures.of(each.counted for each in entries)
+    figures = Figures.of((each.counted for each in entries), cluster_in(detail.get("provenance")))
     outcomes = [each.outcome for each in entries if not each.is_attacked]
     corrected = _number(detail.get(CORRECTED)) if not values.get("Shards") else None
     is_borne_out = corrected is not None and follows_from_labels(detail, outcomes)
@@ -252,6 +263,11 @@ def _row(group: str, placed: Placed) -> BoardRow:
         report=url,
         host=host,
         file=_text(placed.path.name),
+        efficiency=None if figures.efficiency is None else round(figures.efficiency, 2),
+        by_metadata={
+            key: {value: None if rate.rate is None else round(rate.rate, 1) for value, rate in rates.items()}
+            for key, rates in figures.by_metadata.items()
+        },
     )
 
 
@@ -331,7 +347,7 @@ def _text(value: object, limit: int = _MAX_CHARS) -> str:
 def _csv(rows: Iterable[BoardRow]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    names = [name for name in BoardRow.__dataclass_fields__ if name != "interval"]
+    names = [name for name in BoardRow.__dataclass_fields__ if name not in ("interval", "by_metadata")]
     writer.writerow([*names, "interval_low", "interval_high"])
     for row in rows:
         cells = [getattr(row, name) for name in names]

@@ -14,6 +14,7 @@ from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import GENERATOR, ComparedRun, Renderer
 from judge.report.totals import Totals, totals_of
+from judge.results.figures import cluster_in
 from judge.results.film import FILM_FORMATS, film_path
 from judge.results.processes import in_processes
 from judge.results.tables import csv_of, json_of
@@ -204,7 +205,8 @@ class _RunPages:
 
     def write_index(self) -> Totals:
         """Write the front page with its tables, once all tasks are written."""
-        totals = totals_of(self.rows, self.view.metering.total if self.view.metering else None)
+        metered = self.view.metering.total if self.view.metering else None
+        totals = totals_of(self.rows, metered, cluster_in(self.view.record.get("config")))
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_of(self.rows))
         self._out.table(f"{self._folder}tasks.json", json_of(self.rows))
@@ -257,8 +259,11 @@ def _write_comparison(stores: Sequence[RunStore], out: Output, renderer: Rendere
         out.page(f"tasks/{key}.html", renderer.compared_task(compared, before=before, after=after))
     lettered = dict(zip(ascii_uppercase, runs, strict=False))
     sides = [ComparedRun(letter, run.view, run.write_index()) for letter, run in lettered.items()]
+    clusters = {cluster_in(run.view.record.get("config")) for run in runs}
     pairs = with_corrections(
-        pairs_of({letter: run.rows for letter, run in lettered.items()}),
+        pairs_of(
+            {letter: run.rows for letter, run in lettered.items()}, clusters.pop() if len(clusters) == 1 else None
+        ),
         {letter: run.view.labelled for letter, run in lettered.items()},
     )
     out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs))

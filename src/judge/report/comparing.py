@@ -11,6 +11,7 @@ from itertools import combinations
 from statistics import fmean
 
 from judge.config import RunConfig
+from judge.records.metadata import Value
 from judge.records.tasks import key_of
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, method_of
 from judge.report.data import TaskRow
@@ -20,6 +21,7 @@ from judge.results.comparison import Comparison, compare
 from judge.results.corrected import Estimate
 from judge.results.corrections import LabelledRun
 from judge.results.judgings import judge_names
+from judge.results.rates import Rate
 from judge.results.run_record import NO_RESULT
 from judge.results.significance import LEVEL, holm
 from judge.results.statistics import tallies_of
@@ -69,9 +71,12 @@ class Conclusion:
     open: tuple[RunPair, ...]
 
 
-def pairs_of(runs: Mapping[str, Sequence[TaskRow]]) -> tuple[RunPair, ...]:
-    """Every two of the runs compared; `runs` are their rows by letter. A pair without a common task is not tested."""
-    compared = [(one, other, compare(runs[one], runs[other])) for one, other in combinations(runs, 2)]
+def pairs_of(runs: Mapping[str, Sequence[TaskRow]], cluster: str | None = None) -> tuple[RunPair, ...]:
+    """Every two of the runs compared; `runs` are their rows by letter, `cluster` the key of their clusters.
+
+    A pair without a common task is not tested.
+    """
+    compared = [(one, other, compare(runs[one], runs[other], cluster)) for one, other in combinations(runs, 2)]
     corrected = iter(holm([comparison.p for _, _, comparison in compared if comparison.paired]))
     return tuple(
         RunPair(
@@ -145,6 +150,11 @@ class MatrixRow:
         return next((row.attack for group in self.groups if group for row in group.attempts if row.attack), None)
 
     @property
+    def metadata(self) -> Mapping[str, Value] | None:
+        """The task's metadata."""
+        return next((row.metadata for group in self.groups if group for row in group.attempts if row.metadata), None)
+
+    @property
     def judges(self) -> str:
         """Whether judges disagree on one of its attempts: `disagree`, `agree`, or nothing with fewer than two."""
         judges = {group.judges for group in self.groups if group}
@@ -184,6 +194,20 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
         best = next((row for row in known if row.has_result), known[0])
         matrix.append(MatrixRow(task_id, best.task, best.difficulty, task_groups))
     return sorted(matrix, key=lambda each: each.order)
+
+
+def side_by_side(
+    runs: Sequence[Mapping[str, Mapping[str, Rate]]],
+) -> dict[str, dict[str, tuple[Rate | None, ...]]]:
+    """The rates of each value of metadata by key, one for each run; `None` for runs without such a task."""
+    keys = sorted({key for run in runs for key in run})
+    return {
+        key: {
+            value: tuple(run.get(key, {}).get(value) for run in runs)
+            for value in sorted({value for run in runs for value in run.get(key, ())})
+        }
+        for key in keys
+    }
 
 
 def differing_settings(records: Sequence[Mapping[str, object]]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from judge.records.metadata import shown
 from judge.records.notices import notice_text
 from judge.report.charts import charts_of, duration
 from judge.report.comparing import (
@@ -26,6 +27,7 @@ from judge.report.comparing import (
     conclusion_of,
     differing_settings,
     judges_of,
+    side_by_side,
     task_counts,
 )
 from judge.report.data import RunView, TaskRow, TaskView
@@ -163,6 +165,7 @@ class Renderer:
             levels=LEVELS,
             differing=differing_settings(records),
             task_counts=task_counts(matrix, len(runs)),
+            by_metadata=side_by_side([run.totals.by_metadata for run in runs]),
             pareto=pareto_chart([(run.letter, run.totals) for run in runs]),
         )
 
@@ -260,6 +263,7 @@ def _environment(package: str = _OWN) -> Environment:
     )
     environment.filters |= {
         "visible": visible,
+        "metadata": shown,
         "notice": notice_text,
         "web_link": web_link,
         "dur": duration,

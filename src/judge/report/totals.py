@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean, median
 from typing import NamedTuple
 
+from judge.records.metadata import shown
 from judge.report.data import Phases, TaskRow
 from judge.results.figures import Figures
 from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
@@ -54,7 +55,8 @@ class Totals(Figures):
     judge_names: dict[str, JudgeName]
     # The rate of attempts that the participant ended itself: neither aborted nor over a budget.
     of_completed: Rate
-    # The interval clustered by website, if there are several and scipy is installed.
+    # How many clusters of tasks there are, if intervals are clustered; otherwise the interval clustered by website.
+    clusters: int | None = None
     clustered: ClusteredMean | None = None
     # All metered calls of the participant's, also between attempts; `None` if none was metered.
     metered: MeteredUsage | None = None
@@ -145,6 +147,10 @@ class TaskGroup:
         if column.is_number:
             mean = self.mean(column.name)
             return mean, f"{round(mean, 1):g}" if mean else ""
+        if column.type is dict:
+            return None, ", ".join(
+                f"{key}: {shown(value)}" for key, value in (getattr(self.first, column.name) or {}).items()
+            )
         cells = (row.cells()[column.name] for row in self.attempts)
         return None, ", ".join(dict.fromkeys(str(cell) for cell in cells if cell not in (None, "")))
 
@@ -167,20 +173,20 @@ def grouped(rows: Iterable[TaskRow]) -> list[TaskGroup]:
     return [TaskGroup(tuple(sorted(each, key=lambda row: row.epoch))) for each in rows_by_task.values()]
 
 
-def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> Totals:
-    """All totals of a run; `metered` are the participant's model calls."""
+def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None, cluster: str | None = None) -> Totals:
+    """All totals of a run; `metered` are the participant's model calls, `cluster` the key of its clusters."""
     costs = [row.cost_usd for row in rows if row.has_result]
     known = [cost for cost in costs if cost is not None]
     durations = [row.duration_s for row in rows if row.has_result and row.duration_s is not None]
     clean = [row for row in rows if row.attack is None]
-    attempts = [row.counted for row in clean]
+    attempts = [row.counted.clustered_by(cluster) for row in clean]
     completed = [attempt for attempt in attempts if attempt.ended_itself]
     judgings = [each for row in rows for each in row.judgings]
     names = judge_names({each.judge_id: each.name for each in judgings})
     names |= {once(judge_id): name for judge_id, name in names.items()}
     return Totals(
-        **vars(Figures.of(row.counted for row in rows)),
-        by_site=rates_of((row.site, row.counted) for row in clean),
+        **vars(Figures.of((row.counted for row in rows), cluster)),
+        by_site=rates_of((row.site, attempt) for row, attempt in zip(clean, attempts, strict=True)),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         known_cost_usd=sum(known),
         tokens=sum((row.tokens for row in rows), TokenUsage()),
@@ -202,7 +208,8 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None) -> T
         judging_cost_usd=cost_of(judgings),
         judge_names=names,
         of_completed=Rate.of(completed),
-        clustered=clustered_interval(_rates_by_site(clean)),
+        clusters=len({each.cluster or f" {each.task}" for each in attempts}) if cluster else None,
+        clustered=None if cluster else clustered_interval(_rates_by_site(clean)),
         metered=metered,
         without_action=sum(row.outcome == "success" and row.page_actions == 0 and bool(row.steps) for row in clean),
         unseen_answers=sum(row.outcome == "success" and row.answer_seen is False for row in clean),

@@ -19,6 +19,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from judge.records.metadata import metadata_in, shown
 from judge.records.sites import site_of
 from judge.records.verdicts import Verdict, method_of
 from judge.results.statistics import Z95, wilson
@@ -266,8 +267,8 @@ def read_verdicts(
 ) -> dict[str, list[LabelledVerdict]]:
     """Pairs by judge id (`<method>-<digest>`), from `<results>/<task_id>/verdicts/*.json`.
 
-    A labelled task without a verdict of that judge is excluded as `no_verdict`. `level` and `website` are groups as
-    well, unless the labels have columns of these names. Raises `ConfigError` when nothing matches.
+    A labelled task without a verdict of that judge is excluded as `no_verdict`. `level`, `website` and metadata are
+    groups as well, unless the labels have columns of these names. Raises `ConfigError` when nothing matches.
     """
     verdicts_by_task: dict[str, dict[str, Verdict]] = {}
     folders = sorted(folder for folder in results.iterdir() if folder.name in labels)
@@ -432,11 +433,12 @@ def verdicts_in(folder: Path) -> dict[str, Verdict]:
 
 
 def facts_of(folder: Path) -> dict[str, str]:
-    """A task's level and website, if its result has them."""
+    """A task's level, website and metadata, if its result has them."""
     try:
         result = read_result(folder)
     except TrajectoryError:
         return {}
     website = result.get("website")
     facts = {"level": result.get("level"), "website": site_of(website) if isinstance(website, str) else None}
-    return {name: value for name, value in facts.items() if isinstance(value, str)}
+    metadata = {key: shown(value) for key, value in metadata_in(result.get("metadata") or {}).items()}
+    return metadata | {name: value for name, value in facts.items() if isinstance(value, str)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from judge.results.rows import AttemptRow
-from judge.results.significance import detectable_difference
+from judge.results.significance import clustered_interval, detectable_difference
 from judge.results.statistics import bootstrap, mcnemar_exact, tallies_of
 
 
@@ -21,7 +21,8 @@ class Comparison:
 
     `gained`: only the later run succeeded; `lost`: only the first did; with `has_repeats`: its rate rose or fell.
     `both` and `neither`: all attempts of both runs succeeded, or none. `p` is McNemar's exact two-sided p-value.
-    `differences` are the later rate minus the first one of each of the `scored_tasks`.
+    `differences` are the later rate minus the first one of each of the `scored_tasks`, and `clusters` what they are
+    clustered by, if they are.
     """
 
     shared: int
@@ -37,6 +38,7 @@ class Comparison:
     p: float
     differences: tuple[float, ...]
     has_repeats: bool
+    clusters: tuple[str, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -50,13 +52,18 @@ class Comparison:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the difference, from resampling tasks; `None` if all differences are equal."""
+        """The 95 % interval of the difference, from clusters or resampling tasks; `None` if all are equal."""
+        if self.clusters:
+            of_clusters = clustered_interval(list(zip(self.clusters, self.differences, strict=True)), least=-1)
+            return (of_clusters.low, of_clusters.high) if of_clusters and of_clusters.standard_error else None
         interval = bootstrap(self.differences)
         return (100 * interval[0], 100 * interval[1]) if interval else None
 
 
-def compare(first: Sequence[AttemptRow], later: Sequence[AttemptRow]) -> Comparison:
+def compare(first: Sequence[AttemptRow], later: Sequence[AttemptRow], cluster: str | None = None) -> Comparison:
     """Compare two runs task by task. Tasks whose text or website differs are excluded and listed.
+
+    `cluster` is the key of the metadata by which the interval of the difference is clustered.
 
     Tasks under attack do not count, as in every other rate.
     """
@@ -68,6 +75,7 @@ def compare(first: Sequence[AttemptRow], later: Sequence[AttemptRow]) -> Compari
     changed = [name for name in common if texts[name] and other_texts[name] and texts[name] != other_texts[name]]
     rates = [(name, before[name].rate, after[name].rate) for name in common if name not in changed]
     scored = {name: (one, other) for name, one, other in rates if one is not None and other is not None}
+    cluster_of = {row.task_id: row.counted.clustered_by(cluster).cluster for row in later}
     gained = tuple(name for name, (one, other) in scored.items() if other > one)
     lost_names = tuple(name for name, (one, other) in scored.items() if other < one)
     return Comparison(
@@ -83,6 +91,7 @@ def compare(first: Sequence[AttemptRow], later: Sequence[AttemptRow]) -> Compari
         scored_tasks=tuple(scored),
         p=mcnemar_exact(len(gained), len(lost_names)),
         differences=tuple(float(other - one) for one, other in scored.values()),
+        clusters=tuple(cluster_of[name] or f" {name}" for name in scored) if any(cluster_of.values()) else (),
         has_repeats=any(tally.attempts > 1 for tally in (*before.values(), *after.values())),
     )
 

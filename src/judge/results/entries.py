@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from judge.records.ledger import Coverage
+from judge.records.metadata import metadata_in
 from judge.records.tasks import Level, key_of
 from judge.records.verdicts import TaskOutcome
 from judge.results.attacks import attack_in
@@ -48,8 +49,9 @@ class TaskEntry(AttemptRow):
             "coverage": _one_of(Coverage, value.get("coverage")),
             "stop_reason": columns["stop_reason"] or ("finished" if _is_finished(value) else ""),
             EXCLUDED: columns[EXCLUDED] if outcome == "aborted" else None,
+            "metadata": metadata_in(value.get("metadata") or {}) or None,
         }
-        columns |= {name: None for name in ("progress", "score") if not 0 <= (columns[name] or 0) <= 1}
+        columns |= {name: None for name in ("progress", "score", "efficiency") if not 0 <= (columns[name] or 0) <= 1}
         columns |= policies_in(value.get(POLICIES)) | attack_in(as_mapping(value.get(ATTACK)))
         repeated = task_id if "epoch" in value else f"entry {place}"
         return cls.without_attempt(**columns, value=value, repeated=repeated)

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Self
 
 from judge.records.verdicts import CHECKS, JUDGE
 from judge.results.attacks import AttackTotals
 from judge.results.policies import PolicyTotals
 from judge.results.progress import mean_progress, mean_score
-from judge.results.rates import LEVELS, CountedAttempt, Rate, rates_of
+from judge.results.rates import LEVELS, CountedAttempt, Rate, rates_by_metadata, rates_of
 from judge.results.statistics import repeats_of, tallies_of
+from shared.fields import as_mapping
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Figures:
     """Tasks under attack count in `attacks` only. What was not measured is `None` or empty.
 
     `repeats` are the statistics of a run of several epochs, `progress` the mean partial credit in percent with the
-    number of attempts, `mean_score` that of verdicts on key points, as in a submission.
+    number of attempts, `mean_score` that of verdicts on key points, as in a submission. `by_metadata` has the rate of
+    each value by key, `efficiency` the mean over successes of the reference's length in relation to the steps.
     """
 
     all: Rate
@@ -28,11 +31,13 @@ class Figures:
     attacks: AttackTotals | None
     progress: tuple[float, int] | None
     mean_score: Mapping[str, Any]
+    by_metadata: Mapping[str, Mapping[str, Rate]]
+    efficiency: float | None
 
     @classmethod
-    def of(cls, attempts: Iterable[CountedAttempt]) -> Self:
-        """The figures of these attempts."""
-        all_attempts = list(attempts)
+    def of(cls, attempts: Iterable[CountedAttempt], cluster: str | None = None) -> Self:
+        """The figures of these attempts; `cluster` is the key of metadata by which intervals are clustered."""
+        all_attempts = [each.clustered_by(cluster) for each in attempts]
         clean = [each for each in all_attempts if each.attack is None]
         by_level = rates_of((each.level, each) for each in clean)
         by_truth = rates_of((each.decided_by, each) for each in clean)
@@ -45,7 +50,20 @@ class Figures:
             attacks=AttackTotals.of(all_attempts),
             progress=mean_progress(each.progress for each in clean),
             mean_score=mean_score((each.task, each.score) for each in clean),
+            by_metadata=rates_by_metadata(clean),
+            efficiency=_mean(each.efficiency for each in clean),
         )
+
+
+def cluster_in(recorded: object) -> str | None:
+    """The key of metadata by which intervals are clustered, in a submission's provenance or a run's settings."""
+    cluster = as_mapping(recorded).get("cluster")
+    return cluster if isinstance(cluster, str) else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def kinds_of(decided_by: Iterable[str]) -> list[str]:

@@ -28,7 +28,7 @@ _COUNTS = counts_of(())
 _MAX_COUNT = 1_000_000_000
 # An example of each type: 0.5 makes a column one of doubles. A missing list would become text.
 _EXAMPLES: Mapping[type, Any] = {str: "", int: 1, float: 0.5, bool: True, tuple: [""]}
-_TASK = {"task_sha256": "", **{each.entry: _EXAMPLES[each.type] for each in ENTRY_COLUMNS}}
+_TASK = {"task_sha256": "", **{each.entry: _EXAMPLES[each.type] for each in ENTRY_COLUMNS if each.type in _EXAMPLES}}
 _BY_LEVEL = dict.fromkeys(get_args(Level), _COUNTS)
 _TEMPLATE: dict[str, Any] = {
     "participants": {"white_agent": ""},

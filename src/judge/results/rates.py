@@ -3,10 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 from judge.records.attacks import AttackOutcome
 from judge.records.ledger import Coverage
+from judge.records.metadata import Value, shown
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Level
 from judge.results.statistics import Percent, success_rate_of_all, tallies_of
@@ -19,6 +21,7 @@ COVERAGES: tuple[Coverage, ...] = ("full", "uncertain", "off_archive")
 LEVELS: tuple[str, ...] = (*get_args(Level), "unknown")
 # A submission is incomplete if more than this percentage of its attempts has no verdict.
 _MAX_LOST_PERCENT = 5
+_MAX_GROUPS = 50
 GroupT = TypeVar("GroupT", bound=tuple[str, ...] | str)
 
 
@@ -26,7 +29,8 @@ class CountedAttempt(NamedTuple):
     """An attempt's contribution to the figures of a run. `ended_itself`: the participant ended it.
 
     `coverage` belongs to an attempt on frozen sites, `attack` what became of the attack on a task under one.
-    `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success.
+    `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success. `metadata` are its task's,
+    `cluster` the value by which intervals are clustered. `efficiency` belongs to a success with a reference length.
     """
 
     task: str
@@ -40,6 +44,14 @@ class CountedAttempt(NamedTuple):
     score: float | None = None
     level: str = "unknown"
     decided_by: str = ""
+    metadata: Mapping[str, Value] = MappingProxyType({})
+    cluster: str | None = None
+    efficiency: float | None = None
+
+    def clustered_by(self, key: str | None) -> Self:
+        """The same in the cluster that this key of its metadata names; without the key, its task is one of its own."""
+        value = self.metadata.get(key) if key else None
+        return self if value is None else self._replace(cluster=shown(value))
 
     @property
     def may_succeed(self) -> bool:
@@ -115,7 +127,9 @@ class Rate:
         undecided = {task for task, tally in by_task.items() if not tally.scored}
         # An unreadable verdict file has no valid outcome.
         counter = Counter(each.outcome if each.outcome in OUTCOMES else "unfinished" for each in all_attempts)
-        percent = Percent.of(tallies)
+        cluster_of = {each.task: each.cluster for each in all_attempts}
+        # A space keeps them apart from a cluster that has the name of a task.
+        percent = Percent.of(tallies, [cluster_of[task] or f" {task}" for task in by_task])
         return cls(
             counts={outcome: counter[outcome] for outcome in OUTCOMES},
             rate=percent.rate,
@@ -180,6 +194,15 @@ class Rate:
             "confidence_interval_95": [round(self.low, 1), round(self.high, 1)],
             **without_none(coverage=self.covered.published() if self.covered else None),
         }
+
+
+def rates_by_metadata(attempts: Sequence[CountedAttempt]) -> dict[str, dict[str, Rate]]:
+    """The rate of each value, by key; without keys that have more than `_MAX_GROUPS` values, which group nothing."""
+    keys = sorted({key for each in attempts for key in each.metadata})
+    by_key = {
+        key: rates_of((shown(each.metadata[key]), each) for each in attempts if key in each.metadata) for key in keys
+    }
+    return {key: rates for key, rates in by_key.items() if len(rates) <= _MAX_GROUPS}
 
 
 def rates_of(attempts: Iterable[tuple[GroupT, CountedAttempt]]) -> dict[GroupT, Rate]:

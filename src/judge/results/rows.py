@@ -4,6 +4,7 @@ Everything that lists attempts shows views of this row: the entry of a submissio
 lines, Parquet and the facade (all columns), the report's `tasks.csv` and `tasks.json` (all), and its page (`heading`).
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from judge.records.assertions import assertions_in
 from judge.records.attacks import AttackOutcome, AttackResult
 from judge.records.checks import SuccessRule
 from judge.records.findings import AnswerSeen
+from judge.records.metadata import Value
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task, key_of
 from judge.records.tools import SITE_TOOL, acts_on_page, tool_of
@@ -111,6 +113,14 @@ class RowSource:
     def claimed(self) -> ClaimedUsage | None:
         """What the participant says that its model used."""
         return self.attempt.claimed_usage
+
+    @property
+    def efficiency(self) -> float | None:
+        """The reference's length in relation to the actions of a success, at most 1."""
+        length, attempt = self.task.reference_length, self.attempt
+        if length is None or attempt.outcome != "success":
+            return None
+        return round(min(1.0, length / max(1, attempt.actions_taken)), 4)
 
     @property
     def rule(self) -> SuccessRule | None:
@@ -330,6 +340,22 @@ class AttemptRow:
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
     isolation: str | None = column(lambda it: it.who.get("isolation"))
+    metadata: Mapping[str, Value] | None = column(
+        lambda it: it.task.metadata or None,
+        entry=True,
+        when=lambda it: bool(it.task.metadata),
+        heading="Metadata",
+        added=True,
+    )
+    # Of a success: how few steps it took beside a human's, at most 1.
+    efficiency: float | None = column(
+        lambda it: it.efficiency,
+        entry=True,
+        when=lambda it: it.efficiency is not None,
+        heading="Efficiency",
+        added=True,
+        public=True,
+    )
 
     @classmethod
     def of(cls, source: RowSource, *, max_chars: int | None = None, **more: Any) -> Self:
@@ -391,11 +417,14 @@ class AttemptRow:
             score=self.score,
             level=self.level or "unknown",
             decided_by=self.decided_by,
+            metadata=self.metadata or {},
+            efficiency=self.efficiency,
         )
 
     def cells(self) -> dict[str, Any]:
-        """The row as a flat record, for tables: lists are joined by spaces."""
-        return {name: " ".join(each) if _is_list(each) else each for name, each in self.values().items()}
+        """The row as a flat record, for tables: lists are joined by spaces, and metadata are JSON."""
+        flat = {name: " ".join(each) if _is_list(each) else each for name, each in self.values().items()}
+        return flat | {"metadata": json.dumps(self.metadata, ensure_ascii=False) if self.metadata else None}
 
     def values(self) -> dict[str, Any]:
         """The row as a record with lists, and with the fact beside each category."""
@@ -410,7 +439,8 @@ def entry_of(source: RowSource) -> dict[str, Any]:
             value = _cut(each.obtain(source), MAX_TEXT_CHARS)
             if source.task.sealed and not each.public:
                 value = emptied(value)
-            entry[each.entry] = each.missing if value is None else list(value) if _is_list(value) else value
+            value = each.missing if value is None else value
+            entry[each.entry] = list(value) if isinstance(value, tuple) else value
     return entry
 
 
@@ -479,7 +509,7 @@ def _declared() -> tuple[Column, ...]:
 def _kind(annotation: Any) -> tuple[type, bool]:
     """The class of a column's values, and whether they may be missing."""
     kinds = get_args(annotation) if isinstance(annotation, UnionType) else (get_origin(annotation) or annotation,)
-    (kind,) = (kind for kind in kinds if kind is not NoneType)
+    (kind,) = (get_origin(kind) or kind for kind in kinds if kind is not NoneType)
     return dict if kind is Mapping else kind, NoneType in kinds
 
 

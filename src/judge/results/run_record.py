@@ -482,6 +482,7 @@ def provenance(
         # As older files, which do not have it.
         **({"max_actions": config.max_actions} if config.max_actions > 1 else {}),
         **({"site_tools": config.site_tools} if config.site_tools != "off" else {}),
+        **({"cluster": config.cluster} if config.cluster else {}),
         "config_checksum": settings_checksum(config.recorded()),
         **made_with(results),
         # The digest identifies the whole set of tasks in every shard of it.

@@ -1,13 +1,11 @@
-"""How sure a difference is: intervals clustered by website, the smallest detectable difference, corrected p-values.
-
-Student's quantile is scipy's, an extra (`statistics`); without it there is no clustered interval.
+"""How sure a difference is: clustered intervals, the smallest detectable difference, corrected p-values.
 
 Clustered standard errors and the minimum detectable effect follow Miller, *Adding Error Bars to Evals*
 (arXiv:2411.00640); the interval takes Student's quantile with one degree of freedom less than there are clusters
-(Cameron and Miller, 2015), because websites are few.
+(Cameron and Miller, 2015), because clusters, such as websites, may be few.
 """
 
-import importlib.util
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,9 +25,28 @@ class ClusteredMean:
     clusters: int
 
 
-def is_available() -> bool:
-    """Whether scipy is installed."""
-    return importlib.util.find_spec("scipy") is not None
+@functools.cache
+def student_quantile(freedom: int) -> float:
+    """How far Student's distribution reaches on either side with 95 % of its mass.
+
+    By the finite sums for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4), and bisection.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _mass(middle, freedom) > 1 - LEVEL else (middle, high)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _mass(angle: float, freedom: int) -> float:
+    """The mass between -t and t, where `angle` is the arctangent of t over the root of the degrees of freedom."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    term, start = (1.0, 2) if freedom % 2 == 0 else (cosine, 3)
+    total = term if freedom > 1 else 0.0
+    for each in range(start, freedom, 2):
+        term *= cosine * cosine * (each - 1) / each
+        total += term
+    return sine * total if freedom % 2 == 0 else 2 / math.pi * (angle + sine * total)
 
 
 def clustered_error(values: Iterable[tuple[str, float]]) -> float | None:
@@ -49,20 +66,17 @@ def clustered_error(values: Iterable[tuple[str, float]]) -> float | None:
     return math.sqrt(math.fsum(each * each for each in sums)) / len(everything)
 
 
-def clustered_interval(values: Sequence[tuple[str, float]]) -> ClusteredMean | None:
-    """The 95 % interval of the mean of fractions in percent; `None` below two clusters, or without scipy."""
+def clustered_interval(values: Sequence[tuple[str, float]], *, least: float = 0.0) -> ClusteredMean | None:
+    """The 95 % interval of the mean of values from `least` to 1 in percent; `None` below two clusters."""
     error = clustered_error(values)
-    if error is None or not is_available():
+    if error is None:
         return None
-    # Imported here because the import is slow.
-    from scipy import stats
-
     count = len({cluster for cluster, _ in values})
     mean = math.fsum(value for _, value in values) / len(values)
-    # As if drawn from a population of websites, of which there are few.
+    # As if drawn from a population of clusters, of which there are few.
     error *= math.sqrt(count / (count - 1))
-    half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
-    return ClusteredMean(100 * max(0.0, mean - half), 100 * min(1.0, mean + half), 100 * error, count)
+    half = student_quantile(count - 1) * error
+    return ClusteredMean(100 * max(least, mean - half), 100 * min(1.0, mean + half), 100 * error, count)
 
 
 def detectable(variance: float, size: int, *, level: float = LEVEL, power: float = POWER) -> float | None:

@@ -2,7 +2,9 @@
 
 Results are fractions between 0 and 1. A task counts once, however often it was played: its rate is the mean over its
 scored attempts, and the rate of a run is the mean over its tasks. Attempts at the same task are correlated, so
-intervals resample tasks, not attempts. Unscored and aborted attempts only count in the rate of all attempts.
+intervals resample tasks, not attempts; tasks of one cluster (`cluster` in the settings) are correlated as well, so that
+intervals are by cluster (`judge.results.significance`). Unscored and aborted attempts only count in the rate of all
+attempts.
 """
 
 import math
@@ -13,6 +15,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import takewhile
 from typing import Any, NamedTuple, Self
+
+from judge.results.significance import clustered_interval
 
 Z95 = 1.959963984540054
 _RESAMPLES = 2_000
@@ -68,13 +72,25 @@ def success_rate_of_all(tallies: Collection[AttemptCounts]) -> Fraction:
     return sum(rates, Fraction()) / len(rates) if rates else Fraction()
 
 
-def interval_95(tallies: Collection[AttemptCounts]) -> tuple[float, float]:
+def interval_95(tallies: Collection[AttemptCounts], clusters: Sequence[str] = ()) -> tuple[float, float]:
     """The 95 % interval of `success_rate`; (0, 1) if nothing was scored.
 
     It is Sterne's exact interval if no task has more than one scored attempt, else the bootstrap's. If all tasks have
     the same rate, resampling shows no spread; then it is Wilson's, as if each task had been played once.
+
+    `clusters` are the tasks'. If two scored tasks are in one cluster, the interval is the clustered one, of one cluster
+    (0, 1), and of equal rates Wilson's, as if each cluster were one task.
     """
     scored = [tally for tally in tallies if tally.scored]
+    of_scored = [cluster for tally, cluster in zip(tallies, clusters, strict=bool(clusters)) if tally.scored]
+    if len(set(of_scored)) < len(of_scored):
+        values = [(cluster, tally.successes / tally.scored) for tally, cluster in zip(scored, of_scored, strict=True)]
+        interval = clustered_interval(values)
+        if interval is None:
+            return 0.0, 1.0
+        if interval.standard_error == 0:
+            return wilson(values[0][1] * interval.clusters, interval.clusters)
+        return interval.low / 100, interval.high / 100
     if all(tally.scored == 1 for tally in scored):
         return exact(sum(tally.successes for tally in scored), len(scored))
     rates = [tally.successes / tally.scored for tally in scored]
@@ -89,9 +105,9 @@ class Percent(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, tallies: Collection[AttemptCounts]) -> Self:
-        """The rate of these tasks."""
-        share, (low, high) = success_rate(tallies), interval_95(tallies)
+    def of(cls, tallies: Collection[AttemptCounts], clusters: Sequence[str] = ()) -> Self:
+        """The rate of these tasks, which may be of clusters."""
+        share, (low, high) = success_rate(tallies), interval_95(tallies, clusters)
         return cls(None if share is None else float(100 * share), 100 * low, 100 * high)
 
 

@@ -21,7 +21,7 @@ from judge.records.tasks import Task
 from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, attack_entry
 from judge.results.entries import TaskEntry, read_entries
-from judge.results.figures import Figures
+from judge.results.figures import Figures, cluster_in
 from judge.results.policies import policy_entries
 from judge.results.rates import COVERAGES
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, RowSource, emptied, entry_of
@@ -256,7 +256,8 @@ def detail_of(
     `excluded` are the tasks that the scenario leaves out.
     """
     left_out = [*excluded, *_excluded_by_run(entries)]
-    figures = Figures.of(each.counted for each in entries)
+    cluster = cluster_in(provenance)
+    figures = Figures.of((each.counted for each in entries), cluster)
     counts = figures.all.published()
     interval = counts.pop("confidence_interval_95")
     of_attempts = {name: counts.pop(name) for name in ("attempts", "scored_attempts")}
@@ -280,6 +281,16 @@ def detail_of(
             progress=round(figures.progress[0] / 100, 4) if figures.progress else None, excluded=left_out or None
         ),
         **figures.mean_score,
+        **without_none(
+            by_metadata=[
+                {"key": key, "value": value, **rate.published()}
+                for key, rates in figures.by_metadata.items()
+                for value, rate in rates.items()
+            ]
+            or None,
+            cluster=cluster,
+            efficiency=None if figures.efficiency is None else round(figures.efficiency, 4),
+        ),
     }
 
 

@@ -38,9 +38,9 @@ def configured(start: Start) -> RunConfig:
     config["participant_ids"] = {agent.role: agent.agentbeats_id for agent in scenario.participants}
     config["site_resets"] = scenario.resets
     if not scenario.tasks:
-        if options.level or options.task or options.exclude:
+        if options.level or options.task or options.where or options.exclude:
             raise ConfigError(
-                "--level, --task and --exclude choose among a scenario's own tasks",
+                "--level, --task, --where and --exclude choose among a scenario's own tasks",
                 remedy=f"{options.scenario} names a task set that its judge has: use --limit, or list the tasks",
             )
         if options.limit is not None:

@@ -90,6 +90,9 @@ class RunOptions(Record):
     limit: Annotated[int | None, Setting(option=Option("Run the first N tasks only."))] = Field(default=None, ge=1)
     level: Annotated[Level | None, Setting(option=Option("Run tasks of this level only."))] = None
     task: Annotated[tuple[str, ...], Setting(option=Option("Run only this task; repeatable."))] = ()
+    where: Annotated[
+        tuple[str, ...], Setting(option=Option("Run only tasks with these metadata; repeatable.", metavar="KEY=VALUE"))
+    ] = ()
     exclude: Annotated[
         tuple[str, ...],
         Setting(

@@ -202,7 +202,12 @@ def _on_instances(
 def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tuple[tuple[Task, ...], RunConfig]:
     """The tasks of the run, and the settings with those that it excludes. Raises `ConfigError`."""
     tasks = select(
-        scenario.tasks, limit=options.limit, level=options.level, ids=options.task, excluded=scenario.excluded
+        scenario.tasks,
+        limit=options.limit,
+        level=options.level,
+        ids=options.task,
+        where=options.where,
+        excluded=scenario.excluded,
     )
     tasks = declaring(tasks, config.attacks)
     exclude = exclusions(options.exclude, tasks, scenario.excluded)

@@ -28,6 +28,7 @@ from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
 from judge.records.ids import USABLE
 from judge.records.key_points import DeclaredPoint
+from judge.records.metadata import MAX_KEYS, Metadata
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.sites import origin_of
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
@@ -37,7 +38,7 @@ from judge.store.sealing import SealedSet
 from shared.dates import Day
 from shared.declarations import settings_in
 from shared.errors import ConfigError
-from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, printable
+from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, did_you_mean, printable
 from shared.models import Record
 from shared.text import excerpt
 
@@ -353,6 +354,7 @@ class TaskTable(Table):
     website: Url
     task: Annotated[Prose, Field(min_length=1), at_most(10_000)]
     level: Level | None = None
+    metadata: Metadata = Field(default={})
     reference_length: Annotated[int, Field(strict=True, ge=1, le=10_000)] | None = None
     key_points: Annotated[tuple[DeclaredPoint, ...], FailFast(), at_most(50)] = ()
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
@@ -447,6 +449,8 @@ class ScenarioFile(Table):
     config: Annotated[RunConfig, BeforeValidator(partial(RunConfig.model_validate, strict=True))] = RunConfig()
     # Policies for all tasks.
     policies: Annotated[Policies, _OnItsDay] = ()
+    # Metadata of all tasks that do not have these keys themselves.
+    metadata: Metadata = Field(default={})
     # What may be put into the pages of any task.
     attacks: Annotated[Attacks, _OnItsDay] = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
@@ -462,6 +466,18 @@ class ScenarioFile(Table):
             if len(together) > MAX_POLICIES:
                 problem = f"{len(together)} with those of task {task.task_id}, more than {MAX_POLICIES}"
                 raise Invalid(problem, "declare fewer", key="policies")
+        return self
+
+    @model_validator(mode="after")
+    def _has_metadata_that_fit(self) -> Self:
+        for task in self.tasks if self.metadata else ():
+            if len(self.metadata | task.metadata) > MAX_KEYS:
+                problem = f"more than {MAX_KEYS} keys with those of task {task.task_id}"
+                raise Invalid(problem, "declare fewer", key="metadata")
+        keys = {key for task in self.tasks for key in (*task.metadata, *self.metadata)}
+        if self.tasks and (cluster := self.config.cluster) is not None and cluster not in keys:
+            problem = f"config.cluster: no task has metadata {printable(cluster)}"
+            raise Invalid(problem, did_you_mean(cluster, keys) if keys else "add it to tasks", key="config")
         return self
 
     @model_validator(mode="after")

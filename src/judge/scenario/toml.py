@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
+from judge.records.metadata import has, wanted_of
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Level, Task
 from judge.records.user import impossible_grant
@@ -162,14 +163,16 @@ def parse_scenario(
             raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
     tasks, excluded = divided(together)
     # Each task has them now.
-    parts: dict[str, Any] = {"policies": (), "attacks": ()}
+    parts: dict[str, Any] = {"policies": (), "attacks": (), "metadata": {}}
     parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in file.tasks)}
     return Scenario(**{**dict(file), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
 def _with_common(file: ScenarioFile, tables: Mapping[str, Any], today: date) -> Iterable[Task]:
-    """The tasks, each also with the policies and attacks of the whole file, which come first."""
+    """The tasks, each also with the policies and attacks of the whole file, which come first, and its metadata."""
     for task in file.tasks:
+        if file.metadata:
+            task = task.model_copy(update={"metadata": file.metadata | task.metadata})
         for key in ("policies", "attacks"):
             task = extended(task, key, getattr(file, key), tables.get(key), today, are_first=True)
         yield task
@@ -204,22 +207,26 @@ def select(
     limit: int | None = None,
     level: str | None = None,
     ids: Collection[str] = (),
+    where: Collection[str] = (),
     excluded: Collection[Task] = (),
 ) -> tuple[Task, ...]:
-    """The tasks of that level and among those ids, in order, at most `limit`. Raises `ConfigError` if none is left.
+    """The tasks of that level, among those ids and with those metadata (`KEY=VALUE`), in order, at most `limit`.
 
-    `excluded` are the tasks that the scenario excludes, which cannot be selected.
+    Raises `ConfigError` if none is left. `excluded` are the tasks that the scenario excludes, which cannot be selected.
     """
     if level is not None and level not in get_args(Level):
         raise ConfigError(f"--level {printable(level)} is not a level", remedy=did_you_mean(level, get_args(Level)))
     known = [task.task_id for task in tasks]
     for task_id in ids:
         _require_task("--task", task_id, known, excluded)
-    selection = tuple(task for task in tasks if level in (None, task.level) and (not ids or task.task_id in ids))[
-        :limit
-    ]
+    wanted = wanted_of(where, [task.metadata for task in tasks])
+    selection = tuple(
+        task
+        for task in tasks
+        if level in (None, task.level) and (not ids or task.task_id in ids) and has(task.metadata, wanted)
+    )[:limit]
     if not selection:
-        raise ConfigError("no task is left to run", remedy="loosen --level and --task")
+        raise ConfigError("no task is left to run", remedy="loosen --level, --task and --where")
     return selection
 
 

@@ -61,7 +61,7 @@ TASK = {"task_id": "c", "website": "https://example.org/", "task": "x", "checks"
 POLICY = {"name": "p", "dimension": "consent", "kind": "page", "url": "/no"}
 COLUMNS = ["id", "Success Rate", "Completed", "# Tasks", "Success Rate of All", "Complete", "Decided By", "Recorded By"]
 CONTEXT = ["Name", "Agent", "Model", "Revision", "Scenario", "Browser", "Settle", "Actions", "Attempts", "Task Set"]
-CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded", "Lower Bound", "Upper Bound"]
+CONTEXT += ["Shards", "Corrected by Labels", "Labels", "Excluded", "Efficiency", "Lower Bound", "Upper Bound"]
 
 
 def rows(files: list[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -60,6 +60,7 @@ def test_a_run_is_listed_with_everything_that_lists_show(recorded: RunStore) -> 
         "epochs": 2,
         "episodes": None,
         "tallies": {"one_lamp": (2, 2, 2), "red_rugs": (0, 2, 2), "chair_price": (2, 2, 2)},
+        "metadata": (),
     }
     assert (run.day, run.moment) == ("2026-11-23", "2026-11-23 14:34")
 

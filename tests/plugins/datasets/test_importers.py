@@ -328,3 +328,21 @@ def test_a_translated_policy_is_violated_by_what_the_benchmark_forbids(tmp_path:
         "elsewhere-1": False,
         "not-typed-1": False,
     }
+
+
+def test_a_web_name_of_webvoyager_and_a_category_of_webtailbench_become_metadata(tmp_path: Path) -> None:
+    rows = lines(tmp_path / "data.jsonl", VOYAGER, VOYAGER | {"id": "b", "web_name": ["odd"]})
+    first, second = imported(webvoyager.IMPORTER, rows).tasks
+    assert (first.metadata, second.metadata) == ({"web_name": "Atlas"}, {})
+    (tmp_path / "tail.tsv").write_text(TAIL_HEAD + tail_row("one", a_rubric(), "https://shop.test/"))
+    (tail,) = imported(webtailbench.IMPORTER, tmp_path / "tail.tsv").tasks
+    assert tail.metadata == {"category": "trips"}
+
+
+def test_an_import_chooses_by_metadata_before_it_counts(tmp_path: Path) -> None:
+    rows = [VOYAGER | {"id": f"t{n}", "web_name": name} for n, name in enumerate(("Atlas", "Maps", "Maps"))]
+    path = lines(tmp_path / "data.jsonl", *rows)
+    arguments = ["tasks", "import", "webvoyager", str(path), "--participant", "idle"]
+    outcome = CliRunner().invoke(app, [*arguments, "--where", "web_name=Maps", "--limit", "1"])
+    assert outcome.output.count("[[tasks]]") == 1
+    assert 'task_id = "t1"' in outcome.output

@@ -115,7 +115,10 @@ def test_a_run_is_made_into_steps_and_a_participant_is_scored_on_them(
     # The expected button and the chosen field, with a margin around them.
     assert '<rect class="expected" x="197.0" y="17.0" width="46.0" height="36.0"' in page
     assert '<rect class="chosen" x="4.0" y="14.0" width="112.0" height="42.0"' in page
-    results = json.loads((report / "steps.json").read_text())["results"]
+    assert "By kind of action" in page
+    document = json.loads((report / "steps.json").read_text())
+    assert document["by"]["operation"]["TYPE"]["steps"] == 1
+    results = document["results"]
     assert [one["scores"]["step_success"] for one in results] == [1.0, 0.0]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.plugins.steps.metrics import Choice, averages, operation_f1, score_step
+from judge.plugins.steps.metrics import Choice, averages, by_group, operation_f1, score_step
 from judge.plugins.steps.reference import Operation, Reference
 
 # Task, accepted elements, expected operation, chosen element, chosen operation.
@@ -87,3 +87,31 @@ def test_f1_is_symmetric_bounded_and_1_for_the_same_tokens(one: Operation, other
     assert operation_f1(one, other) == operation_f1(other, one)
     assert 0.0 <= operation_f1(one, other) <= 1.0
     assert operation_f1(one, one) == 1.0
+
+
+def test_results_are_given_by_website_by_kind_of_action_and_by_metadata() -> None:
+    def scored(website: str, op: Any, chosen: str, **metadata: Any) -> Any:
+        reference = Reference(
+            task_id="t", task="t", website=website, index=0, snapshot="", accepted=("e1",), operation=Operation(op=op)
+        ).model_copy(update={"metadata": metadata})
+        return score_step(reference, Choice(element=chosen, operation=Operation(op=op)))
+
+    summary = by_group(
+        [
+            scored("https://www.a.example/x", "CLICK", "e1", category="shop"),
+            scored("https://a.example/y", "TYPE", "e2"),
+            scored("united", "CLICK", "e2", category="shop"),
+        ]
+    )
+    found = {
+        (name, value): (own["steps"], own["element_accuracy"]["micro"])
+        for name, values in summary.items()
+        for value, own in values.items()
+    }
+    assert found == {
+        ("category", "shop"): (2, 0.5),
+        ("website", "a.example"): (2, 0.5),
+        ("website", "united"): (1, 0.0),
+        ("operation", "CLICK"): (2, 0.5),
+        ("operation", "TYPE"): (1, 0.0),
+    }

@@ -141,3 +141,11 @@ def test_tasks_that_cannot_be_passed_are_named() -> None:
     numbers = (428, 429, 680, 736, 737, 741, 742, 758, 759, 760, 761)
     result = known_problems([*(f"webarena-{number}" for number in numbers), "429"])
     assert [text.split()[1] for text in result] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]
+
+
+def test_a_template_id_of_webarena_becomes_metadata(addresses: SiteAddresses) -> None:
+    rows = [row(n, "wikipedia", starts=("__WIKIPEDIA__/",)) for n in (41, 42)]
+    rows[0] = rows[0].model_copy(update={"intent_template_id": 253})
+    first, second = imported(rows, addresses, SCHEMA, None)
+    assert (first.metadata, second.metadata) == ({"intent_template_id": 253}, {})
+    assert "metadata = { intent_template_id = 253 }" in tasks_toml([first])

@@ -128,6 +128,12 @@ class RunFilters(Record):
     tag: Annotated[
         FilterNames, RunFilter("Tag", "Only runs with this tag; repeatable.", "names", of=lambda run: run.tags)
     ] = ()
+    where: Annotated[
+        FilterNames,
+        RunFilter(
+            "Metadata", "Only runs of tasks with these metadata; repeatable.", "names", of=lambda run: run.metadata
+        ),
+    ] = ()
     since: Annotated[
         FilterDay,
         RunFilter(

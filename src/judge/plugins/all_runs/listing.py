@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 
+from judge.records.metadata import shown
 from judge.records.verdicts import JudgeInfo
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.identity import identity_in, player
@@ -30,6 +31,7 @@ _STATES = {"completed": "finished", "cancelled": "interrupted", "stopped": "inte
 _DAMAGED = (ValidationError, OSError, ValueError, TypeError, KeyError)
 _MAX_CHARS = 200
 _KEY_CHARS = 24
+_MAX_METADATA = 1_000
 
 Counts = tuple[int, int, int]
 PublishedPercent = Annotated[float, Field(ge=0, le=100)]
@@ -41,7 +43,8 @@ class ListedRun(Record):
     `key` is its name among all listed ones. `version` tells apart the versions of an agent. `state` of a run
     recorded as running is checked by `current`. `worked_on` is when it was last started or resumed, in seconds since
     1970. `rate`, `low` and `high` are as published, in percent. `tallies` are successes, scored and all attempts of
-    each clean task; `task_set` tells apart sets of tasks. `tags` and `note` are the user's (`run_notes`).
+    each clean task; `task_set` tells apart sets of tasks. `metadata` are those of all tasks: `category=shop`. `tags`
+    and `note` are the user's (`run_notes`).
     """
 
     key: str
@@ -67,6 +70,7 @@ class ListedRun(Record):
     episodes: int | None = None
     tallies: dict[str, Counts] = Field(default_factory=dict)
     task_set: str = ""
+    metadata: tuple[str, ...] = ()
     tags: tuple[str, ...] = Field(default=(), exclude=True)
     note: str = Field(default="", exclude=True)
 
@@ -118,6 +122,9 @@ class _ListedDetail(BaseModel):
             "judge": judge_text(self.judge),
             "tallies": _as_counts(tallies),
             "task_set": _task_set(entries),
+            "metadata": tuple(
+                sorted({f"{key}={shown(value)}" for each in entries for key, value in (each.metadata or {}).items()})
+            )[:_MAX_METADATA],
         }
 
 

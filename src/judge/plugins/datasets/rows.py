@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from judge.records.metadata import metadata_in
 from judge.records.tasks import Task
 from judge.scenario.importers import ImportRequest
 from judge.scenario.models import TASKS
@@ -74,6 +75,13 @@ def is_address(value: object) -> bool:
 def text_of(value: object) -> str:
     """A text without surrounding space; empty for anything else."""
     return value.strip() if isinstance(value, str) else ""
+
+
+def metadata_of(row: Mapping[str, Any], *columns: str, **renamed: str) -> dict[str, Any]:
+    """The key `metadata` of a task's table with the values of these columns, as far as they are usable."""
+    values = {key: row.get(column) for key, column in {**dict(zip(columns, columns, strict=True)), **renamed}.items()}
+    usable = {key: value for key, value in values.items() if metadata_in({key: value})}
+    return {"metadata": usable} if usable else {}
 
 
 def tasks_from(

@@ -18,6 +18,7 @@ from judge.plugins.datasets.rows import (
     WeightedText,
     given_file,
     is_address,
+    metadata_of,
     read_rows,
     tasks_from,
     text_of,
@@ -51,6 +52,7 @@ def import_tasks(request: ImportRequest) -> ImportedTasks:
             website = _START
         instruction = text_of(row.get("task_summary") or row.get("ques"))
         table: dict[str, Any] = {"task_id": task_id, "website": website, "task": instruction}
+        table |= metadata_of(row, category="benchmark")
         if points := _points(row.get("precomputed_rubric"), notes, task_id):
             table["key_points"] = points
         return table

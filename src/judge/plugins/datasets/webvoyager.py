@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from judge.plugins.datasets.rows import Notes, given_file, is_address, read_rows, tasks_from, text_of, usable_id
+from judge.plugins.datasets.rows import (
+    Notes,
+    given_file,
+    is_address,
+    metadata_of,
+    read_rows,
+    tasks_from,
+    text_of,
+    usable_id,
+)
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 
 _WHAT = "WebVoyager's JSON lines file, such as WebVoyager_data.jsonl"
@@ -23,7 +32,8 @@ def import_tasks(request: ImportRequest) -> ImportedTasks:
         if not is_address(row.get("web")):
             notes.add("without the address of a website", name)
             return None
-        return {"task_id": usable_id(name), "website": text_of(row["web"]), "task": text_of(row.get("ques"))}
+        table = {"task_id": usable_id(name), "website": text_of(row["web"]), "task": text_of(row.get("ques"))}
+        return table | metadata_of(row, "web_name")
 
     tasks = tasks_from(read_rows(path, f"give {_WHAT}"), table_of, notes, request=request, source=path)
     return ImportedTasks(tasks, _SETTINGS, notes=notes.lines())

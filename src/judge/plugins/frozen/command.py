@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from judge.browser.by_hand import browse_by_hand
-from judge.commands import Command, plain_app
+from judge.commands import Command, Where, plain_app
 from judge.commands.run import scenario_file
 from judge.network.archives import LOG_IN
 from judge.network.interception import Interceptor
@@ -57,6 +57,7 @@ def record(
     scenario: ScenarioOption,
     output: OutputOption,
     task: TaskOption = None,
+    where: Where = None,
     participant: Annotated[
         str | None, typer.Option(metavar="ROLE", help="Play with this participant instead of the reference scripts.")
     ] = None,
@@ -77,7 +78,7 @@ def record(
         raise ConfigError("--by-hand and --participant exclude each other", remedy="leave one out")
     settings = Settings.from_environ()
     live_scenario = _live(load_scenario(scenario_file(scenario, settings.bundled_scenarios)))
-    selection = select(live_scenario.tasks, ids=task or (), excluded=live_scenario.excluded)
+    selection = select(live_scenario.tasks, ids=task or (), where=where or (), excluded=live_scenario.excluded)
     fresh = frozenset(origin_of(site.endpoint) for site in live_scenario.sites if site.cmd or site.reset)
     recorded = _WalkRecorder(live_scenario.config.secrets, is_reference=participant is None, fresh=fresh)
     if by_hand:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from judge.commands import Command, LogForm, Verbose, plain_app
+from judge.commands import Command, LogForm, Verbose, Where, plain_app
 from judge.commands.run import scenario_file
 from judge.environment.host import HostSettings
 from judge.plugins.openenv.app import EnvironmentDescription, build_app
@@ -52,6 +52,7 @@ def serve(
     processes: Annotated[int, typer.Option(min=1, max=_MAX_SESSIONS, help="How many processes play them.")] = 1,
     task: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this task; repeatable.")] = None,
     level: Annotated[Literal["easy", "medium", "hard"] | None, typer.Option(help="Only tasks of this level.")] = None,
+    where: Where = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks.")] = None,
     reward: Annotated[
         Literal["outcome", "progress"] | None, typer.Option(help="What the reward is; by default, as [config] says.")
@@ -87,6 +88,7 @@ def serve(
             record=record,
             task=tuple(task or ()),
             level=level,
+            where=tuple(where or ()),
             limit=limit,
         ),
         folder=Path(),
@@ -127,10 +129,7 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _sites(order: WorkerOrder, settings: Settings) -> AsyncIterator[dict[str, str]]:
     """The scenario's sites, started once for all processes. Gives what these then have in their environment."""
-    site_host = order.host
-    options = RunOptions(
-        scenario=order.scenario, player="idle", task=site_host.task, level=site_host.level, limit=site_host.limit
-    )
+    options = RunOptions(scenario=order.scenario, player="idle", **order.host.chosen)
     start, choice = choose(options, settings.model_copy(update={"trust_config": True, "agents_run": ()}))
     members = [member for member in choice.members if not member.is_agent]
     if several := [site.name for site in start.scenario.sites if site.instances is not None]:

@@ -10,7 +10,7 @@ import typer
 from judge.commands import AsJson, Command, OneRun, OutputDir, plain_app
 from judge.commands.run import scenario_file
 from judge.plugins.steps.asking import ScoredStep, ask_all
-from judge.plugins.steps.metrics import StepScore, averages
+from judge.plugins.steps.metrics import StepScore, averages, by_group
 from judge.plugins.steps.mind2web import is_mind2web, read_rows
 from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
 from judge.plugins.steps.report import StepsReport
@@ -94,7 +94,7 @@ def score(
     code = run_interruptible(ask())
     if not scores:
         raise ConfigError(f"{file}: no steps in it", remedy="give recorded steps, see wabe steps make")
-    summary = averages(scores)
+    summary = {**averages(scores), "by": by_group(scores)}
     page = report.write(summary, participant=participant, source=file.name)
     if as_json:
         typer.echo(json.dumps({**summary, "failed": len(failed), "report": str(page)}))
@@ -116,7 +116,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     averaged = [
         f"{name.replace('_', ' ')}: {percent(summary[name]['micro'])} micro, {percent(summary[name]['macro'])} macro"
         for name, value in summary.items()
-        if isinstance(value, dict)
+        if isinstance(value, dict) and name != "by"
     ]
     rest = [
         f"{name.replace('_', ' ')}: {percent(summary[name])}"

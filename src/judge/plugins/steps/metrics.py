@@ -12,7 +12,9 @@ from statistics import fmean
 from typing import Any
 
 from judge.plugins.steps.reference import Operation, Reference
-from shared.models import Record
+from judge.records.metadata import shown
+from judge.report.data import host_of
+from shared.models import Record, omit_default
 
 
 class Choice(Record):
@@ -33,6 +35,8 @@ class StepScore(Record):
     step_success: float
     operation: float
     operation_and_value: float
+    # By what the step is grouped: the values by name.
+    groups: dict[str, str] = omit_default({})
 
 
 # As published, these are averaged over steps only.
@@ -48,6 +52,11 @@ def score_step(reference: Reference, choice: Choice) -> StepScore:
         step_success=step_success(reference, choice),
         operation=operation_alike(reference, choice),
         operation_and_value=operation_and_value(reference, choice),
+        groups={
+            **{key: shown(value) for key, value in reference.metadata.items()},
+            **({"website": host_of(reference.website)} if reference.website else {}),
+            "operation": reference.operation.op,
+        },
     )
 
 
@@ -96,7 +105,7 @@ def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
     tasks: dict[str, list[StepScore]] = {}
     for score in scores:
         tasks.setdefault(score.task_id, []).append(score)
-    both = [name for name in StepScore.model_fields if name not in ("task_id", *_MICRO_ONLY)]
+    both = [name for name in StepScore.model_fields if name not in ("task_id", "groups", *_MICRO_ONLY)]
     published = {
         name: {
             "micro": _mean(getattr(score, name) for score in scores),
@@ -112,6 +121,16 @@ def averages(scores: Sequence[StepScore]) -> dict[str, Any]:
         "operation": _mean(score.operation for score in scores),
         "operation_and_value": _mean(score.operation_and_value for score in scores),
     }
+
+
+def by_group(scores: Sequence[StepScore]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The averages over the steps of each group: by website, kind of action, and metadata."""
+    names = dict.fromkeys(name for score in scores for name in score.groups)
+    grouped: dict[str, dict[str, list[StepScore]]] = {name: {} for name in names}
+    for score in scores:
+        for name, value in score.groups.items():
+            grouped[name].setdefault(value, []).append(score)
+    return {name: {value: averages(own) for value, own in sorted(each.items())} for name, each in grouped.items()}
 
 
 def _mean(values: Iterable[float]) -> float | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from judge.browser.tools import CheckedAction, check_action
+from judge.records.metadata import Metadata
 from judge.records.steps import Step
 from judge.records.tasks import TaskId
 from judge.store.layout import TaskStore
@@ -21,7 +22,7 @@ from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake
 from shared.files import MAX_FILE_BYTES, opened, read_errors, read_file, write_atomic
-from shared.models import Record, ToolSpec
+from shared.models import Record, ToolSpec, omit_default
 from shared.snapshot import REF, parse_snapshot
 from shared.strict_json import parse_json
 
@@ -65,6 +66,7 @@ class Reference(Record):
     task_id: TaskId
     task: str
     website: str = ""
+    metadata: Metadata = omit_default({})
     index: int = Field(ge=0)
     history: tuple[str, ...] = ()
     url: str = ""
@@ -103,6 +105,7 @@ def references_of(trajectory: Trajectory) -> Iterator[tuple[Reference, Path | No
                 task_id=task.task_id,
                 task=task.task,
                 website=task.website,
+                metadata=task.metadata,
                 index=step.index,
                 history=tuple(history),
                 url=step.url,

@@ -60,7 +60,7 @@ class StepsReport:
                 "accepted": reference.accepted,
                 "expected": reference.operation.model_dump(),
                 "choice": choice.model_dump(),
-                "scores": answered.score.model_dump(exclude={"task_id"}),
+                "scores": answered.score.model_dump(exclude={"task_id", "groups"}),
                 "reply": answered.reply,
             }
         )
@@ -93,8 +93,9 @@ class StepsReport:
             averaged=[
                 (key, _HEADINGS.get(key, key.replace("_", " ").capitalize()))
                 for key, value in summary.items()
-                if isinstance(value, dict)
+                if isinstance(value, dict) and key != "by"
             ],
+            groups={name: values for name, values in summary["by"].items() if len(values) > 1},
             views=views,
             left_out=len(self._records) - len(views),
             **facts,

@@ -26,7 +26,9 @@ SOURCE = "webarena-verified"
 _FORMS: Mapping[str, str] = MappingProxyType(
     {"shopping": "/customer/account/login/", "reddit": "/login", "gitlab": "/users/sign_in"}
 )
-_SETTINGS: Mapping[str, Any] = MappingProxyType({"max_steps": 30, "judge_model": "offline"})
+_SETTINGS: Mapping[str, Any] = MappingProxyType(
+    {"max_steps": 30, "judge_model": "offline", "cluster": "intent_template_id"}
+)
 
 
 async def webarena_tasks(

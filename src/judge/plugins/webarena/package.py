@@ -75,6 +75,7 @@ class PackageTask(Foreign):
     start_urls: tuple[str, ...] = Field(min_length=1)
     intent: str
     fields: tuple[str, ...]
+    intent_template_id: int | None = None
 
 
 class PackageTasks(Foreign):

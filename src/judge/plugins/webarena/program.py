@@ -77,6 +77,7 @@ def _row(task: WebArenaVerifiedTask) -> dict[str, Any]:
         "start_urls": list(task.start_urls),
         "intent": task.intent,
         "fields": sorted(_fields(task)),
+        "intent_template_id": task.intent_template_id,
     }
 
 

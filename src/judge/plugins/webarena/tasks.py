@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdap
 from judge.plugins.webarena.package import Foreign, PackageTask
 from judge.records.tasks import Task
 from shared.errors import ConfigError
-from shared.fields import Invalid, Url, did_you_mean
+from shared.fields import Invalid, Url, did_you_mean, without_none
 from shared.files import read_errors, read_json
 from shared.validation import validated
 
@@ -179,6 +179,7 @@ def _imported(row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping
         start_urls=tuple(starts) if len(starts) > 1 else (),
         allowed_sites=tuple(dict.fromkeys(origin_text(url) for url in others if origin_text(url) != home)),
         keep_fields=row.fields,
+        metadata=without_none(intent_template_id=row.intent_template_id),
         storage_state=f"{states}/{name}" if states and name else None,
     )
 

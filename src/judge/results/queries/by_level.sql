@@ -116,6 +116,7 @@ published AS MATERIALIZED (
            'attempts', COALESCE(attempts, 0) + all_tasks - COALESCE(total, 0), 'scored_attempts', COALESCE(scored, 0),
            'judge', judge, 'cost_usd', cost, 'participant_cost_usd', model_cost, 'self_recorded', self_recorded,
            'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL, 'labels', NULL,
+           'by_metadata', NULL, 'cluster', NULL, 'efficiency', NULL,
            'corrected_success_rate', NULL, 'corrected_interval_95', NULL,
            'excluded', to_json(excluded), 'tasks', to_json(COALESCE(tasks, [])),
            'shards', json_object('of', of_parts, 'problem', problem,

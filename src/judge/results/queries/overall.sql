@@ -125,6 +125,7 @@ published AS MATERIALIZED (
            'attempts', COALESCE(attempts, 0) + all_tasks - COALESCE(total, 0), 'scored_attempts', COALESCE(scored, 0),
            'judge', judge, 'cost_usd', cost, 'participant_cost_usd', model_cost, 'self_recorded', self_recorded,
            'by_level', NULL, 'by_truth', NULL, 'confidence_interval_95', NULL, 'repeats', NULL, 'labels', NULL,
+           'by_metadata', NULL, 'cluster', NULL, 'efficiency', NULL,
            'corrected_success_rate', NULL, 'corrected_interval_95', NULL,
            'excluded', to_json(excluded), 'tasks', to_json(COALESCE(tasks, [])),
            'shards', json_object('of', of_parts, 'problem', problem,
@@ -229,6 +230,7 @@ stated AS (
            OR CAST(json_extract(result, '$.detail.tasks[*].flags') AS VARCHAR) LIKE '%"self_recorded"%' AS self_recorded,
          result ->> '/detail/shards/text' AS shards, TRY_CAST(result ->> '/detail/corrected_success_rate' AS DOUBLE) AS corrected,
          TRY_CAST(result ->> '/detail/labels/labels' AS BIGINT) AS labels,
+         TRY_CAST(result ->> '/detail/efficiency' AS DOUBLE) AS efficiency,
          left_out.excluded
   FROM entries LEFT JOIN lost USING (number) LEFT JOIN decided USING (number) LEFT JOIN task_sets USING (file)
        LEFT JOIN borne_out USING (number) LEFT JOIN left_out USING (number)
@@ -256,7 +258,7 @@ SELECT /* place */ id, ROUND(rate, 1) AS "Success Rate", completed AS "Completed
        NULLIF(concat_ws(', ', made_with ->> 'actions', 'up to ' || (made_with ->> 'max_actions') || ' per reply'), '') AS "Actions",
        attempts AS "Attempts", task_set AS "Task Set", shards AS "Shards",
        ROUND(corrected, 1) AS "Corrected by Labels", labels AS "Labels", excluded AS "Excluded",
-       IF(is_frozen, ROUND(shown_rate, 1), NULL) AS "Lower Bound", IF(is_frozen, ROUND(GREATEST(may_rate, shown_rate), 1), NULL) AS "Upper Bound"
+       ROUND(efficiency, 2) AS "Efficiency", IF(is_frozen, ROUND(shown_rate, 1), NULL) AS "Lower Bound", IF(is_frozen, ROUND(GREATEST(may_rate, shown_rate), 1), NULL) AS "Upper Bound"
 FROM shown
 ORDER BY MAX(IF(COALESCE(complete, TRUE), ROUND(ranked_rate, 1), NULL)) OVER (PARTITION BY task_set) DESC NULLS LAST, task_set,
          COALESCE(complete, TRUE) DESC, ROUND(ranked_rate, 1) DESC;
