@@ -46,7 +46,6 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "prometheus_client": "judge/server/",
     "redis": "judge/plugins/redis/",
     "ray": "judge/plugins/ray/",
-    "scipy": "judge/results/",
     "warcio": "judge/plugins/frozen/",
     "brotli": "judge/plugins/frozen/",
     "zstandard": "judge/plugins/frozen/",
