@@ -76,7 +76,7 @@ def fields_in(keys: ResultKeys, model: type[BaseModel]) -> Fields:
         else:
             field = keys.inline.get(each.inside, model).model_fields[each.field]
             is_optional = each.of.bare or field.exclude_if is not None
-            kind, about = written_as(field), None
+            kind, about = written_as(field), " ".join((field.description or "").split()) or None
             if each.inside and is_nullable(model.model_fields[each.inside]) and field.is_required():
                 kind |= None
         within = fields

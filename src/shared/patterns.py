@@ -66,7 +66,11 @@ def folded_pattern(source: str) -> str:
 
 
 def glob(text: str) -> Pattern:
-    """A glob, in which `*` matches anything, as a pattern for `fullmatch`."""
+    """A glob, in which `*` matches anything, as a pattern for `fullmatch`.
+
+    >>> [glob("/items/*").fullmatch(path) for path in ("/items/7", "/items/", "/item/7")]
+    [True, True, False]
+    """
     pattern = "(?s)" + ".*".join(re.escape(part) for part in re.split(r"\*+", text))
     return Pattern(pattern, limit=len(pattern))
 

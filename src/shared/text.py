@@ -42,7 +42,11 @@ def show_hidden(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """The text, cut to at most `limit` characters (at least 1), with an ellipsis as the last one if it was cut."""
+    """The text, cut to at most `limit` characters (at least 1), with an ellipsis as the last one if it was cut.
+
+    >>> clip("a long text", 7)
+    'a long…'
+    """
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -40,18 +40,18 @@ Connect = Callable[[], AbstractAsyncContextManager[Participant]]
 
 
 class EpisodeEnd(Attempt):
-    """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again.
-
-    `has_acted`: the participant has. `is_unreachable`: the site could not be opened or reset. `has_failed`: a request
-    to it did, or this is not known. `needs_real_time`: page time does not work for the site. `has_starved`: this
-    machine was too busy most of the time.
-    """
+    """An ended attempt without a verdict, plus unrecorded facts that decide whether it is played again."""
 
     has_acted: bool = False
+    """Whether the participant acted."""
     is_unreachable: bool = False
+    """Whether the site could not be opened or reset."""
     has_failed: bool = False
+    """Whether a request to the site failed, or this is unknown."""
     needs_real_time: bool = False
+    """Whether page time does not work for the site."""
     has_starved: bool = False
+    """Whether this machine was too busy most of the time."""
 
     @property
     def may_be_lost(self) -> bool:

@@ -30,7 +30,14 @@ _AMBIGUOUS = re.compile(
 
 
 def matches(url: str, pattern: str, site: Site, *, extra_query: bool = False) -> bool:
-    """Whether `url` is the address in a check. What counts as equal follows from whose evidence it is."""
+    """Whether `url` is the address in a check. What counts as equal follows from whose evidence it is.
+
+    >>> site = Site(home=frozenset({("shop.example", None)}))
+    >>> matches("https://shop.example/items/7/?sort=price", "/items/*?sort=price", site)
+    True
+    >>> matches("https://other.example/items/7", "/items/*", site)
+    False
+    """
     if site.is_lenient:
         return _could_reach(url, pattern, is_home=site.is_home(url))
     is_same = _is_same if site.verbatim else _looks_same

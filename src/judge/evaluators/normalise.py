@@ -46,7 +46,11 @@ class NormaliseError(ValueError):
 
 
 def parse_number(text: str) -> Decimal | None:
-    """The text as one number: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`, `3 million`."""
+    """The text as one number: `1,299`, `1.299,50`, `1 299.5`, `-3`, `12 %`, `3 million`.
+
+    >>> [str(parse_number(text)) for text in ("1,299", "1.299,50", "12 %", "3 million", "2 of 3")]
+    ['1299', '1299.50', '12', '3000000', 'None']
+    """
     text = text.strip().removesuffix("%").strip()
     amounts = amounts_in(text)
     is_one = len(amounts) == 1 and amounts[0].unit is None and (amounts[0].start, amounts[0].end) == (0, len(text))
@@ -54,7 +58,11 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def string(value: object) -> str:
-    """The text without differences in case, white space, surrounding quotes and a final full stop."""
+    """The text without differences in case, white space, surrounding quotes and a final full stop.
+
+    >>> string(' "Oak  desk". ')
+    'oak desk'
+    """
     text = plain(value if isinstance(value, str) else str(value)).casefold()
     return text.strip(_QUOTES + " ").rstrip(".!").strip(_QUOTES + " ")
 
@@ -64,6 +72,11 @@ def only_value(text: str, kind: ValueType, *, expected: Any = None) -> Any:
 
     The same value may occur several times. As a string, the value is the complete text. `expected` helps to choose
     between the ways to read a list.
+
+    >>> only_value("That makes € 1,299.00 in all.", "currency")
+    (Decimal('1299.00'), 'EUR')
+    >>> only_value("Delivery on 3 May 2026.", "date")
+    datetime.date(2026, 5, 3)
     """
     text = text[:MAX_TEXT_CHARS]
     if kind == "string":
@@ -83,6 +96,9 @@ def values_in(text: str, kind: ValueType) -> Iterator[Any]:
     """All values of a type (number, currency, date, boolean) in a page's text, comparable with `normalise`.
 
     The pieces of a page stand side by side there, so an amount has every value that it may have on the page.
+
+    >>> [str(value) for value in values_in("3 rugs from 40 to 60 cm", "number")]
+    ['3', '40', '60']
     """
     if kind not in ("number", "currency"):
         yield from _found(text, kind)
@@ -120,7 +136,11 @@ def normalise(value: Any, kind: ValueType) -> Any:
 
 
 def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = False) -> bool:
-    """Whether two normalised values mean the same. An amount without a currency matches every currency."""
+    """Whether two normalised values mean the same. An amount without a currency matches every currency.
+
+    >>> is_same(normalise("€ 5", "currency"), normalise(5, "currency"), "currency")
+    True
+    """
     if kind == "currency":
         return bool(actual[0] == expected[0] and expected[1] in (None, actual[1]))
     if kind == "list" and not ordered:

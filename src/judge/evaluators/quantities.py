@@ -122,7 +122,11 @@ class Amount:
 
 
 def amounts_in(text: str) -> list[Amount]:
-    """All numbers and amounts of a text, in its order."""
+    """All numbers and amounts of a text, in its order.
+
+    >>> [(str(amount.value(as_money=True)), amount.unit) for amount in amounts_in("5 for $1,299.50 or 2 million JPY")]
+    [('5', None), ('1299.50', 'USD'), ('2000000', 'JPY')]
+    """
     text = text.translate(_SAME)
     found = [amount for match in _DIGITS.finditer(text) if (amount := _amount(text, match)) is not None]
     halves = {at + half for at, pair in enumerate(pairwise(found)) if _are_one(text, *pair) for half in (0, 1)}

@@ -36,7 +36,11 @@ class Readings(NamedTuple):
 
 
 def readings(text: str) -> Readings:
-    """The readings of a path, a fragment or a pattern of either."""
+    """The readings of a path, a fragment or a pattern of either.
+
+    >>> sorted(readings("/shop/../a%2Fb").texts)
+    ['/a%2fb', '/a/b', '/shop/../a%2fb', '/shop/../a/b']
+    """
     forms = {_folded(text)}
     waiting = list(forms)
     while waiting:
@@ -52,7 +56,11 @@ def readings(text: str) -> Readings:
 
 
 def decoded(text: str) -> tuple[str, ...]:
-    """A query or a part of one, decoded not at all, once, and so on; in lower case."""
+    """A query or a part of one, decoded not at all, once, and so on; in lower case.
+
+    >>> decoded("q=50%2525+off")
+    ('q=50%2525+off', 'q=50%25 off', 'q=50% off')
+    """
     forms = [_folded(text)]
     while (after := _folded(unquote(forms[-1].replace("+", " "), errors="replace"))) not in forms:
         forms.append(after)
@@ -63,6 +71,9 @@ def pairs(query: str) -> frozenset[tuple[str, str]] | None:
     """Every name and value that some server could read in a query; `None` if there are too many to tell.
 
     Several servers take the first of several values, others the last one or all of them.
+
+    >>> sorted(pairs("id=1&id=2;x") or ())
+    [('id', '1'), ('id', '2'), ('x', '')]
     """
     all_pairs: set[tuple[str, str]] = set()
     for part in re.split("[&;]", query):

@@ -75,13 +75,21 @@ def _steps_to(key: str | int) -> tuple[str | int, ...]:
 
 
 def of_name(pairs: Iterable[tuple[str, str]], name: str) -> list[Any]:
-    """The value of a name; a list if the name occurs several times, so that no single value equals it."""
+    """The value of a name; a list if the name occurs several times, so that no single value equals it.
+
+    >>> of_name([("size", "M"), ("page", "2")], "page")
+    ['2']
+    """
     values = [value for key, value in pairs if key == name]
     return values if len(values) < 2 else [values]
 
 
 def of_path(content: Any, path: str) -> list[Any]:
-    """The values at a path in JSON."""
+    """The values at a path in JSON.
+
+    >>> of_path({"cart": {"items": [{"id": 7}, {"id": 9}]}}, "cart.items[*].id")
+    [7, 9]
+    """
     # A form field's name with dots and brackets in it may be written literally.
     if isinstance(content, dict) and path in content:
         return [content[path]]
@@ -89,7 +97,13 @@ def of_path(content: Any, path: str) -> list[Any]:
 
 
 def is_value(expected: Any, actual: Any) -> bool:
-    """Whether a value is the expected one; `*` in a string matches anything. Unlisted keys of a table are ignored."""
+    """Whether a value is the expected one; `*` in a string matches anything. Unlisted keys of a table are ignored.
+
+    >>> is_value({"name": "Oak*", "count": 2}, {"name": "Oak desk", "count": "2", "id": 7})
+    True
+    >>> is_value(True, 1)
+    False
+    """
     match expected:
         case dict():
             return isinstance(actual, dict) and all(
@@ -107,7 +121,11 @@ def is_value(expected: Any, actual: Any) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """A value as a form would send it."""
+    """A value as a form would send it.
+
+    >>> text_of(True), text_of("yes"), text_of([1, "é"])
+    ('true', 'yes', '[1, "é"]')
+    """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -44,7 +44,11 @@ class HostPort(Record):
 
 
 def origin_of(url: str) -> Origin | None:
-    """Host and port of an http(s) address, with default ports as `None`; `None` for any other address."""
+    """Host and port of an http(s) address, with default ports as `None`; `None` for any other address.
+
+    >>> origin_of("https://Shop.Example:443/cart?id=7"), origin_of("http://127.0.0.1:8000/"), origin_of("about:blank")
+    (('shop.example', None), ('127.0.0.1', 8000), None)
+    """
     try:
         parts = urlsplit(url)
         host, port = _ascii_host(parts.hostname or ""), parts.port
@@ -82,7 +86,11 @@ def _suffixes() -> "PublicSuffixList":
 
 
 def site_of(url: str) -> str | None:
-    """The site of an http(s) address, or of a `blob:` created by one; `None` for any other (`about:blank`)."""
+    """The site of an http(s) address, or of a `blob:` created by one; `None` for any other (`about:blank`).
+
+    >>> site_of("https://www.shop.example.co.uk/cart")
+    'example.co.uk'
+    """
     origin = origin_of(created_by(url))
     if origin is None:
         return None

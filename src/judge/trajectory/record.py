@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from judge.records.attacks import AttackResult
 from judge.records.files import NetworkTrace
@@ -92,68 +92,88 @@ RecordedClaim = Annotated[
 
 
 class Attempt(Record):
-    """A finished attempt at a task. Times are seconds since 1970; `judge_s` is the duration of judging.
+    """A finished attempt at a task, in the order of the keys in `result.json`."""
 
-    `number` counts the task's attempts from 1 in each epoch. `participant_s` is how much of `task_timeout_s` the
-    participant used. `final_look` is the final observation, if the page changed after the last step's. `navigations`
-    are those after the last step or final observation. `error` and `blame` name the cause if the participant did not
-    end the attempt itself. `settle` is how pages were waited for (`judge.browser.settle`). `site_tools`: whether the
-    tools that pages register were offered, and nothing else that acts (`only`). `shared_state`: the site was not in its
-    initial state, or another attempt was played there at the same time. `site_instances`: by website, the address of
-    the instance that the attempt had for itself; its pages are recorded under the website's address. `network_missing`
-    is why there is no network trace. `self_recorded`: the evidence comes from the agent itself. `participant_usage` is
-    the agent's usage according to a foreign layout. `rules_version`: the rules by which checks are decided on what the
-    judge recorded. `blame_facts` decided who is to blame for a fault that a participant can cause
-    (`judge.episode.blame`). `fetched` are the answers that `fetch` checks compare. `frozen` is what an attempt on
-    frozen sites rests on, with its ledger. `policies`: what became of each of the task's; `attack`: what became of the
-    attack that it was played with. `earlier_attempts` are the digests of those at the same task and epoch, which count
-    for both; recorded for tasks with policies or an attack. `context_id` names the conversation with the
-    participant, which it can name to a meter. `max_actions`: how many actions a reply could have.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
-    # The order is as for the keys in `result.json`.
     task: Annotated[Task, INLINE]
+    """The task as it was played."""
     final_answer: Annotated[
         str | None, RecordedLimit(120_000), ResultKey("agent_final_answer", evidence=True, always=True)
     ] = None
+    """The participant's answer; `None` if it gave none."""
     steps: Annotated[tuple[Step, ...], _ALWAYS]
+    """The steps: an observation, a reply and an outcome each."""
     final_look: Annotated[Step | None, _EVIDENCE] = None
+    """The final observation, if the page changed after the last step's."""
     navigations: tuple[Navigation, ...] = ()
+    """The navigations after the last step or final observation."""
     max_steps: Annotated[int, _ALWAYS] = Field(ge=1)
+    """How many replies the participant could send."""
     max_actions: Annotated[int, _EVIDENCE] = omit_default(1, ge=1)
+    """How many actions a reply could have."""
     stop_reason: Annotated[StopReason, _ALWAYS]
+    """What ended the attempt."""
     error: Annotated[str | None, RecordedLimit(12_000), _ALWAYS] = None
+    """What went wrong, if the participant did not end the attempt itself."""
     blame: Annotated[str | None, _ALWAYS] = None
+    """Whose fault the error is."""
     versions: Annotated[dict[str, str], ResultKey()] = Field(default_factory=dict)
+    """The versions of the browser and of what drives it."""
     blame_facts: Annotated[BlameFacts | None, _EVIDENCE] = omit_default(None)
+    """What decided who is to blame for a fault that a participant can cause (`judge.episode.blame`)."""
     fetched: Annotated[tuple[Fetched, ...], _EVIDENCE] = omit_default(())
+    """The answers that `fetch` checks compare."""
     frozen: Annotated[Frozen | None, _EVIDENCE] = omit_default(None)
+    """What an attempt on frozen sites rests on, with its ledger."""
     policies: Annotated[tuple[PolicyResult, ...], RecordedLimit(2_000_000)] = omit_default(())
+    """What became of each of the task's policies."""
     attack: AttackResult | None = omit_default(None)
+    """What became of the attack with which the task was played."""
     earlier_attempts: Annotated[tuple[str, ...], RecordedLimit(100_000), _EVIDENCE] = omit_default(())
+    """The digests of earlier attempts at this task in this epoch. They count for policies and attacks, and are recorded
+    for tasks with either.
+    """
     settle: str | None = None
+    """How pages were waited for (`judge.browser.settle`)."""
     site_tools: Annotated[str, _EVIDENCE] = omit_default("off")
+    """Whether the tools that pages register were offered, and nothing else that acts (`only`)."""
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
+    """Whether the evidence comes from the agent itself."""
     shared_state: bool = omit_default(False)
+    """Whether the site was not in its initial state, or another attempt was played there at the same time."""
     site_instances: dict[str, str] = omit_default({}, max_length=100)
+    """By website, the address of the instance lent to the attempt; pages are recorded under the website's address."""
     rules_version: Annotated[str | None, _EVIDENCE] = omit_default(None)
+    """The rules by which checks are decided on what the judge recorded."""
     network: Annotated[NetworkTrace | None, _ALWAYS] = None
+    """Where the requests are recorded, with their digest."""
     network_missing: str | None = None
-    # By the configuration: nothing that the participant did.
+    """Why there is no network trace."""
     network_off: Annotated[bool, _EVIDENCE] = omit_default(False)
+    """Whether the configuration turned the network trace off."""
     number: Annotated[int, ResultKey("attempt", evidence=True, always=True)] = Field(default=1, ge=1)
+    """The number of the attempt at the task, from 1 in each epoch."""
     context_id: str | None = omit_default(None, max_length=200)
+    """The conversation with the participant, which it can name to a meter."""
     epoch: int = omit_default(1, ge=1)
+    """The epoch, from 1."""
     verdict: Annotated[Verdict | None, INLINE] = None
-    # The share of checks or key points met, from the verdict's evidence, which is not part of this record.
+    """The verdict that counts."""
     progress: float | None = omit_default(None, ge=0, le=1)
-    # What the participant says of its model, in the metadata of its replies.
+    """The share of checks or key points met, from the verdict's evidence."""
     claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
+    """What the participant says of its model, in the metadata of its replies."""
     started_at: Annotated[Time, ResultKey("times.started_at")]
+    """When the attempt began, in seconds since 1970."""
     ended_at: Annotated[Time, ResultKey("times.ended_at")]
+    """When the attempt ended, in seconds since 1970."""
     judge_s: Annotated[float | None, ResultKey("times.judge_s")] = None
+    """How long judging took."""
     participant_s: Annotated[float, PlainSerializer(_in_ms, when_used="json"), ResultKey("times.participant_s")] = 0.0
+    """How much of `task_timeout_s` the participant used."""
     participant_usage: TokenUsage | None = Field(default=None, exclude=True)
+    """The agent's usage according to a foreign layout."""
 
     @property
     @derived(after="network_off")

@@ -44,6 +44,11 @@ def told_wait_s(headers: Mapping[str, str], body: str, *, now_s: float | None = 
     """The seconds that an error's headers and body ask for; 0 if they ask for nothing.
 
     What asks for a retry counts before what only says when a limit is renewed.
+
+    >>> told_wait_s({"Retry-After": "7"}, "")
+    7.0
+    >>> told_wait_s({}, "Rate limit reached. Please try again in 1m30s.")
+    90.0
     """
     now = time.time() if now_s is None else now_s
     lower_headers = {name.lower(): value for name, value in headers.items()}
@@ -54,7 +59,11 @@ def told_wait_s(headers: Mapping[str, str], body: str, *, now_s: float | None = 
 
 
 def duration_s(text: str) -> float | None:
-    """The seconds of a duration such as "22s", "1m30s", "500 ms" or "1 minute and 30 seconds"; `None` for others."""
+    """The seconds of a duration such as "22s", "1m30s", "500 ms" or "1 minute and 30 seconds"; `None` for others.
+
+    >>> [duration_s(text) for text in ("1m30s", "500 ms", "1 minute and 30 seconds", "soon")]
+    [90.0, 0.5, 90.0, None]
+    """
     match = _duration.fullmatch(text.strip())
     return None if match is None else _seconds(match[0])
 
