@@ -177,7 +177,7 @@ class AgentAttempt:
             workdir, private = setup.home or Path(folder) / "work", Path(folder) / "private"
             for each in (workdir, private):
                 each.mkdir(mode=0o700, exist_ok=True)
-            places = _places(first, workdir, f"{address_of(_HOST, port).rstrip('/')}{path}", token, setup.model)
+            places = _places(first, workdir, f"{address_of(_HOST, port).rstrip('/')}{path}", token, setup)
             env = _environment(setup, workdir, places)
             for name, content in setup.preset.files.items():
                 _write(workdir / name, filled(content, places))
@@ -217,7 +217,7 @@ class AgentAttempt:
         return noting
 
 
-def _places(first: Observation, workdir: Path, url: str, token: SecretStr, model: str | None) -> dict[str, str]:
+def _places(first: Observation, workdir: Path, url: str, token: SecretStr, setup: AgentSetup) -> dict[str, str]:
     """What stands for each placeholder. The files that are named exist."""
     website = f"\n\nWebsite: {first.website}" if first.website else ""
     instruction = (
@@ -235,7 +235,8 @@ def _places(first: Observation, workdir: Path, url: str, token: SecretStr, model
         "instruction": instruction,
         "instruction_file": str(workdir / "instruction.txt"),
         "workdir": str(workdir),
-        "model": model or "",
+        "model": setup.model or "",
+        **{name: setup.settings.environ.get(name, "") for name in setup.preset.endpoints},
     }
 
 

@@ -34,7 +34,9 @@ class Preset(Table):
 
     `env` and `files` (below its HOME) may have placeholders as the command does. `keys` are the variables that it needs
     of the participant's environment, `endpoints` those with the address of its model. `tools_off`: it has no tools but
-    this server's. `usage` says where its output tells what its model used: dotted paths in a JSON object.
+    this server's. `options` are words that are added where what they are named after has a value: `model`, or an
+    endpoint that the program does not read from its environment. `usage` says where its output tells what its model
+    used: dotted paths in a JSON object.
     """
 
     command: _CommandText
@@ -42,6 +44,7 @@ class Preset(Table):
     files: dict[str, str] = Field(default_factory=dict)
     keys: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
+    options: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     tools_off: bool = False
     usage: dict[str, str] = Field(default_factory=dict)
     version: str | None = None
@@ -64,7 +67,8 @@ class Preset(Table):
 
     def argv(self, places: Places) -> list[str]:
         """The words of the command: split once, and each placeholder becomes part of one word."""
-        return [filled(word, places) for word in shlex.split(self.command)]
+        added = [word for name, words in self.options.items() if places.get(name) for word in words]
+        return [filled(word, places) for word in (*shlex.split(self.command), *added)]
 
 
 _FILE: TypeAdapter[Preset] = TypeAdapter(Preset)

@@ -21,6 +21,21 @@ def test_a_preset_gives_a_program_its_instruction_and_its_tools(name: str) -> No
     assert "{mcp_url}" in everything or "{mcp_config}" in everything
 
 
+@pytest.mark.parametrize("name", preset_names())
+def test_a_preset_asks_for_a_model_only_if_one_is_given(name: str) -> None:
+    preset = read_preset(name)
+    places = dict.fromkeys(PLACES, "x") | dict.fromkeys(preset.endpoints, "")
+    assert preset.argv(places | {"model": "m-1"})[-2:] == ["--model", "m-1"]
+    assert "--model" not in preset.argv(places | {"model": ""})
+
+
+def test_codex_is_told_of_the_meter_because_it_reads_no_address_from_its_environment() -> None:
+    preset = read_preset("codex")
+    words = preset.argv(dict.fromkeys(PLACES, "") | {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
+    assert 'base_url="http://127.0.0.1:1/v1"' in words[-1]
+    assert not any("model_provider" in word for word in preset.argv(dict.fromkeys(PLACES, "")))
+
+
 @given(st.dictionaries(PLACE_NAMES, st.text(), min_size=1), st.text())
 def test_what_stands_for_a_placeholder_is_not_read_again(places: dict[str, str], text: str) -> None:
     name = next(iter(places))
