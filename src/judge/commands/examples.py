@@ -25,17 +25,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe score trajectories/ --method webjudge --limit 20 --json",
             "wabe score latest --tasks my.toml --watch",
         ),
-        "agreement": ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
             "wabe report latest --open",
             "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
-        ),
-        "label": (
-            "wabe label latest --labels 40 --as anna --open",
-            "wabe label 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --labels 80",
-            "wabe label latest --conflicts --as carla",
         ),
         "export": (
             "wabe export latest",

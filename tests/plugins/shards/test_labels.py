@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.labelled import SEED, is_success, label_truly
+from helpers.plugins import begin_labelling as begin
 from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, a_verdict
 from judge.plugins.shards.merging_runs import merge_shards
@@ -13,7 +14,6 @@ from judge.plugins.shards.merging_submissions import merge
 from judge.report.build import make_report
 from judge.results.corrections import CORRECTED, LABELS_KEY, label_text, publish
 from judge.results.label_files import label_file
-from judge.results.labelling import begin
 from judge.results.run_record import sha256_of, task_digests
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore

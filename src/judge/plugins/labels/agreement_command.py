@@ -9,8 +9,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, OutputDir, table, wide_console
-from judge.commands.agreement_output import show_order, show_people
+from judge.commands import AsJson, Command, OutputDir, table, wide_console
+from judge.plugins.labels.agreement_output import show_order, show_people
+from judge.plugins.labels.labellers import LabellerAgreement, labeller_agreement
+from judge.plugins.labels.labelling import require_different
+from judge.plugins.labels.rank_stability import rank_stability
 from judge.results.agreement import (
     UNDECIDED,
     Agreement,
@@ -27,9 +30,6 @@ from judge.results.folders import FolderStore, resolve_store
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
 from judge.results.label_files import AttemptKey, Opinions
-from judge.results.labellers import LabellerAgreement, labeller_agreement
-from judge.results.labelling import require_different
-from judge.results.rank_stability import rank_stability
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
@@ -354,3 +354,9 @@ def _cell(rates: Rates, name: str) -> Text:
     if name == "kappa":
         return Text("{:.2f}\n[{:.2f}, {:.2f}]".format(value, *interval))
     return Text("{:.1f} %\n[{:.1f}, {:.1f}]".format(*(100 * number for number in (value, *interval))))
+
+
+COMMAND = Command(
+    agreement,
+    ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
+)

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from starlette.applications import Starlette
 
-from judge.commands import RUN_HELP, OpenPage, OutputDir, OwnHost, OwnPort, TasksFile
+from judge.commands import RUN_HELP, Command, OpenPage, OutputDir, OwnHost, OwnPort, TasksFile
+from judge.plugins.labels.labelling import Labelling, begin, end, import_labels
+from judge.plugins.labels.page import label_routes
 from judge.results.folders import resolve_store
 from judge.results.label_files import DEFAULT_LABELLER
 from judge.results.label_plan import MAX_SEED
-from judge.results.labelling import Labelling, begin, end, import_labels
-from judge.server.label_page import label_routes
 from judge.store.layout import RunStore, output_folder
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import address_of, listen, serve_app
@@ -90,3 +90,13 @@ def _end(stores: list[RunStore], *, quietly: bool = False) -> None:
     for line in end(stores):
         if not quietly:
             typer.echo(line)
+
+
+COMMAND = Command(
+    label,
+    (
+        "wabe label latest --labels 40 --as anna --open",
+        "wabe label 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --labels 80",
+        "wabe label latest --conflicts --as carla",
+    ),
+)

@@ -14,10 +14,10 @@ from starlette.applications import Starlette
 from helpers.browser.pages import open_page, serious_violations
 from helpers.labelled import a_hostile_run, a_run_to_label, truth
 from helpers.live_page import serving
+from judge.plugins.labels.labelling import begin
+from judge.plugins.labels.page import label_routes
 from judge.results.corrections import CORRECTED, LabelledRun
 from judge.results.label_files import label_file
-from judge.results.labelling import begin
-from judge.server.label_page import label_routes
 from judge.store.layout import RunStore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio]

@@ -7,8 +7,8 @@ import pytest
 
 from helpers.labelled import label_truly
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
-from judge.results.labelling import begin
-from judge.results.rank_stability import COUNTED, LABELS, kendall_tau, rank_stability
+from judge.plugins.labels.labelling import begin
+from judge.plugins.labels.rank_stability import COUNTED, LABELS, kendall_tau, rank_stability
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 

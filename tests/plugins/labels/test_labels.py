@@ -14,10 +14,10 @@ from helpers.labelled import SEED, a_line, a_run_to_label, label_truly, labelled
 from helpers.plugins import sign_run, verify_run, verify_signature
 from helpers.results import a_result, a_verdict, write_attempt
 from judge.commands.app import app
+from judge.plugins.labels.labelling import begin, end, import_labels
 from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
 from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
 from judge.results.label_plan import read_plan
-from judge.results.labelling import begin, end, import_labels
 from judge.results.tables import TableAttempt, table_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from helpers.labelled import a_run_to_label, label_truly, labelled_run, say
 from judge.commands.app import command_app
-from judge.results.labelling import begin
+from judge.plugins.labels.labelling import begin
 from shared.errors import ConfigError
 
 
