@@ -12,7 +12,7 @@ import pytest
 import tomli
 
 from helpers.paths import ROOT
-from helpers.plugins import verify_run
+from helpers.plugins import skip_without_command, verify_run
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
 from shared.seams import PluginInfo
 
@@ -114,6 +114,7 @@ def test_a_scenario_has_a_check_of_the_package(site: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("most", "outcome"), [(40, "success"), (2, "failure")])
 def test_a_check_decides_and_the_verdict_names_the_package(site: Path, tmp_path: Path, most: int, outcome: str) -> None:
+    skip_without_command("score")
     result = python(site, "-c", PLAY_PROGRAM, str(tmp_path), str(most))
     assert result.returncode == 0, result.stderr
     wabe(site, "score", "run-1", "--model", "offline", "--output-dir", tmp_path)
@@ -136,12 +137,14 @@ def test_tasks_are_imported_with_their_notes(site: Path) -> None:
 
 
 def test_an_evaluator_is_a_method_of_wabe_score(site: Path, tmp_path: Path) -> None:
+    skip_without_command("score")
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
     done = python(site, "-m", "wabe", "score", "run-1", "--method", "always_unscored", "--output-dir", str(tmp_path))
     assert "1 unscored" in done.stdout, done.stderr
 
 
 def test_a_method_and_a_provider_judge_together(site: Path, tmp_path: Path) -> None:
+    skip_without_command("score")
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
     arguments = ("score", "run-1", "--method", "one_word", "--model", "parrot:grey", "--output-dir", str(tmp_path))
     done = python(site, "-m", "wabe", *arguments, PARROT_API_KEY="k")

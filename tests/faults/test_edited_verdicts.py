@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.episode.one_page_shop import assess_in_shop
 from helpers.json_files import edit
-from helpers.plugins import verify_run
+from helpers.plugins import skip_without_command, verify_run
 from helpers.results import A_TRACE, JUDGE, a_finished_run, a_result, a_verdict, verdict_of_checks, write_verdict_on
 from judge.commands.app import app
 from judge.config import RunConfig
@@ -55,6 +55,7 @@ def verdict_file(run: RunStore, task: str = "lost") -> Path:
 
 
 def score(run: RunStore, *options: str) -> str:
+    skip_without_command("score")
     done = CliRunner().invoke(app, ["score", run.run_id, "--output-dir", str(run.output_dir), *options])
     assert done.exit_code in (0, 1), done.output
     return done.output
@@ -268,6 +269,7 @@ def test_a_verdict_of_checks_given_without_the_runs_settings_is_recomputed_witho
         judge_id=ChecksJudge(RunConfig(allowed_sites=("pay.example",))).id,
         config=RunConfig(judge_model="offline", allowed_sites=("pay.example",)),
     )
+    skip_without_command("score")
     done = CliRunner().invoke(app, ["score", str(run.task("t1").folder), "--model", "offline"])
     assert done.exit_code == 0, done.output
     verification = verify_run(run)

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from helpers.results import JUDGE, a_finished_run, a_result, a_verdict
-from judge.commands import score as score_command
-from judge.commands.app import app
+from helpers.exploding import Exploding
+from helpers.results import a_finished_run, a_result, a_verdict
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored, judge_stored
 from judge.judges.stored import score_all
@@ -18,24 +16,8 @@ from judge.records.steps import StopReason
 from judge.records.verdicts import Verdict
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.record import Trajectory
 
 Record = Callable[[str, object], None]
-
-
-class Exploding(Judge):
-    """Says success, but has a mistake in it that one task brings to light."""
-
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.id, self.info = "exploding-1", JUDGE
-        self._error = error
-        self.calls = 0
-
-    async def judge(self, trajectory: Trajectory) -> Verdict:
-        self.calls += 1
-        if self._error is not None and trajectory.task.task_id == "t1":
-            raise self._error
-        return Verdict(outcome="success", reason="clicked", judge=self.info)
 
 
 @pytest.fixture
@@ -99,29 +81,6 @@ async def test_a_folder_that_cannot_be_written_is_named_and_the_others_are_score
     record_property("outcome", done[1].reason.replace(str(folder), "t1"))
     assert [one.outcome for one in done] == ["success", "broken", "success"]
     assert "verdicts" in done[1].reason
-
-
-def test_the_command_names_the_folder_and_exits_with_1(
-    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
-) -> None:
-    monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding(KeyError("t1")))
-    result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
-    line = next(line for line in result.stdout.splitlines() if line.startswith("t1"))
-    record_property("outcome", f"exit {result.exit_code}: {line}")
-    assert result.exit_code == 1
-    assert "internal error while judging (KeyError)" in line
-    assert "2 success, 0 failure, 1 unscored" in result.stdout
-
-
-def test_the_command_scores_the_rest_of_a_run_with_a_damaged_folder(
-    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
-) -> None:
-    monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding())
-    (run.task("t1").folder / "result.json").write_text("{")
-    result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
-    record_property("outcome", f"exit {result.exit_code}: {result.stdout.splitlines()[-1]}")
-    assert result.exit_code == 1
-    assert "2 success, 0 failure, 0 unscored, 0 aborted, 1 broken" in result.stdout
 
 
 @pytest.mark.parametrize("stop_reason", ["max_steps", "participant_error"])

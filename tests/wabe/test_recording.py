@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.plugins import verify_run
+from helpers.plugins import skip_without_command, verify_run
 from helpers.results import JPEG
 from judge.commands.app import app as wabe
 from judge.judges.stored import find_trajectories
@@ -62,6 +62,7 @@ def test_the_mark_of_self_recorded_evidence_is_part_of_its_digest(tmp_path: Path
 def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: Path) -> None:
     run = record_one(tmp_path)
     output = ["--output-dir", str(tmp_path)]
+    skip_without_command("score")
     completed = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", *output])
     assert completed.exit_code == 0, completed.output
     assert verify_run(RunStore(tmp_path, "run-1")).mismatches == ()
@@ -81,6 +82,7 @@ def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: P
 
 def test_a_judge_that_decides_nothing_is_not_adopted(tmp_path: Path) -> None:
     run = record_one(tmp_path, {key: value for key, value in TASK.items() if key != "checks"})
+    skip_without_command("score")
     CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
     assert json.loads((run / "run.json").read_text())["judge_id"] is None
     assert not (run / "results.json").exists()
@@ -88,6 +90,7 @@ def test_a_judge_that_decides_nothing_is_not_adopted(tmp_path: Path) -> None:
 
 def test_the_mark_cannot_be_taken_off_a_row_by_the_files_own_claim(tmp_path: Path) -> None:
     run = record_one(tmp_path)
+    skip_without_command("score")
     CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
     document = json.loads((run / "results.json").read_text())
     document["results"][0]["detail"]["self_recorded"] = False
@@ -159,6 +162,7 @@ def test_checks_on_pages_are_decided_by_the_snapshots_that_the_agent_gives(tmp_p
     attempt = record("a", output_dir=tmp_path, run_id="run-1").start({**TASK, "checks": checks})
     attempt.step(JPEG, "<Cart link> -> CLICK", URL, snapshot='- link "Cart"')
     attempt.finish("done", JPEG, URL, snapshot='- main:\n  - heading "Your cart" [level=1]\n  - text: Dome 2')
+    skip_without_command("score")
     completed = CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
     assert "1 success" in completed.output
 
@@ -169,6 +173,7 @@ def test_tasks_recorded_after_a_judge_was_asked_join_the_submission(tmp_path: Pa
         attempt = recorder.start({**TASK, "task_id": name})
         attempt.step(JPEG, "<a link> -> CLICK", URL)
         attempt.finish("80")
+        skip_without_command("score")
         CliRunner().invoke(wabe, ["score", "run-1", "--model", "offline", "--output-dir", str(tmp_path)])
     assert verify_run(RunStore(tmp_path, "run-1")).mismatches == ()
     assert json.loads((recorder.folder / "results.json").read_text())["results"][0]["detail"]["total_tasks"] == 2

@@ -20,11 +20,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "serve": ("wabe serve --port 9009", "wabe serve --host 0.0.0.0 --card-url https://judge.example.org/"),
         "participant": ("wabe participant --list", "wabe participant gemini --port 9019"),
         "new-agent": ("wabe new-agent my-agent",),
-        "score": (
-            "wabe score latest --model openai:o4-mini",
-            "wabe score trajectories/ --method webjudge --limit 20 --json",
-            "wabe score latest --tasks my.toml --watch",
-        ),
         "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
             "wabe report latest --open",

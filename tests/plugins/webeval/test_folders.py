@@ -121,6 +121,7 @@ def test_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path)
     output = ["--output-dir", str(tmp_path / "out")]
     arguments = [str(tmp_path / "field"), "--tasks", str(tasks), *output]
     # Offline there are no checks for it, so it stays unscored: exit code 1.
+    skip_without_command("score")
     assert CliRunner().invoke(wabe, ["score", *arguments, "--model", "offline"]).exit_code == 1
     skip_without_command("verify")
     assert CliRunner().invoke(wabe, ["verify", str(tmp_path / "field"), *output]).exit_code == 0
@@ -159,6 +160,7 @@ def test_the_scores_of_other_evaluators_are_compared_with_labels(tmp_path: Path)
     write_score(write_webeval(tmp_path / "field" / "t"), "gpt_eval", 1)
     (tmp_path / "labels.csv").write_text("task_id,human\nt,1\n")
     arguments = ["--verdicts", str(tmp_path / "field"), "--labels", str(tmp_path / "labels.csv")]
+    skip_without_command("agreement")
     completed = CliRunner().invoke(wabe, ["agreement", *arguments, "--json"])
     assert "webeval-gpt_eval" in completed.output, completed.output
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.commands.score_output import InOrder, in_order_of
 from judge.judges.rescoring import Scored
+from judge.plugins.rejudging.output import InOrder, in_order_of
 
 
 @given(order=st.permutations(["a", "b", "c", "d"]))

@@ -10,17 +10,17 @@ from typing import Any, NoReturn
 
 import typer
 
-from judge.commands.score_costs import Costs, both
-from judge.commands.score_output import InOrder, JudgeTally, in_order_of
 from judge.judges.base import Judge
 from judge.judges.edited import EditedJudge, EditedTasks, paired, policies_in
 from judge.judges.rescoring import Scored
 from judge.judges.stored import score_all
+from judge.plugins.rejudging.costs import Costs, both
+from judge.plugins.rejudging.expected import Asking
+from judge.plugins.rejudging.output import InOrder, JudgeTally, in_order_of
 from judge.records.assertions import assertions_in
 from judge.records.edits import Edit
 from judge.records.policies import under_policy
 from judge.records.tasks import Task
-from judge.results.expected import Asking
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario

@@ -1,6 +1,8 @@
 """`wabe score` as a user runs it."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,7 +126,7 @@ def test_a_spent_budget_leaves_the_rest_unscored(run: RunStore, server: ModelSer
             "--method: 'tarot' is not a known value (known: agenttrek, autonomous, rubric, webjudge, ",
         ),
         (["run-1", "--method", "rubric"], "--method: 'rubric' needs a judge model, not 'offline' (leave --method out"),
-        (["run-1", "--threshold", "9"], "--threshold: 9: "),
+        (["run-1", "--threshold", "9"], "--threshold: 9 is more than 5 (write 5 or less)"),
         (["run-1", "--model", "gpt-4o"], "--model: unknown judge model"),
         (["run-1", "--model", "openai:x"], "--model: openai:x needs a key (set OPENAI_API_KEY"),
         (["run-1", "--judges", "openai:x"], "--judges: openai:x needs a key (set OPENAI_API_KEY"),
@@ -322,3 +324,18 @@ def test_judges_side_by_side_have_their_names(run: RunStore, server: ModelServer
 def test_the_expected_calls_are_those_that_are_made(run: RunStore, server: ModelServer, method: str) -> None:
     summary = json.loads(invoke(run, "run-1", *on(server), "--method", method).stdout)
     assert summary["expected"]["calls"] == len(server.received) == summary["command"]["calls"]
+
+
+SCORE_IS_MADE_OF = """
+import sys
+from judge.commands.app import app
+app(["score", "--help"], prog_name="wabe", standalone_mode=False)
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def test_scoring_waits_for_no_server_no_browser_and_no_database() -> None:
+    done = subprocess.run([sys.executable, "-c", SCORE_IS_MADE_OF], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "judge" in loaded
+    assert loaded.isdisjoint({"a2a", "mcp", "playwright", "duckdb", "sqlalchemy", "starlette", "uvicorn", "jsonschema"})

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from judge.commands import score_costs
-from judge.commands.score_costs import Costs, expectation
 from judge.config import RunConfig
-from judge.results.expected import ExpectedCost
+from judge.plugins.rejudging import costs as score_costs
+from judge.plugins.rejudging.costs import Costs, expectation
+from judge.plugins.rejudging.expected import ExpectedCost
 from shared.models import TokenUsage
 
 

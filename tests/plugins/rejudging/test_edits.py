@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result, verdict_of_checks
 from judge.commands.app import app
-from judge.commands.score_costs import Costs
-from judge.commands.score_tasks import Edits, next_save, signature
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
+from judge.plugins.rejudging.costs import Costs
+from judge.plugins.rejudging.edits import Edits, next_save, signature
 from judge.records.tasks import Task
 from judge.results.progress import with_verdict
 from judge.store.layout import RunStore
@@ -150,7 +150,7 @@ async def test_every_save_is_judged_and_only_changes_are_printed(
             return
         raise asyncio.CancelledError
 
-    monkeypatch.setattr("judge.commands.score_tasks._sleep", sleep)
+    monkeypatch.setattr("judge.plugins.rejudging.edits._sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await edits(run, edit()).watch()
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("  (")]
@@ -175,7 +175,7 @@ async def test_every_failed_check_is_printed(
         checks = ", ".join(f'{{ kind = "page", url = "{url}" }}' for url in ("/", "/other", "/third"))
         path.write_text(text[: text.index("checks")] + f"checks = [{checks}]\n")
 
-    monkeypatch.setattr("judge.commands.score_tasks._sleep", sleep)
+    monkeypatch.setattr("judge.plugins.rejudging.edits._sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await edits(run, path).watch()
     lines = capsys.readouterr().out.splitlines()

@@ -10,22 +10,22 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from judge.commands import OutputDir
-from judge.commands.score_costs import Costs, Estimated, both
-from judge.commands.score_options import JUDGE_OPTIONS, with_judge_options
-from judge.commands.score_output import InOrder, JudgeTally, in_order_of, show, spent
-from judge.commands.score_tasks import Edits, is_scenario, require_fitting
+from judge.commands import Command, OutputDir
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods
 from judge.judges.stored import find_trajectories, score_all
+from judge.plugins.rejudging.costs import Costs, Estimated, both
+from judge.plugins.rejudging.edits import Edits, is_scenario, require_fitting
+from judge.plugins.rejudging.expected import Asking
+from judge.plugins.rejudging.options import JUDGE_OPTIONS, with_judge_options
+from judge.plugins.rejudging.output import InOrder, JudgeTally, in_order_of, show, spent
+from judge.plugins.rejudging.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.records.verdicts import OFFLINE
-from judge.results.expected import Asking
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
-from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
@@ -394,3 +394,13 @@ def _config(run: RunStore | None, changes: dict[str, Any], *, names_judge: bool)
     # A run of another version may have settings that no longer exist.
     known = {name: value for name, value in before.items() if name in RunConfig.model_fields}
     return validated(CONFIG, known | changes, "config")
+
+
+COMMAND = Command(
+    score,
+    (
+        "wabe score latest --model openai:o4-mini",
+        "wabe score trajectories/ --method webjudge --limit 20 --json",
+        "wabe score latest --tasks my.toml --watch",
+    ),
+)

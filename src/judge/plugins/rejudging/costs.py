@@ -15,7 +15,7 @@ from rich.text import Text
 
 from judge.config import RunConfig
 from judge.judges.rescoring import Scored
-from judge.results.expected import Asking, ExpectedCost, expected
+from judge.plugins.rejudging.expected import Asking, ExpectedCost, expected
 from judge.results.judgings import cost_of, judgings_in, plain_name
 from shared.llm.limits import Spending
 from shared.text import counted, usd

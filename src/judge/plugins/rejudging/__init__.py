@@ -1,0 +1,1 @@
+"""Judges recorded attempts again: with another model, another method, several times, or with edited checks."""
