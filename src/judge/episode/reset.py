@@ -22,6 +22,7 @@ from judge.records.access import StorageState, merged, read_storage_state
 from judge.records.sites import Origin, origin_of, place_of
 from judge.records.tasks import Task
 from shared.errors import SiteFault, SiteUnreachable
+from shared.patience import patience
 from shared.text import one_line
 from shared.tls import refused_reset, site_client, why_no_answer
 
@@ -177,8 +178,13 @@ async def _answers(address: str, policy: NetworkPolicy, upstream: UpstreamProxy 
         return False
 
 
-def _client(guard: Guard, timeout_s: float = _TIMEOUT_S) -> httpx.AsyncClient:
-    return site_client(proxy=guard.url, timeout=timeout_s)
+@asynccontextmanager
+async def _client(guard: Guard, timeout_s: float = _TIMEOUT_S) -> AsyncIterator[httpx.AsyncClient]:
+    try:
+        async with patience(timeout_s), site_client(proxy=guard.url, timeout=None) as client:
+            yield client
+    except TimeoutError:
+        raise httpx.ReadTimeout("") from None
 
 
 def _logged_in(task: Task, logins: Sequence[StorageState]) -> Task:
