@@ -4,9 +4,11 @@ Such a folder was written by a third party, often the agent being judged. Its fi
 never leave the folder.
 """
 
+import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +32,7 @@ MAX_IMAGE_BYTES = 20_000_000
 MAX_FOREIGN_STEPS = 1_000
 # The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
+_NOT_IN_A_VERB = re.compile("[^A-Z]+")
 _NOT_IN_AN_ID = re.compile("[^A-Za-z0-9_-]+")
 M = TypeVar("M", bound=BaseModel)
 
@@ -92,6 +95,32 @@ def plain(value: object, limit: int = 400) -> str:
     """Foreign text for use in an action line: in one line, bounded, without angle brackets."""
     text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
     return " ".join(one_line(text, limit).replace("<", "‹").replace(">", "›").split())
+
+
+def tool_line(tool: str, arguments: Mapping[str, Any]) -> str:
+    """The action line of a call of another program's tool."""
+    verb = _NOT_IN_A_VERB.sub(" ", tool.upper()).strip() or "ACT"
+    return f"<page> -> {verb[:60].strip()}: {plain(json.dumps(arguments, ensure_ascii=False))}"
+
+
+def period_of(stamps: Iterable[object]) -> tuple[float, float]:
+    """The first and the last of these moments in ISO 8601, in seconds since 1970; zeros without a usable one."""
+    times = []
+    for stamp in stamps:
+        try:
+            moment = datetime.fromisoformat(str(stamp)).timestamp() if stamp else None
+        except (ValueError, OverflowError, OSError):
+            continue
+        if moment is not None and 0 <= moment < 1e11:
+            times.append(moment)
+    return (min(times), max(times)) if times else (0.0, 0.0)
+
+
+def tokens_of(read: object, written: object) -> TokenUsage | None:
+    """Tokens that another program counted; `None` without any."""
+    # Not `isinstance`, because a bool is an int.
+    tokens_in, tokens_out = (count if type(count) is int and count > 0 else 0 for count in (read, written))
+    return TokenUsage(input=tokens_in, output=tokens_out) if tokens_in or tokens_out else None
 
 
 def foreign_task(folder: Path, metadata: Mapping[str, Any], *, source: Path) -> Task:

@@ -23,8 +23,10 @@ from judge.trajectory.foreign import (
     foreign_task,
     from_attempt,
     inside,
-    plain,
+    period_of,
     read_object,
+    tokens_of,
+    tool_line,
     usable_id,
     validated,
 )
@@ -33,7 +35,7 @@ from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.files import read_file
-from shared.models import Action, TokenUsage
+from shared.models import Action
 from shared.text import clip, split_line, without_surrogates
 
 _FILE = "trajectory.json"
@@ -45,7 +47,6 @@ _HEAD_BYTES = 64_000
 _MAX_BYTES = 256_000_000
 _MAX_TEXT_CHARS = 20_000
 _MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
-_NOT_IN_A_VERB = re.compile("[^A-Z]+")
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
 
@@ -234,7 +235,9 @@ def load(folder: Path) -> Trajectory:
     }
     steps = tuple(_steps(folder, path, document))
     stop_reason, answer = _end(document)
-    started, ended_at = _times(document)
+    stamps = (ours.get("started_at"), *(step.timestamp for step in document.steps), ours.get("ended_at"))
+    started, ended_at = period_of(stamps)
+    metrics = document.final_metrics or {}
     attempt = Attempt(
         task=foreign_task(folder, known, source=path),
         steps=steps,
@@ -245,7 +248,7 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=max(started, ended_at),
         self_recorded=True,
-        participant_usage=_usage(document.final_metrics or {}),
+        participant_usage=tokens_of(metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")),
     )
     screenshots = [folder / step.screenshot for step in steps if step.screenshot]
     return from_attempt(folder, attempt, screenshots, attempt.action_history)
@@ -327,9 +330,7 @@ def _outcome(call: _Call | None, result: _Result, ours: Mapping[str, Any]) -> Ou
     line = ours.get("action_line")
     if isinstance(line, str) and split_line(line):
         return Outcome(ok=True, message=message, line=clip(line, 3_000))
-    verb = _NOT_IN_A_VERB.sub(" ", call.function_name.upper()).strip() or "ACT"
-    arguments_text = plain(json.dumps(call.arguments, ensure_ascii=False))
-    return Outcome(ok=True, message=message, line=f"<page> -> {verb[:60].strip()}: {arguments_text}")
+    return Outcome(ok=True, message=message, line=tool_line(call.function_name, call.arguments))
 
 
 def _end(document: _Document) -> tuple[StopReason, str | None]:
@@ -349,26 +350,6 @@ def _text(content: str | list[dict[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(part["text"]) for part in content if part.get("type") == "text" and part.get("text"))
-
-
-def _times(document: _Document) -> tuple[float, float]:
-    ours = document.ours
-    stamps = [ours.get("started_at"), *(step.timestamp for step in document.steps), ours.get("ended_at")]
-    times = []
-    for stamp in stamps:
-        try:
-            moment = datetime.fromisoformat(str(stamp)).timestamp() if stamp else None
-        except (ValueError, OverflowError, OSError):
-            continue
-        if moment is not None and 0 <= moment < 1e11:
-            times.append(moment)
-    return (min(times), max(times)) if times else (0.0, 0.0)
-
-
-def _usage(metrics: Mapping[str, Any]) -> TokenUsage | None:
-    counts = [metrics.get(key) for key in ("total_prompt_tokens", "total_completion_tokens")]
-    tokens_in, tokens_out = (count if type(count) is int and count > 0 else 0 for count in counts)
-    return TokenUsage(input=tokens_in, output=tokens_out) if tokens_in or tokens_out else None
 
 
 FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts), writer=FormatWriter(write=write))

@@ -58,7 +58,7 @@ _ERROR = "[ERROR]"
 # Keys of `arguments` besides the tool's parameters; a parameter of that name gets an underscore.
 _NOT_PARAMS = ("action", "thoughts")
 _ENDING = "terminate"
-_ENDINGS = (_ENDING, "stop", "stop_execution", "stop_and_answer_question")
+ENDINGS = (_ENDING, "stop", "stop_execution", "stop_and_answer_question")
 _MAX_TEXT_CHARS = 20_000
 _CALL = "LLMCallEvent"
 _MESSAGES = ("OrchestrationEvent", "AgentEvent")
@@ -160,7 +160,7 @@ def _participants_fault(folder: Path, events: list[_Event]) -> str | None:
     if not events:
         return "no action in the trajectory"
     last = events[-1].step.action
-    if _is_webtailbench(folder) and (last is None or last.tool not in _ENDINGS):
+    if _is_webtailbench(folder) and (last is None or last.tool not in ENDINGS):
         return f'the last action must be "{_ENDING}"'
     return None
 
@@ -284,7 +284,7 @@ def _event(arguments: Mapping[str, Any], line: str | None) -> _Event:
         params={_param(key): value for key, value in rest.items() if key != "action"},
         thought=thought if isinstance(thought, str) else "",
     )
-    done = line or _line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500)
+    done = line or action_line(tool, arguments) or one_line(json.dumps(rest, ensure_ascii=False), 500)
     step = Step(index=0, url="", title="", action=action, outcome=Outcome(ok=True, line=done))
     return _Event(step, line or json.dumps(rest))
 
@@ -293,7 +293,7 @@ def _param(key: str) -> str:
     return key[:-1] if key[:-1] in _NOT_PARAMS and key.endswith("_") else key
 
 
-def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
+def action_line(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """A known action as one of our action lines."""
 
     def first_text(*keys: str) -> str:
@@ -321,7 +321,7 @@ def _line(tool: str, arguments: Mapping[str, Any]) -> str | None:
             return "<navigation> -> BACK"
         case "wait" | "sleep":
             return f"<page> -> WAIT: {first_text('time', 'duration')} s"
-    return "<page> -> FINISH" if tool in _ENDINGS else None
+    return "<page> -> FINISH" if tool in ENDINGS else None
 
 
 def _steps(events: list[_Event], names: list[str]) -> tuple[Step, ...]:

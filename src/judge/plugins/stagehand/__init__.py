@@ -1,0 +1,1 @@
+"""Stagehand's evaluations: the folders that they keep for their verifier are read."""

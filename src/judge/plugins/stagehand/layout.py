@@ -1,0 +1,201 @@
+"""Reads the folders that Stagehand's evaluations keep for their verifier: `trajectory.json`, `screenshots/`, `scores/`.
+
+Each step has the page after it (`probeEvidence`), so a step's page is the one that the step before it led to. The
+verifier's results (`scores/*.json`) are verdicts, with its criteria and their points.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from judge.records.steps import Outcome, Step, StopReason
+from judge.records.verdicts import INVALID_TASK, Verdict
+from judge.trajectory.foreign import (
+    MAX_FOREIGN_STEPS,
+    evaluator_named,
+    foreign_task,
+    from_attempt,
+    inside,
+    period_of,
+    read_object,
+    tokens_of,
+    tool_line,
+    usable_id,
+    validated,
+)
+from judge.trajectory.formats import Format, FormatReader
+from judge.trajectory.record import Attempt, Trajectory
+from shared.errors import TrajectoryError
+from shared.fields import as_mapping, as_mappings
+from shared.files import read_file
+from shared.models import Action
+from shared.text import clip
+
+_FILE = "trajectory.json"
+_HEAD = re.compile(rb'"task"\s*:\s*\{[^{}]*"instruction"\s*:')
+_HEAD_BYTES = 64_000
+_MAX_BYTES = 256_000_000
+_MAX_TEXT_CHARS = 20_000
+_MAX_SCORES = 50
+_ENDS: Mapping[str, tuple[StopReason, str | None]] = MappingProxyType(
+    {
+        "complete": ("finished", None),
+        "stalled": ("participant_error", "it stalled"),
+        "aborted": ("environment_fault", "the run was aborted"),
+        "error": ("environment_fault", "the run ended with an error"),
+    }
+)
+
+
+class _Task(BaseModel):
+    id: str = ""
+    instruction: str = Field(min_length=1)
+    initUrl: str | None = None
+    precomputedRubric: dict[str, Any] | None = None
+
+
+class _Step(BaseModel):
+    actionName: str
+    actionArgs: dict[str, Any] = Field(default_factory=dict)
+    reasoning: str = ""
+    probeEvidence: dict[str, Any] = Field(default_factory=dict)
+    toolOutput: dict[str, Any] = Field(default_factory=dict)
+    startedAt: str | None = None
+    finishedAt: str | None = None
+
+
+class _Document(BaseModel):
+    """The fields that are read."""
+
+    task: _Task
+    steps: tuple[_Step, ...] = Field(max_length=MAX_FOREIGN_STEPS)
+    status: str
+    finalAnswer: str | None = None
+    finalObservation: dict[str, Any] | None = None
+    usage: dict[str, Any] = Field(default_factory=dict)
+    timing: dict[str, Any] = Field(default_factory=dict)
+
+
+def files(folder: Path) -> list[Path]:
+    """The trajectory, if the folder has one of this layout: other tools use the name for other files."""
+    path = folder / _FILE
+    try:
+        return [path] if _HEAD.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
+    except (OSError, ValueError):
+        return []
+
+
+def load(folder: Path) -> Trajectory:
+    """Read a folder. Raises `TrajectoryError`, which names the file, the key and what is missing."""
+    document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    task = document.task
+    known = {
+        "task_id": usable_id(task.id or folder.resolve().name),
+        "task": task.instruction,
+        "website": task.initUrl,
+        "scenario_key_points": list(_points(task.precomputedRubric)),
+    }
+    steps = tuple(_steps(folder, document))
+    unknown: tuple[StopReason, str | None] = ("environment_fault", f"unknown status {document.status[:100]!a}")
+    stop_reason, error = _ENDS.get(document.status, unknown)
+    moments = [moment for step in document.steps for moment in (step.startedAt, step.finishedAt)]
+    started, ended_at = period_of((*document.timing.values(), *moments))
+    attempt = Attempt(
+        task=foreign_task(folder, known, source=folder / _FILE),
+        steps=steps,
+        stop_reason=stop_reason,
+        max_steps=max(1, len(document.steps)),
+        final_answer=document.finalAnswer or None,
+        error=error,
+        started_at=started,
+        ended_at=ended_at,
+        self_recorded=True,
+        participant_usage=tokens_of(document.usage.get("input_tokens"), document.usage.get("output_tokens")),
+    )
+    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
+    return from_attempt(folder, attempt, screenshots, attempt.action_history)
+
+
+def _points(rubric: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    for item in as_mappings(as_mapping(rubric).get("items")):
+        points, condition = item.get("maxPoints", item.get("max_points")), item.get("condition")
+        head, more = (str(item.get(key) or "") for key in ("criterion", "description"))
+        if not head or not isinstance(points, int | float) or isinstance(points, bool) or points <= 0:
+            continue
+        only_if = {"condition": clip(condition, 1_000)} if isinstance(condition, str) and condition else {}
+        yield {"text": clip(": ".join(filter(None, (head, more))), 1_000), "weight": float(points), **only_if}
+
+
+def _steps(folder: Path, document: _Document) -> Iterator[Step]:
+    page: Mapping[str, Any] = {"url": document.task.initUrl}
+    for index, step in enumerate(document.steps):
+        output = step.toolOutput
+        is_ok = output.get("ok") is not False
+        message = "" if is_ok else clip(str(output.get("error") or ""), 3_000)
+        line = tool_line(step.actionName, step.actionArgs) if is_ok else None
+        yield Step(
+            index=index,
+            title="",
+            action=Action(tool=step.actionName, params=step.actionArgs, thought=step.reasoning),
+            outcome=Outcome(ok=is_ok, message=message, line=line),
+            **_page(folder, page),
+        )
+        page = step.probeEvidence or {"url": page.get("url")}
+    last = document.finalObservation or page
+    if last.get("screenshotPath") and len(document.steps) < MAX_FOREIGN_STEPS:
+        yield Step(index=len(document.steps), title="", **_page(folder, last))
+
+
+def _page(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
+    name, url = page.get("screenshotPath"), page.get("url")
+    if isinstance(name, str):
+        inside(folder, name, source=folder / _FILE)
+    return {"screenshot": name if isinstance(name, str) else None, "url": url if isinstance(url, str) else ""}
+
+
+def verdicts(folder: Path) -> dict[str, Verdict]:
+    """The verifier's results as verdicts, by id; unscored if a file cannot be read."""
+    paths = sorted((folder / "scores").glob("*.json"))[:_MAX_SCORES]
+    return {f"stagehand-{usable_id(path.stem)}": _verdict(folder, path) for path in paths}
+
+
+def _verdict(folder: Path, path: Path) -> Verdict:
+    info = evaluator_named(f"stagehand {path.stem}"[:200])
+    try:
+        result = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_BYTES)
+        if not isinstance(is_success := result.get("outcomeSuccess"), bool):
+            raise TrajectoryError("key 'outcomeSuccess' is missing or not true or false", location=str(path))
+    except TrajectoryError as error:
+        return Verdict(outcome="unscored", reason=str(error), judge=info)
+    criteria, marks = [], []
+    for number, item in enumerate(as_mappings(result.get("perCriterion"))[:200], 1):
+        most, earned, name = item.get("maxPoints"), item.get("earnedPoints"), f"c{number}"
+        if not isinstance(most, int | float) or isinstance(most, bool) or most <= 0:
+            continue
+        criteria.append({"id": name, "requirement": clip(str(item.get("criterion") or name), 1_000), "weight": most})
+        points = float(earned) if isinstance(earned, int | float) and 0 <= earned <= most else None
+        mark = "not applicable" if points is None else "met" if points >= most else "not met"
+        partial = {} if points is None else {"points": points}
+        marks.append({"criterion": name, "verdict": mark, "reason": str(item.get("justification") or ""), **partial})
+    steps = as_mapping(result.get("rawSteps"))
+    validity = as_mapping(result.get("taskValidity"))
+    reason = clip(str(steps.get("reasoning") or result.get("explanation") or ""), _MAX_TEXT_CHARS)
+    known = Verdict(
+        outcome="success" if is_success else "failure",
+        reason=reason,
+        judge=info,
+        key_points=tuple(str(each["requirement"]) for each in criteria),
+        evidence={"rubric": {"criteria": criteria, "marks": marks, "success": "outcome", "task": dict(validity)}},
+    )
+    if validity.get("isInvalid") is True:
+        codes = ", ".join(map(str, validity.get("invalidTaskCodes") or ())) or "no code"
+        changes = {"outcome": "unscored", "reason_code": INVALID_TASK, "reason": f"the task is invalid ({codes})"}
+        return known.model_copy(update=changes)
+    return known
+
+
+FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts))
