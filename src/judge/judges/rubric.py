@@ -36,7 +36,7 @@ FINAL_SHOTS = 3
 VOTE_TEMPERATURE = 1.0
 MAX_CRITERIA = 12
 BLOCKERS = frozenset({"captcha", "login_wall", "out_of_stock", "site_down", "other"})
-NOT_APPLICABLE = "not applicable"
+NOT_APPLICABLE = "inapplicable"
 _MAX_INTENT_CHARS = 500
 
 
@@ -133,7 +133,7 @@ class CriterionMark(_RubricReply):
     """The verdict on one criterion."""
 
     criterion: CriterionId
-    verdict: Annotated[Literal["met", "not met", "blocked", "not applicable"], BeforeValidator(_spelled)]
+    verdict: Annotated[Literal["met", "not met", "blocked", "inapplicable"], BeforeValidator(_spelled)]
     reason: Remark = ""
     points: float | None = omit_default(None, ge=0)
 

@@ -55,7 +55,7 @@ def score_of(verdict: Verdict | None) -> float | None:
 def _points(mark: Mapping[str, Any], most: float) -> tuple[float, float] | None:
     """The points that a mark earns, and how many it could; `None` for a criterion that does not apply."""
     verdict, points = mark.get("verdict", mark.get("status")), mark.get("points")
-    if verdict == "not applicable":
+    if verdict == "inapplicable":
         return None
     if isinstance(points, int | float) and not isinstance(points, bool) and 0 <= points <= most:
         return float(points), most

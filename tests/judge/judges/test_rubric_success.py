@@ -24,28 +24,28 @@ POINTS: tuple[Any, ...] = (
     {"text": "Says that it is sold out", "weight": 2.0, "condition": "it is sold out"},
 )
 S, F, U = "success", "failure", "unscored"
-# Marks of the two criteria (points of 4; met, missed or not applicable), what the outcome stage says, and by hand the
+# Marks of the two criteria (points of 4; met, missed or inapplicable), what the outcome stage says, and by hand the
 # verdicts for outcome | process at 0.8 and at 0.5 | both at 0.8 and at 0.5.
 BY_HAND: tuple[tuple[tuple[str, float | None], str, str | None, tuple[str, str, str, str, str]], ...] = (
     (("met", None), "met", S, (S, S, S, S, S)),  # 6 of 6
     (("met", None), "met", F, (F, S, S, F, F)),
     (("met", None), "met", None, (U, S, S, U, U)),
-    (("met", None), "not applicable", S, (S, S, S, S, S)),  # 4 of 4
-    (("met", None), "not applicable", F, (F, S, S, F, F)),
+    (("met", None), "inapplicable", S, (S, S, S, S, S)),  # 4 of 4
+    (("met", None), "inapplicable", F, (F, S, S, F, F)),
     (("met", None), "not met", S, (F, F, S, F, F)),  # 4 of 6: an outcome criterion is missed
     (("met", None), "not met", F, (F, F, S, F, F)),
     (("met", None), "blocked", S, (F, F, S, F, F)),
-    (("met", 3.5), "not applicable", S, (S, S, S, S, S)),  # 3.5 of 4 is 0.875
-    (("met", 3.5), "not applicable", None, (U, S, S, U, U)),
-    (("met", 3.2), "not applicable", S, (S, S, S, S, S)),  # exactly 0.8
-    (("met", 3.1), "not applicable", S, (S, F, S, F, S)),  # 0.775
-    (("met", 2.0), "not applicable", S, (S, F, S, F, S)),  # exactly 0.5
-    (("met", 1.9), "not applicable", S, (S, F, F, F, F)),  # 0.475
+    (("met", 3.5), "inapplicable", S, (S, S, S, S, S)),  # 3.5 of 4 is 0.875
+    (("met", 3.5), "inapplicable", None, (U, S, S, U, U)),
+    (("met", 3.2), "inapplicable", S, (S, S, S, S, S)),  # exactly 0.8
+    (("met", 3.1), "inapplicable", S, (S, F, S, F, S)),  # 0.775
+    (("met", 2.0), "inapplicable", S, (S, F, S, F, S)),  # exactly 0.5
+    (("met", 1.9), "inapplicable", S, (S, F, F, F, F)),  # 0.475
     (("met", 2.8), "met", S, (S, S, S, S, S)),  # 4.8 of 6 is 0.8
     (("met", 1.0), "met", S, (S, F, S, F, S)),  # 3 of 6
     (("met", 1.0), "met", None, (U, F, S, F, U)),
-    (("not met", 3.5), "not applicable", S, (F, S, S, F, F)),  # points for the process, and still missed
-    (("not met", None), "not applicable", S, (F, F, F, F, F)),
+    (("not met", 3.5), "inapplicable", S, (F, S, S, F, F)),  # points for the process, and still missed
+    (("not met", None), "inapplicable", S, (F, F, F, F, F)),
     (("blocked", 2.0), "met", F, (F, F, S, F, F)),  # 4 of 6
 )
 
@@ -85,12 +85,12 @@ async def test_f19_points_of_a_criterion_are_its_share_of_the_score(tmp_path: Pa
 
 
 async def test_f20_a_criterion_whose_condition_does_not_hold_leaves_the_maximum(tmp_path: Path) -> None:
-    verdict = await verdict_of(tmp_path, rubric_script(marks=marks(("met", 3.0), "not applicable")))
+    verdict = await verdict_of(tmp_path, rubric_script(marks=marks(("met", 3.0), "inapplicable")))
     assert score_of(verdict) == 0.75
 
 
 @pytest.mark.parametrize(
-    "mark", [{"verdict": "not applicable"}, {"verdict": "met", "points": 1.5}, {"verdict": "met", "points": -1}]
+    "mark", [{"verdict": "inapplicable"}, {"verdict": "met", "points": 1.5}, {"verdict": "met", "points": -1}]
 )
 def test_marks_that_are_not_possible_are_asked_for_again(mark: dict[str, Any]) -> None:
     criteria = (Criterion(id="c1", requirement="Red"),)

@@ -104,7 +104,7 @@ def test_f19_points_of_a_criterion_are_read_and_written() -> None:
 def test_f20_a_criterion_whose_condition_does_not_hold_is_kept_and_does_not_count() -> None:
     payload = {key: value for key, value in PAYLOAD.items() if "total" not in key}
     verdict = read(payload)
-    assert verdict.evidence["rubric"]["marks"][1]["verdict"] == "not applicable"
+    assert verdict.evidence["rubric"]["marks"][1]["verdict"] == "inapplicable"
     assert verdict.evidence["rubric"]["criteria"][1]["condition"] == "it is sold out"
     assert verdict.key_points == ("Find it",)
     assert score_of(verdict) == 0.875

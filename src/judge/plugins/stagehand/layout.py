@@ -178,7 +178,7 @@ def _verdict(folder: Path, path: Path) -> Verdict:
             continue
         criteria.append({"id": name, "requirement": clip(str(item.get("criterion") or name), 1_000), "weight": most})
         points = float(earned) if isinstance(earned, int | float) and 0 <= earned <= most else None
-        mark = "not applicable" if points is None else "met" if points >= most else "not met"
+        mark = "inapplicable" if points is None else "met" if points >= most else "not met"
         partial = {} if points is None else {"points": points}
         marks.append({"criterion": name, "verdict": mark, "reason": str(item.get("justification") or ""), **partial})
     steps = as_mapping(result.get("rawSteps"))
