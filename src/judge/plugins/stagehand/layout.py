@@ -51,14 +51,14 @@ _ENDS: Mapping[str, tuple[StopReason, str | None]] = MappingProxyType(
 )
 
 
-class _Task(BaseModel):
+class _TaskSpec(BaseModel):
     id: str = ""
     instruction: str = Field(min_length=1)
     initUrl: str | None = None
     precomputedRubric: dict[str, Any] | None = None
 
 
-class _Step(BaseModel):
+class _HarnessStep(BaseModel):
     actionName: str
     actionArgs: dict[str, Any] = Field(default_factory=dict)
     reasoning: str = ""
@@ -68,11 +68,11 @@ class _Step(BaseModel):
     finishedAt: str | None = None
 
 
-class _Document(BaseModel):
+class _HarnessRun(BaseModel):
     """The fields that are read."""
 
-    task: _Task
-    steps: tuple[_Step, ...] = Field(max_length=MAX_FOREIGN_STEPS)
+    task: _TaskSpec
+    steps: tuple[_HarnessStep, ...] = Field(max_length=MAX_FOREIGN_STEPS)
     status: str
     finalAnswer: str | None = None
     finalObservation: dict[str, Any] | None = None
@@ -91,7 +91,7 @@ def files(folder: Path) -> list[Path]:
 
 def load(folder: Path) -> Trajectory:
     """Read a folder. Raises `TrajectoryError`, which names the file, the key and what is missing."""
-    document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    document = validated(_HarnessRun, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
     task = document.task
     known = {
         "task_id": usable_id(task.id or folder.resolve().name),
@@ -130,7 +130,7 @@ def _points(rubric: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
         yield {"text": clip(": ".join(filter(None, (head, more))), 1_000), "weight": float(points), **only_if}
 
 
-def _steps(folder: Path, document: _Document) -> Iterator[Step]:
+def _steps(folder: Path, document: _HarnessRun) -> Iterator[Step]:
     page: Mapping[str, Any] = {"url": document.task.initUrl}
     for index, step in enumerate(document.steps):
         output = step.toolOutput

@@ -45,7 +45,7 @@ _MAX_TEXT_CHARS = 20_000
 _FLAGS = ("output_success", "rubric_is_success")
 
 
-class _Task(BaseModel):
+class _PointTask(BaseModel):
     task_id: str | None = None
     instruction: str = Field(min_length=1)
 
@@ -63,7 +63,7 @@ class _Log(BaseModel):
 class _DataPoint(BaseModel):
     """The fields that are read."""
 
-    task: _Task
+    task: _PointTask
     solver_log: _Log
     verification: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
