@@ -4,10 +4,10 @@
 
 - *real-time*: requests in flight are done, then the page is quiet for 500 ms;
 - *page-time*: the page's clock (Chromium's virtual time) is advanced in small steps until the page is quiet for 1 s of
-page time. So timers that an action started fire without a real wait. Between observations the clock runs at the speed
-of the wall clock.
+page time, or nothing is pending in it. So timers that an action started fire without a real wait. Between observations
+the clock runs at the speed of the wall clock.
 
-A page can detect page time: its clock is ahead of the wall clock by the skipped time, `setTimeout` is wrapped, and
+A page can detect page time: its clock is ahead of the wall clock by the skipped time, what calls back is wrapped, and
 events are stamped with the page's clock. Pages that depend on real time need the real-time mode. After an act that
 disqualifies what it causes, `page.js` wraps these and other functions in both modes.
 """

@@ -1,12 +1,15 @@
 // Follows what a page schedules: one table of sources for two purposes. Runs in every document, in the page's world. The
 // recorder (`recorder.js`) talks to it by events with secret names.
-// - In page time it says what is still pending of what the last input caused, so that its effect is waited for.
+// - In page time it says what is still pending of what the last input caused, so that its effect is waited for, and
+//   whether anything is pending at all (`-still`).
 // - After an act that disqualifies (`../causes.cjs`), in both modes, it says what runs: the act that scheduled it, directly or
 //   through others. What it does not know of has an unknown cause. Before such an act it tells nothing, and in real time
 //   changes nothing in the page.
 (eventName, isPageTime, horizonMs, longMs) => {
   // Kept here, because the page may replace them later.
-  const { addEventListener, dispatchEvent, clearTimeout, clearInterval, CustomEvent, MessageChannel } = globalThis;
+  const {
+    addEventListener, dispatchEvent, cancelAnimationFrame, cancelIdleCallback, clearTimeout, clearInterval, CustomEvent, MessageChannel,
+  } = globalThis;
   const now = performance.now.bind(performance);
   const { apply } = Reflect;
   const { then } = Promise.prototype;
@@ -82,41 +85,61 @@
     }
   };
 
-  // Timers that fire within the horizon, and work in progress whose answer comes in real time.
-  const [due, pending] = [new Map(), new Map()];
+  // Timers that fire within the horizon; work in progress whose answer comes in real time; and what else may call back.
+  const [due, pending, others] = [new Map(), new Map(), new Set()];
+  // The page uses something that nobody follows.
+  let hasUnknown = false;
+  const [AWAITED, COUNTED] = [2, 1];
+  const waits = (work, cause, kind) => {
+    if (!isPageTime || !kind) return;
+    if (kind === AWAITED) pending.set(work, cause);
+    else others.add(work);
+  };
+  const over = work => {
+    pending.delete(work);
+    others.delete(work);
+  };
   // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's
   // code uses it too, so what nobody is known to have scheduled is not told.
-  const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, _, isTimer) => function (...given) {
-    const cause = isQuiet ? known() : current(), wait = Number(given[1]) || 0;
-    let id;
+  const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, name, kind) => function (...given) {
+    const cause = isQuiet ? known() : current(), wait = Number(given[1]) || 0, isTimer = kind === AWAITED;
+    let id, work;
     for (const place of places) {
       const handler = given[place];
       if (typeof handler === "function") given[place] = function (...passed) {
-        if (isTimer) due.delete(id);
+        others.delete(work);
+        if (name === "setInterval" && due.has(id)) Object.assign(due.get(id), { at: now() + wait, hasFired: true });
+        else due.delete(id);
         return cause ? run(cause, () => apply(handler, this, passed), isTask) : apply(handler, this, passed);
       };
     }
     id = apply(schedule, this, given);
-    if (isTimer && isPageTime && wait > 0 && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait });
+    work = typeof id === "number" ? `${name} ${id}` : {};
+    if (!isTimer) waits(work, cause, kind);
+    else if (isPageTime && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait, hasFired: false });
     return id;
   };
   const answered = (cause, work) => {
-    pending.delete(work);
+    over(work);
     if (isFollowing) begin(cause);
   };
-  const promising = (start, _, isAwaited) => function (...given) {
+  const promising = (start, _, kind) => function (...given) {
     const cause = current(), work = {};
     const answer = apply(start, this, given);
-    if (isAwaited && isPageTime) pending.set(work, cause);
-    return !isAwaited && !isFollowing ? answer : apply(then, answer, [
+    waits(work, cause, kind);
+    return apply(then, answer, [
       result => { answered(cause, work); return result; },
       error => { answered(cause, work); throw error; },
     ]);
   };
   // Events of what is returned.
-  const returning = types => start => function (...given) {
+  const returning = types => (start, _, kind) => function (...given) {
     const cause = current(), target = apply(start, this, given);
-    if (isFollowing) for (const type of types) apply(listen, target, [type, event => begin(cause, false, isBeing(event)), true]);
+    waits(target, cause, kind);
+    for (const type of isFollowing || kind ? types : []) apply(listen, target, [type, event => {
+      if (type !== "upgradeneeded") over(target);
+      if (isFollowing) begin(cause, false, isBeing(event));
+    }, true]);
     return target;
   };
   // Events of what something is sent to, all of which what was sent before may have caused. Their listeners are called in
@@ -126,27 +149,38 @@
     if (askedBy.has(target)) return;
     askedBy.set(target, null);
     for (const type of types) apply(listen, target, [type, event => {
-      pending.delete(target);
+      if (type === types.at(-1)) over(target);
       // Some events come at once.
       if (isFollowing) begin(askedBy.get(target) ?? known() ?? { input, act: UNKNOWN }, false, isBeing(event));
     }, true]);
   };
-  const asking = types => (start, _, isAwaited) => function (...given) {
+  const asking = types => (start, _, kind) => function (...given) {
     const cause = current();
     for (const each of [this, peers.get(this) ?? this]) {
       hearing(each, types);
       askedBy.set(each, together(askedBy.get(each), cause));
     }
-    if (isAwaited && isPageTime) pending.set(this, cause);
+    waits(peers.get(this) ?? this, cause, kind);
     return apply(start, this, given);
   };
-  const making = types => (type, _, isAwaited) => new Proxy(type, {
+  const making = types => (type, _, kind) => new Proxy(type, {
     construct(...given) {
       const cause = current(), made = Reflect.construct(...given), { port1, port2 } = made;
       for (const part of port1 ? [port1, port2] : [made]) hearing(part, types);
       if (port1) peers.set(port1, port2).set(port2, port1);
-      if (isAwaited && isPageTime) pending.set(made, cause);
+      if (kind === AWAITED) waits(made, cause, kind);
       return made;
+    },
+  });
+  // What may call back at any time, or nobody follows.
+  const unknown = start => new Proxy(start, {
+    apply(...given) {
+      hasUnknown = true;
+      return Reflect.apply(...given);
+    },
+    construct(...given) {
+      hasUnknown = true;
+      return Reflect.construct(...given);
     },
   });
 
@@ -156,59 +190,87 @@
     return apply(start, this, given);
   };
 
-  // What calls back, and how it is known. Also awaited in page time: what the page's clock moves, and work outside of the
-  // page's thread, which it does not move. What is not here has an unknown cause.
+  // What may lead to another document or a file, which is told later, until the page has been observed.
+  const LEADS = "leads";
+  const leading = start => function (...given) {
+    if (isPageTime && (!(this instanceof EventTarget) || this instanceof HTMLAnchorElement || this === globalThis.navigation)) others.add(LEADS);
+    current();
+    return apply(start, this, given);
+  };
+
+  // What calls back, and how it is known. AWAITED in page time: what the page's clock moves, and work outside of the page's
+  // thread, which it does not move. COUNTED: while it is pending, the page is not still. What is not here has an unknown cause.
   const SOURCES = [
-    [globalThis, ["setTimeout", "setInterval"], calling([0]), true],
-    [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true })],
-    [globalThis, ["requestIdleCallback"], calling([0])],
-    [globalThis.Scheduler?.prototype, ["postTask"], calling([0])],
+    [globalThis, ["setTimeout", "setInterval"], calling([0]), AWAITED],
+    [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true }), COUNTED],
+    [globalThis, ["requestIdleCallback"], calling([0]), COUNTED],
+    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), COUNTED],
     [globalThis, ["queueMicrotask"], calling([0], { isTask: false })],
     [Promise.prototype, ["then"], calling([0, 1], { isTask: false })],
     [globalThis.SubtleCrypto?.prototype, [
       "decrypt", "deriveBits", "deriveKey", "digest", "encrypt", "exportKey", "generateKey", "importKey", "sign", "unwrapKey",
       "verify", "wrapKey",
-    ], promising, true],
-    [globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"], promising, true],
-    [globalThis, ["createImageBitmap"], promising, true],
-    [globalThis, ["fetch"], promising],
-    [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising],
-    [Blob.prototype, ["arrayBuffer", "text"], promising],
-    [ReadableStreamDefaultReader.prototype, ["read"], promising],
-    [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising],
-    [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising],
-    [globalThis.LockManager?.prototype, ["request"], calling([1, 2])],
-    [globalThis, ["Worker"], making(["message"]), true],
-    [Worker.prototype, ["postMessage"], asking(["message"]), true],
-    [globalThis, ["MessageChannel"], making(["message"])],
-    [prototype, ["postMessage"], asking(["message"])],
+    ], promising, AWAITED],
+    [globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"], promising, AWAITED],
+    [globalThis, ["createImageBitmap"], promising, AWAITED],
+    [globalThis, ["fetch"], promising, COUNTED],
+    [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising, COUNTED],
+    [Blob.prototype, ["arrayBuffer", "text"], promising, AWAITED],
+    [ReadableStreamDefaultReader.prototype, ["read"], promising, COUNTED],
+    [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising, AWAITED],
+    [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising, AWAITED],
+    [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), COUNTED],
+    [globalThis, ["Worker"], making(["message"]), AWAITED],
+    [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
+    [globalThis, ["MessageChannel"], making(["message"]), COUNTED],
+    [prototype, ["postMessage"], asking(["message"]), COUNTED],
     [globalThis, ["WebSocket"], making(["message"])],
     [WebSocket.prototype, ["send"], asking(["message"])],
-    [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"])],
-    [XMLHttpRequest.prototype, ["send"], asking(["readystatechange", "load", "loadend"])],
-    [globalThis, ["FileReader"], making(["load", "loadend"])],
-    [FileReader.prototype, ["readAsArrayBuffer", "readAsDataURL", "readAsText"], asking(["load", "loadend"])],
-    [IDBFactory.prototype, ["deleteDatabase", "open"], returning(["upgradeneeded", "success", "error"])],
-    [IDBDatabase.prototype, ["transaction"], returning(["complete", "error", "abort"])],
+    [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"]), COUNTED],
+    [XMLHttpRequest.prototype, ["send"], asking(["readystatechange", "load", "loadend"]), COUNTED],
+    [globalThis, ["FileReader"], making(["load", "loadend"]), COUNTED],
+    [FileReader.prototype, ["readAsArrayBuffer", "readAsDataURL", "readAsText"], asking(["load", "loadend"]), AWAITED],
+    [IDBFactory.prototype, ["deleteDatabase", "open"], returning(["upgradeneeded", "success", "error"]), AWAITED],
+    [IDBDatabase.prototype, ["transaction"], returning(["complete", "abort"]), AWAITED],
     ...[IDBObjectStore, IDBIndex].map(each => [each.prototype, [
       "add", "clear", "count", "delete", "get", "getAll", "getAllKeys", "getKey", "openCursor", "openKeyCursor", "put",
-    ], returning(["success", "error"])]),
+    ], returning(["success", "error"]), AWAITED]),
     [Element.prototype, ["animate"], returning(["finish", "cancel"])],
     [globalThis, ["EventSource"], making(["message", "open", "error"])],
-    [HTMLElement.prototype, ["blur", "click", "focus"], sending],
+    [globalThis.Scheduler?.prototype, ["yield"], promising, COUNTED],
+    [globalThis.CookieStore?.prototype, ["delete", "get", "getAll", "set"], promising, AWAITED],
+    [HTMLImageElement.prototype, ["decode"], promising, COUNTED],
+    [globalThis.FontFace?.prototype, ["load"], promising, COUNTED],
+    [globalThis.OffscreenCanvas?.prototype, ["convertToBlob"], promising, AWAITED],
+    [globalThis, [
+      "Audio", "AudioContext", "BroadcastChannel", "EventSource", "IdleDetector", "ImageDecoder", "MediaRecorder", "MediaSource",
+      "Notification", "OfflineAudioContext", "PaymentRequest", "PressureObserver", "RTCPeerConnection", "SharedWorker",
+      "VideoDecoder", "WebSocket", "WebSocketStream", "WebTransport", "Worker", "showDirectoryPicker", "showOpenFilePicker",
+      "showSaveFilePicker", "webkitSpeechRecognition",
+    ], unknown, COUNTED],
+    [AbortSignal, ["timeout"], unknown, COUNTED],
+    [globalThis.Atomics, ["waitAsync"], unknown, COUNTED],
+    [DataTransferItem.prototype, ["getAsFileSystemHandle", "getAsString", "webkitGetAsEntry"], unknown, COUNTED],
+    [Document.prototype, ["exitFullscreen", "requestStorageAccess", "startViewTransition"], unknown, COUNTED],
+    [Element.prototype, ["requestFullscreen", "requestPointerLock"], unknown, COUNTED],
+    [HTMLCanvasElement.prototype, ["captureStream", "toBlob", "transferControlToOffscreen"], unknown, COUNTED],
+    [HTMLMediaElement.prototype, ["load", "play"], unknown, COUNTED],
+    [globalThis.SpeechSynthesis?.prototype, ["speak"], unknown, COUNTED],
+    [HTMLElement.prototype, ["click"], leading, COUNTED],
+    [HTMLElement.prototype, ["blur", "focus"], sending],
     [SVGElement.prototype, ["blur", "focus"], sending],
     [HTMLFormElement.prototype, ["requestSubmit", "reset", "submit"], sending],
     [Document.prototype, ["execCommand"], sending],
-    [EventTarget.prototype, ["dispatchEvent"], sending],
+    [EventTarget.prototype, ["dispatchEvent"], leading, COUNTED],
     [Navigator.prototype, ["sendBeacon"], sending],
-    [History.prototype, ["back", "forward", "go"], sending],
-    [globalThis.Navigation?.prototype, ["back", "forward", "navigate", "reload", "traverseTo"], sending],
+    [History.prototype, ["back", "forward", "go"], leading, COUNTED],
+    [globalThis.Navigation?.prototype, ["back", "forward", "navigate", "reload", "traverseTo"], leading, COUNTED],
     [globalThis, ["open"], sending],
   ];
   const install = wanted => {
-    for (const [owner, names, how, isAwaited = false] of SOURCES)
-      if (isAwaited === wanted)
-        for (const name of names) if (typeof owner?.[name] === "function") owner[name] = how(owner[name], name, isAwaited);
+    for (const [owner, names, how, kind = 0] of SOURCES)
+      if (Boolean(kind) === wanted)
+        for (const name of names) if (typeof owner?.[name] === "function") owner[name] = how(owner[name], name, kind);
   };
   if (isPageTime) install(true);
   const hear = (name, heard) => addEventListener(`${eventName}${name}`, event => {
@@ -252,12 +314,27 @@
   if (!isPageTime) return;
 
   // An interval or a timer taken back.
-  const forgetting = cancel => function (id) {
-    due.delete(id);
+  const forgetting = (cancel, name) => function (id) {
+    if (name) others.delete(`${name} ${id}`);
+    else due.delete(id);
     return apply(cancel, this, [id]);
   };
   globalThis.clearTimeout = forgetting(clearTimeout);
   globalThis.clearInterval = forgetting(clearInterval);
+  globalThis.cancelAnimationFrame = forgetting(cancelAnimationFrame, "requestAnimationFrame");
+  globalThis.cancelIdleCallback = forgetting(cancelIdleCallback, "requestIdleCallback");
+  // What else the browser offers here may call back.
+  const CALM = new RegExp(`^(?:${[
+    "app\\w+", "can\\w+", "connection", "constructor", "cookieEnabled", "deviceMemory", "doNotTrack", "globalPrivacyControl",
+    "hardwareConcurrency", "javaEnabled", "languages?", "maxTouchPoints", "mimeTypes", "onLine", "pdfViewerEnabled", "platform",
+    "plugins", "product\\w*", "sendBeacon", "userA\\w+", "vendor\\w*", "vibrate", "webdriver",
+  ].join("|")})$`);
+  const offered = Object.getOwnPropertyDescriptors(Navigator.prototype);
+  for (const [name, { get, value, ...more }] of Object.entries(offered)) {
+    if (CALM.test(name)) continue;
+    if (get) Object.defineProperty(Navigator.prototype, name, { ...more, get: unknown(get) });
+    else if (typeof value === "function") Navigator.prototype[name] = unknown(value);
+  }
   // Frames are notified of an input by a message.
   const inputs = [
     "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
@@ -266,18 +343,33 @@
     addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
   // Asked by the recorder, which receives the answer as `defaultPrevented`.
   const answer = (name, isPending) => hear(name, event => isPending() && event.preventDefault());
+  const timers = () => {
+    for (const [id, { at }] of due) if (at < now() - horizonMs) due.delete(id);
+    return [...due.values()];
+  };
   const isDue = counts => {
-    for (const [id, timer] of due) {
-      if (timer.at < now() - horizonMs) due.delete(id);
-      else if (timer.cause.input > observed && counts(timer)) return true;
-    }
+    for (const timer of timers()) if (timer.wait > 0 && !timer.hasFired && timer.cause.input > observed && counts(timer)) return true;
     return false;
   };
   answer("", () => isDue(() => true));
   // Timers that change the page soon, rather than end what it shows meanwhile.
   answer("-short", () => isDue(({ wait }) => wait < longMs));
   answer("-worker", () => [...pending.values()].some(cause => cause.input > observed));
-  hear("-observed", () => { observed = input; });
+  // Told when the page's next timer is due, -1 if it has none, unless something else may call back.
+  hear("-still", () => {
+    if (hasUnknown || pending.size || others.size) return;
+    const next = Math.min(...timers().map(({ at }) => Math.max(0, at - now())));
+    apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-next`, { detail: next === Infinity ? -1 : next })]);
+  });
+  hear("-observed", () => {
+    observed = input;
+    others.delete(LEADS);
+  });
+  for (const type of ["auxclick", "click"]) addEventListener(type, event => {
+    const link = event.composedPath().find(each => each instanceof HTMLAnchorElement);
+    const { altKey, ctrlKey, metaKey, shiftKey } = event;
+    if (link && (link.hasAttribute("download") || type === "auxclick" || altKey || ctrlKey || metaKey || shiftKey)) others.add(LEADS);
+  }, true);
 
   // Page time moves `performance.now()` but not the timestamps of events. Vue 2 compares the two, and would ignore every
   // click on an element that it rendered after the event's apparent time.

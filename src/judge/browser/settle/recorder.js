@@ -209,11 +209,15 @@
     }
     if (now() - lookedAt >= LOOK_EVERY_MS) look();
   };
+  const shadows = new Set();
   const observer = new MutationObserver(changed);
   const observe = root => observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
   // Observers do not look into shadow roots.
   const observeRoots = element => {
-    for (const one of [element, ...element.querySelectorAll("*")]) if (one.shadowRoot) observe(one.shadowRoot);
+    for (const { shadowRoot } of [element, ...element.querySelectorAll("*")]) if (shadowRoot) {
+      observe(shadowRoot);
+      shadows.add(shadowRoot);
+    }
   };
   observe(document);
   if (document.documentElement) observeRoots(document.documentElement);
@@ -226,6 +230,17 @@
     if (!document.body || document.body.innerText.trim()) return false;
     for (const element of document.querySelectorAll(MEDIA)) if (isShown(element)) return false;
     return true;
+  };
+  // What moves by itself and is nowhere counted. Lazy images begin to load at any time.
+  const UNCOUNTED = "audio, video, object, embed, marquee, meta[http-equiv=refresh i], animate, animateMotion, animateTransform, set";
+  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
+  const [stateOf, fontsOf, imagesOf] = ["readyState", "fonts", "images"].map(name => getter(Document, name));
+  const [find, animationsOf] = [method(Document, "querySelector"), method(Document, "getAnimations")];
+  const isAtRest = () => {
+    for (const root of shadows) if (!root.host.isConnected) shadows.delete(root);
+    return stateOf(document) === "complete" && fontsOf(document).status === "loaded" && !find(document, UNCOUNTED) &&
+      [...imagesOf(document)].every(each => each.complete) &&
+      [...animationsOf(document), ...[...shadows].flatMap(root => root.getAnimations())].every(each => each.playState !== "running");
   };
   const isMoving = () => Reflect.apply(Document.prototype.getAnimations, document, []).some(animation => {
     const timing = animation.effect?.getComputedTiming();
@@ -274,7 +289,6 @@
   // What the participant acts on. The judge learns of it at once, by a function of this world, because the document may be
   // gone next. A form, a link or a button in an editing host may have been pasted there; a click on any other text in it
   // places the caret, unless a script of the site makes more of it at once. Typing is an act on the site.
-  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
   const [matches, attribute] = [method(Element, "matches"), method(Element, "getAttribute")];
   const fieldsOf = getter(HTMLFormElement, "elements");
   const allIn = { document: method(Document, "querySelectorAll"), shadow: method(DocumentFragment, "querySelectorAll") };
@@ -328,6 +342,8 @@
   }, true);
   listenTo("starts", () => isFollowing && follow());
   listenTo("runs", act => tellJudge({ runs: running = act }));
+  let next = null;
+  listenTo("next", ms => { next = ms; });
   listenTo("acting", () => acting !== null && phaseOf(acting) !== Event.NONE);
   const isElement = node => {
     try {
@@ -409,20 +425,26 @@
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
     // (`hasServer`). `passing`: for how long the page has shown nothing new but a message with a control, if all that is
-    // due leaves a person time to use it; `null` otherwise.
+    // due leaves a person time to use it; `null` otherwise. `next`: in how long the next timer is due, -1 for never, if nothing
+    // else can change the page; `null` otherwise.
     state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
       const quiet = now() - changedAt;
       const isQuiet = quiet >= quietMs;
-      const loading = isQuiet || hasServer || staying.length ? wabeLoading.state(now()) : {};
+      next = null;
+      tellPage("still");
+      if (next !== null && !isAtRest()) next = null;
+      const loading = isQuiet || hasServer || staying.length || next !== null ? wabeLoading.state(now()) : {};
       const timer = ask(eventName);
       const restQuiet = now() - restChangedAt;
       staying = messages();
       const isPassing = restQuiet >= quietMs && staying.some(each => timer || wabeVanished.isLive(each)) && !ask(`${eventName}-short`);
       return {
         quiet,
+        next,
+        changedAt,
         scrolls,
         timer,
         worker: ask(`${eventName}-worker`),

@@ -10,9 +10,11 @@ const fs = require("fs");
 const path = require("path");
 const { causesOf } = require("../causes.cjs");
 const { address, isNavigation, isStream, origin } = require("./addresses.cjs");
+const { emptyClipboard } = require("./clipboard.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
+const { limitTabs } = require("./tabs.cjs");
 const { delay, soon } = require("./timing.cjs");
 
 const KEY = Symbol.for("wabe.settle");
@@ -75,25 +77,15 @@ const MAX_EVENTS = 2000;
 const EVENTS_WITHIN = 5000;
 const MAX_DOWNLOADS = 20;
 const MAX_LINKS = 5000;
-// Every tab costs a process and a line in each answer. A page that opens as many again is closed itself.
-const MAX_TABS = 100;
 // For the new session of a tab whose process may be busy, and for a tab to close.
 const ATTACH_LIMIT = 3000;
 const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
-// Copies nothing, over what was copied before.
-const EMPTY_CLIPBOARD = `(() => {
-  const copy = event => {
-    event.clipboardData.setData("text/plain", "");
-    event.preventDefault();
-  };
-  addEventListener("copy", copy);
-  document.execCommand("copy");
-  removeEventListener("copy", copy);
-})()`;
 // Types of requests that no page waits for.
+// Types of requests whose answers `page.js` follows.
+const FOLLOWED = new Set(["document", "fetch", "xhr"]);
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
 // One page with its frames, requests and sockets.
@@ -127,6 +119,9 @@ class Settler {
     this.navigations = 0;
     this.brokenOffAt = Infinity;
     this.countedSince = -Infinity;
+    // Parts that a document loads once it is complete, such as scripts, may do something at any time after that; and it may be
+    // about to open another document.
+    [this.isLoaded, this.hasLateParts] = [false, false];
     this.events = 0;
     this.isGone = false;
     // The page shows a message with a control, which may vanish.
@@ -143,6 +138,7 @@ class Settler {
       if (this.downloads.length < MAX_DOWNLOADS) this.downloads.push(download.suggestedFilename());
     });
     page.on("request", request => this.began(request));
+    page.on("load", () => { this.isLoaded = true; });
     const ended = ms => request => {
       const entry = this.requests.get(request);
       if (entry) Object.assign(entry, { done: Math.min(entry.done, performance.now() + ms), isAnswered: true });
@@ -159,7 +155,9 @@ class Settler {
       page.on(event, request => {
         ended(0)(request);
         this.streams.delete(request);
-        if (event === "requestfailed" && isNavigation(request, page)) this.brokenOffAt = performance.now();
+        // The document stays.
+        if (event === "requestfailed" && isNavigation(request, page))
+          [this.brokenOffAt, this.isLoaded, this.hasLateParts] = [performance.now(), true, true];
       });
     page.on("websocket", socket => {
       this.openSockets.add(socket);
@@ -218,10 +216,11 @@ class Settler {
 
   began(request) {
     const url = address(request.url());
+    this.hasLateParts ||= this.isLoaded && !FOLLOWED.has(request.resourceType());
     if (IGNORED.has(request.resourceType()) || this.longLived.has(url)) return;
     const now = performance.now();
     if (isNavigation(request, this.page)) {
-      this.brokenOffAt = Infinity;
+      [this.brokenOffAt, this.isLoaded, this.hasLateParts] = [Infinity, false, false];
       this.navigations += 1;
     }
     this.requests.set(request, { began: now, done: Infinity, isAnswered: false });
@@ -246,7 +245,7 @@ class Settler {
   async attach(subject) {
     const session = await this.page.context().newCDPSession(subject);
     const target = new Target(session, this.context, () => this.isNavigating(),
-      (...told) => causesOf(this.page.context()).follow(this.page, ...told));
+      (...told) => causesOf(this.page.context()).follow(this.page, ...told), () => { this.hasLateParts = true; });
     this.targets.set(subject, target);
     session.on("close", () => { target.isClosed = true; this.targets.delete(subject); });
     await target.start();
@@ -331,7 +330,16 @@ class Settler {
     const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
     const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
-    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, isPassing, needsRealTime };
+    // Of one document: others can change it.
+    const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
+    const next = isFollowed ? states[0].next : null;
+    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, changedAt: states[0]?.changedAt };
+  }
+
+  // Whether nothing but the page's document can change it, as far as this process knows.
+  isAlone() {
+    return this.page.frames().length === 1 && this.targets.size === 1 && !this.hasLateParts &&
+      ![this.requests, this.openSockets, this.streams].some(({ size }) => size);
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
@@ -409,22 +417,33 @@ class Settler {
   }
 
   async quietInPageTime(round) {
-    let slices = 0;
-    let slice = SLICE;
+    let [slices, slice, isPaced] = [0, SLICE, true];
     while (round.pageTime < MAX_PAGE && this.goesOn(round)) {
-      await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.advance(slice))]);
+      await Promise.all([delay(isPaced ? SLICE_REAL : 0), ...this.all().map(target => target.advance(slice))]);
       round.pageTime += slice;
       slices += 1;
       await this.requestsPass(round);
-      if (round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
-      const { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime } = await this.look(round);
+      if (slices > 1 && round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
+      const { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime, next, changedAt } = await this.look(round);
+      if (next === -1 && await this.isStill(round, changedAt)) break;
       if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
       if (isPassing && !needsRealTime) break;
       if (needsRealTime) await this.realTimePasses(round);
       // Nothing happens until a timer fires, so pacing would only cost time.
       const isWaiting = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE;
-      slice = isWaiting || (isCalm && !needsRealTime) ? COARSE_SLICE : SLICE;
+      const isCoarse = isWaiting || (isCalm && !needsRealTime);
+      // Exactly until the next timer, if there is nothing else.
+      isPaced = !(next > SLICE);
+      const left = QUIET_PAGE - round.pageTime;
+      slice = isPaced ? isCoarse ? COARSE_SLICE : SLICE : Math.min(Math.ceil(next), COARSE_SLICE, left > 0 ? Math.max(left, SLICE) : Infinity);
     }
+  }
+
+  // Whether nothing happens in two frames, after which nothing is pending.
+  async isStill(round, changedAt) {
+    await this.framesDrawn();
+    const seen = await this.look(round);
+    return round.isDrawn = seen.next === -1 && seen.changedAt === changedAt;
   }
 
   async realTimePasses(round) {
@@ -472,6 +491,7 @@ class Settler {
       target.stops = 0;
       target.usedAt = performance.now();
     });
+    this.hasLateParts = false;
     return {
       real_ms: Math.round(performance.now() - began),
       page_ms: round.pageTime,
@@ -495,8 +515,7 @@ class Settler {
     await delay(FIRST_WAIT);
     await this.requestsPass(round);
     await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
-    const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
-    await Promise.race([frames, this.framesPass(frames)]);
+    if (!round.isDrawn) await this.framesDrawn();
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
     const found = (await Promise.all(this.all().map(target => target.evaluateLast(last)))).flat();
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
@@ -516,6 +535,11 @@ class Settler {
       }
       at = now;
     }
+  }
+
+  async framesDrawn() {
+    const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
+    await Promise.race([frames, this.framesPass(frames)]);
   }
 
   // The clock must keep moving, because otherwise no frames are drawn.
@@ -558,18 +582,6 @@ class Context {
     this.lost = null;
     this.closedTabs = 0;
     return events;
-  }
-
-  // Closes a new tab if there are too many, and then the one that opens them.
-  async limitTabs(page) {
-    if (this.isReplacing || page.context().pages().length <= MAX_TABS) return;
-    this.closedTabs += 1;
-    const opener = await page.opener();
-    void soon(page.close(), CLOSE_LIMIT);
-    if (!opener) return;
-    const opened = (this.floods.get(opener) ?? 0) + 1;
-    this.floods.set(opener, opened);
-    if (opened === MAX_TABS) void soon(opener.close(), CLOSE_LIMIT);
   }
 
   // Puts a new, empty tab in place of a page, and returns its index.
@@ -640,15 +652,8 @@ class Context {
       await page.context().addInitScript(`(${CLOCK})(${clock}, ${this.clockOffset})`);
     }
     // Not a person's.
-    if (hasOwnClipboard) await this.emptyClipboard(page);
+    if (hasOwnClipboard) await emptyClipboard(page);
     await this.attach(page);
-  }
-
-  // The browser has one clipboard, also for what was copied in earlier attempts.
-  async emptyClipboard(page) {
-    const session = await page.context().newCDPSession(page);
-    await session.send("Runtime.evaluate", { expression: EMPTY_CLIPBOARD, userGesture: true });
-    await session.detach();
   }
 
   async attach(page) {
@@ -787,7 +792,7 @@ exports.default = async ({ page }) => {
   const context = page.context()[KEY] ??= new Context();
   adapt(page, context.timeOf(page));
   if (!context.isBegun) return;
-  await context.limitTabs(page).catch(() => {});
+  await limitTabs(context, page).catch(() => {});
   // The server reports nothing about any tab before this is done.
   await soon(context.attach(page), ATTACH_LIMIT);
 };

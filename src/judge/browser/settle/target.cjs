@@ -54,11 +54,12 @@ const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, follow) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, follow, leads) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
     this.follow = follow;
+    this.leads = leads;
     this.isPageTime = isPageTime;
     this.clockOffset = clockOffset;
     this.attack = attack;
@@ -103,6 +104,7 @@ class Target {
       this.pending = null;
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
     });
+    for (const event of ["Page.frameRequestedNavigation", "Page.windowOpen"]) session.on(event, () => this.leads());
     session.on("Page.javascriptDialogOpening", () => { this.hasDialog = true; });
     session.on("Page.javascriptDialogClosed", () => { this.hasDialog = false; });
     session.on("Emulation.virtualTimeBudgetExpired", () => this.expired?.());

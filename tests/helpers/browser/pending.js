@@ -1,0 +1,160 @@
+// What a page can wait for, each with a function that calls `next` when it is over. Read by `pending.py`.
+({
+  "timer"(next) { setTimeout(next, 180) },
+  "late timer"(next) { setTimeout(next, 900) },
+  "short timer"(next) { setTimeout(next) },
+  "interval"(next) { let left = 3; const id = setInterval(() => { if (!--left) { clearInterval(id); next() } }, 90) },
+  "frames"(next) { let left = 4; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
+  "idle"(next) { let left = 2; const each = () => --left ? requestIdleCallback(each) : next(); each() },
+  "task"(next) { scheduler.postTask(next, { delay: 150 }) },
+  "yields"(next) { (async () => { for (let left = 30; left; left--) await scheduler.yield(); next() })() },
+  "messages"(next) {
+    let left = 40; const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => --left ? port2.postMessage(1) : next(); port2.postMessage(1)
+  },
+  "window messages"(next) { let left = 10; onmessage = () => --left ? postMessage(1) : next(); postMessage(1) },
+  "transition"(next) {
+    box.style.transition = 'width .3s'; box.getBoundingClientRect();
+    box.ontransitionend = () => { box.ontransitionend = null; next() }; box.style.width = `${box.offsetWidth + 40}px`
+  },
+  "delayed transition"(next) {
+    box.style.height = `${box.offsetHeight}px`; box.style.transition = 'height .1s .3s';
+    box.getBoundingClientRect();
+    box.ontransitionend = () => { box.ontransitionend = null; next() }; box.style.height = `${box.offsetHeight + 40}px`
+  },
+  "animation"(next) {
+    box.onanimationend = () => { box.style.animation = ''; box.onanimationend = null; next() };
+    box.style.animation = 'fade .3s'
+  },
+  "animation by script"(next) { box.animate([{ opacity: 0 }, { opacity: 1 }], 300).onfinish = next },
+  "finished animation"(next) {
+    box.animate([{ opacity: 0 }, { opacity: 1 }], { duration: 100, delay: 200 }).finished.then(next)
+  },
+  "animation in a shadow"(next) {
+    const host = document.createElement('p'); host.attachShadow({ mode: 'open' }).innerHTML = '<b>x</b>';
+    document.body.append(host); host.shadowRoot.firstChild.animate([{ opacity: 0 }, { opacity: 1 }], 300).onfinish = next
+  },
+  "fetch"(next) { fetch('/slow').then(each => each.text()).then(next) },
+  "request"(next) { const asked = new XMLHttpRequest(); asked.onload = next; asked.open('GET', '/slow'); asked.send() },
+  "stream"(next) {
+    (async () => { const reader = (await fetch('/drip')).body.getReader();
+    while (!(await reader.read()).done); next() })()
+  },
+  "image"(next) { const image = new Image(); image.onload = next; image.src = `/picture?${Math.random()}` },
+  "decoded image"(next) {
+    const image = new Image(); image.src = `/picture?${Math.random()}`; image.decode().then(next)
+  },
+  "script"(next) {
+    const script = document.createElement('script'); script.src = `/script?${Math.random()}`; globalThis.loaded = next;
+    document.body.append(script)
+  },
+  "module"(next) { globalThis.loaded = next; import(`/script?${Math.random()}`) },
+  "style"(next) {
+    const link = document.createElement('link'); link.rel = 'stylesheet'; link.href = `/style?${Math.random()}`;
+    link.onload = next; document.head.append(link)
+  },
+  "font"(next) { new FontFace('x', `url(/slow?${Math.random()})`).load().catch(next) },
+  "frame"(next) {
+    const frame = document.createElement('iframe'); frame.src = '/slow'; frame.onload = next;
+    document.body.append(frame)
+  },
+  "written frame"(next) {
+    const frame = document.createElement('iframe'); frame.srcdoc = `<script>
+    setTimeout(() => parent.postMessage(1), 200)<\/script>`; onmessage = next; document.body.append(frame)
+  },
+  "worker"(next) { const own = worker('setTimeout(() => postMessage(1), 100)'); own.onmessage = next },
+  "asked worker"(next) {
+    const own = worker('onmessage = () => postMessage(1)'); let left = 20;
+    own.onmessage = () => --left ? own.postMessage(1) : next(); own.postMessage(1)
+  },
+  "shared worker"(next) {
+    const { port } = new SharedWorker(code('onconnect = ({ ports }) => ports[0].postMessage(1)'));
+    port.onmessage = next
+  },
+  "channel of a worker"(next) {
+    const { port1, port2 } = new MessageChannel(); port1.onmessage = next;
+    worker('onmessage = ({ ports }) => setTimeout(() => ports[0].postMessage(1), 100)').postMessage(1, [port2])
+  },
+  "broadcast"(next) { new BroadcastChannel('x').onmessage = next; new BroadcastChannel('x').postMessage(1) },
+  "events"(next) { const source = new EventSource('/events'); source.onmessage = () => { source.close(); next() } },
+  "database"(next) {
+    const opened = indexedDB.open(`${Math.random()}`, 1); opened.onupgradeneeded = () => opened.result.createObjectStore('s');
+    opened.onsuccess = () => { let left = 20; const store = () => opened.result.transaction('s', 'readwrite').objectStore('s');
+    const each = () => { if (--left) store().put(1, left).onsuccess = each; else next() }; each() }
+  },
+  "transaction"(next) {
+    const opened = indexedDB.open(`${Math.random()}`, 1); opened.onupgradeneeded = () => opened.result.createObjectStore('s');
+    opened.onsuccess = () => { const all = opened.result.transaction('s', 'readwrite');
+    for (let at = 0; at < 500; at++) all.objectStore('s').put('x'.repeat(1000), at); all.oncomplete = next }
+  },
+  "crypto"(next) {
+    (async () => { for (let left = 4; left; left--) await crypto.subtle.generateKey({ name: 'RSA-OAEP', modulusLength: 2048,
+    publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' }, true, ['encrypt', 'decrypt']); next() })()
+  },
+  "bitmap"(next) {
+    (async () => { for (let left = 10; left; left--) await createImageBitmap(new ImageData(500, 500)); next() })()
+  },
+  "picture of a canvas"(next) {
+    const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [2000, 2000];
+    let left = 3; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
+  },
+  "file"(next) {
+    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e7)]))
+  },
+  "blob"(next) {
+    (async () => { for (let left = 20; left; left--) await new Blob(['x'.repeat(1e5)]).text(); next() })()
+  },
+  "lock"(next) {
+    navigator.locks.request('x', () => new Promise(done => setTimeout(done, 150)));
+    navigator.locks.request('x', () => { next() })
+  },
+  "cache"(next) {
+    (async () => { const all = await caches.open('x'); for (let left = 5; left; left--) await all.put(`/${left}`,
+    new Response('x')); next() })()
+  },
+  "directory"(next) {
+    (async () => { const root = await navigator.storage.getDirectory(); for (let left = 5; left; left--)
+    await root.getFileHandle(`f${left}`, { create: true }); next() })()
+  },
+  "permission"(next) {
+    (async () => { for (let left = 10; left; left--) await navigator.permissions.query({ name: 'geolocation' });
+    next() })()
+  },
+  "cookie"(next) {
+    (async () => { for (let left = 10; left; left--) await cookieStore.set('x', `${left}`); next() })()
+  },
+  "sound"(next) { new OfflineAudioContext(1, 44100 * 20, 44100).startRendering().then(next) },
+  "program"(next) {
+    (async () => { for (let left = 5; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    next() })()
+  },
+  "size"(next) {
+    const seen = new ResizeObserver(() => { if (box.style.padding) { seen.disconnect(); box.style.padding = ''; next() } });
+    seen.observe(box); box.style.padding = '9px'
+  },
+  "view"(next) {
+    const seen = new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting) { seen.disconnect(); next() } });
+    const low = document.createElement('p'); low.style.marginTop = '3000px'; document.body.append(low); seen.observe(low);
+    low.scrollIntoView()
+  },
+  "view transition"(next) { document.startViewTransition(() => {}).finished.then(next) },
+  "scrolling"(next) {
+    onscrollend = next; document.body.style.minHeight = '5000px'; scrollTo({ top: scrollY + 300, behavior: 'smooth' })
+  },
+  "dialog"(next) {
+    const dialog = document.createElement('dialog'); document.body.append(dialog); dialog.onclose = next; dialog.showModal();
+    dialog.close()
+  },
+  "details"(next) {
+    const details = document.createElement('details'); document.body.append(details); details.ontoggle = next;
+    details.open = true
+  },
+  "hash"(next) { onhashchange = next; location.hash = Math.random() },
+  "back"(next) { onpopstate = next; history.pushState(1, ''); history.back() },
+  "abort"(next) { AbortSignal.timeout(200).onabort = next },
+  "compressed"(next) {
+    new Response(new Blob(['x'.repeat(1e6)]).stream().pipeThrough(new CompressionStream('gzip'))).arrayBuffer()
+    .then(next)
+  },
+  "microtasks"(next) { (async () => { for (let left = 500; left; left--) await null; next() })() },
+})
