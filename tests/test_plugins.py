@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,8 @@ import pytest
 
 from helpers.cases import each
 from helpers.paths import ROOT
+from shared.plugins import PLUGINS
+from shared.seams import OWN_PLUGINS
 
 
 def script() -> ModuleType:
@@ -78,6 +81,29 @@ def test_the_core_names_no_plug_in() -> None:
     }
     # The environment, and the paper after which figures are computed.
     assert results <= {"shared/settings.py", "judge/results/policies.py"}
+
+
+def keys_of(name: str) -> set[str]:
+    """The settings, options, facts and columns that a plug-in declares."""
+    plugin = PLUGINS.load(name)
+    declared = [each for each in (plugin.settings, plugin.options, plugin.facts) if each is not None]
+    columns = {each.name for each in fields(plugin.columns())} if plugin.columns else set()
+    return {key for each in declared for key in each.model_fields} | columns
+
+
+def test_the_core_names_no_key_of_a_plug_in() -> None:
+    """Neither as a text nor as an attribute."""
+    own = [name for name, entry in PLUGINS.entries().items() if entry.module.startswith(OWN_PLUGINS)]
+    keys = {key: name for name in own for key in keys_of(name)}
+    named = {
+        (keys[name], name, path.relative_to(ROOT / "src").as_posix())
+        for path in (ROOT / "src").rglob("*.py")
+        if "plugins" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (getattr(node, "attr", None), getattr(node, "value", None))
+        if isinstance(name, str) and name in keys
+    }
+    assert named == set()
 
 
 def test_no_test_of_the_rest_imports_a_plug_in() -> None:

@@ -71,7 +71,7 @@ def run(
     if several and several.run_several and (play := several.run_several(options, scenarios, settings)):
         raise typer.Exit(run_interruptible(play(console)))
     if len(scenarios) > 1:
-        raise ConfigError(f"{len(scenarios)} scenarios, and nothing that plays several", remedy="give one of them")
+        raise ConfigError(f"nothing is installed that plays {len(scenarios)} scenarios", remedy="give one of them")
     if options.output is not None:
         with write_errors(f"--output {options.output}", "choose a file you can write"):
             require_writable(options.output)

@@ -105,8 +105,9 @@ def make_plan(options: RunOptions, settings: Settings) -> Plan:
             followers.append(follower)
             options = follower.options
     plan = replace(_plan(options, settings), followers=tuple(followers))
-    for follower in followers if plan.store else ():
-        follower.planned(plan.store.run_id)
+    if plan.store is not None:
+        for follower in followers:
+            follower.planned(plan.store.run_id)
     return plan
 
 

@@ -26,6 +26,7 @@ from judge.store.layout import RunStore
 from shared import engines
 from shared.engines import Engine
 from shared.errors import ConfigError
+from shared.seams import Seam
 from shared.settings import Settings
 
 GOOD = """
@@ -250,6 +251,13 @@ def test_an_unknown_scenario_or_agent_is_one_clear_line(
     completed = fails(*words)
     assert complaint in completed
     assert len(completed.splitlines()) == 1
+
+
+def test_several_scenarios_need_something_that_plays_them(
+    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "ENGINES", Seam("nothing", "engine"))
+    assert "nothing is installed that plays 2 scenarios (give one of them)" in fails("demo", "miniwob")
 
 
 def test_a_limit_goes_to_the_judge_that_knows_the_tasks(tmp_path: Path) -> None:
