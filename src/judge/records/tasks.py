@@ -46,6 +46,13 @@ class Dated(Record):
         return Dated(day=self.day, template=rest) if rest else None
 
 
+class StateAddress(Record):
+    """An address on a task's site that answers with what the task changes; `bearer` is as in a `fetch` check."""
+
+    url: str
+    bearer: str | None = None
+
+
 class Task(Record):
     """One task of a scenario.
 
@@ -54,10 +61,10 @@ class Task(Record):
     trace keeps their values, unless the scenario lists them as secrets.
     `storage_state` and `http_credentials` are secret and excluded from every dump; code that sends a task adds them
     explicitly.
-    `reference` is a replay script beside the scenario, `excluded` the reason why the scenario leaves the task out, and
-    `valid_from` and `valid_until` the days outside which it does: they are the author's, so none of them is in a dump
-    and no digest depends on them. `dated`: the texts belong to one day (`shared.dates`).
-    `files` are what the participant may upload, including its sites' files.
+    `reference` is a replay script beside the scenario, `state` what the task changes, `excluded` the reason why the
+    scenario leaves the task out, and `valid_from` and `valid_until` the days outside which it does: they are the
+    author's, so none of them is in a dump and no digest depends on them. `dated`: the texts belong to one day
+    (`shared.dates`). `files` are what the participant may upload, including its sites' files.
     `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
     attack is a task of its own (`judge.scenario.attacks`).
     `metadata` are the author's words about the task, by which tasks are chosen and rates grouped.
@@ -77,6 +84,7 @@ class Task(Record):
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
     http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
+    state: StateAddress | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)
     valid_from: date | None = Field(default=None, exclude=True)
     valid_until: date | None = Field(default=None, exclude=True)

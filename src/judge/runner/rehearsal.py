@@ -2,8 +2,8 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ from judge.judges.checked import ChecksJudge
 from judge.network.archives import Archives
 from judge.network.attempt import InterceptorFactory, require_networks
 from judge.network.upstream_proxy import require_upstream
-from judge.records.events import Sink
+from judge.records.events import Event, Sink, TaskDone
 from judge.records.tasks import Task
 from judge.records.verdicts import OFFLINE
 from judge.results.metering import LEDGER
@@ -38,6 +38,7 @@ from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.a2a.client import ParticipantClient
+from shared.errors import TrajectoryError
 from shared.models import Action
 from shared.protocol import render_reply
 from shared.replies import FINISH
@@ -128,16 +129,18 @@ async def played(
     archives: Archives | None = None,
     recorder: InterceptorFactory | None = None,
     emit: Sink = lambda _: None,
+    ended: Callable[[Trajectory], None] = lambda _: None,
     logins: LogInArchives | None = None,
     today: date | None = None,
     requires_pages: bool = True,
+    slots: int = 0,
     changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> AsyncIterator[Rehearsal]:
     """Play each task once, judged by its checks alone; what was recorded is there while the body runs.
 
     `tasks` are those with their log-ins. Without a `player`, an agent plays that does nothing. `archives` and
-    `recorder` are those of `AttemptSetup`, the others those of `rehearsing`; `changes` are further settings. Raises
-    `ConfigError`.
+    `recorder` are those of `AttemptSetup`, the others those of `rehearsing`; `changes` are further settings. `ended` is
+    called with each attempt as soon as it has been judged. Raises `ConfigError`.
     """
     scenario = with_addresses(scenario, settings.environ)
     own = {"attacks": "off", "judge_model": OFFLINE, "epochs": 1, "exclude": {}}
@@ -156,6 +159,7 @@ async def played(
             logins=logins or archives,
             today=today,
             requires_pages=requires_pages,
+            slots=slots,
         ) as rehearsal,
         _client_of(player, config) if player else nullcontext(_IdleAgent()) as client,
     ):
@@ -167,7 +171,15 @@ async def played(
             recorder=recorder,
             ledger=rehearsal.store.folder / LEDGER,
         )
-        await Assessment(rehearsal.tasks, setup, lambda: nullcontext(client), rehearsal.store, emit).run()
+        by_id = {task.task_id: task for task in rehearsal.tasks}
+
+        def told(event: Event) -> None:
+            emit(event)
+            if isinstance(event, TaskDone):
+                with suppress(TrajectoryError):
+                    ended(rehearsal.trajectory(by_id[event.task_id]))
+
+        await Assessment(rehearsal.tasks, setup, lambda: nullcontext(client), rehearsal.store, told).run()
         yield rehearsal
 
 

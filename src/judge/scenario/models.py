@@ -20,6 +20,7 @@ from judge.config import (
     RunConfig,
     instances_problem,
 )
+from judge.evaluators.kinds.fetch import Bearer, OneAddress
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.attacks import Attack, repeated_attack
 from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
@@ -31,7 +32,7 @@ from judge.records.key_points import DeclaredPoint
 from judge.records.metadata import MAX_KEYS, Metadata
 from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
 from judge.records.sites import origin_of
-from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, Task
+from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, StateAddress, Task
 from judge.records.user import AnswerText, UserReply
 from judge.scenario.days import invalid_on, listed_on_day, on_day
 from judge.store.sealing import SealedSet
@@ -258,6 +259,19 @@ class Ready(Table):
     status: Annotated[int, Field(strict=True, ge=100, le=599)] = 200
 
 
+class _StateTable(Table):
+    url: OneAddress
+    bearer: Bearer | None = None
+
+
+# What tasks change, for near misses: a path, or a table with the item of the local storage that is sent as a token.
+DeclaredAddress = Annotated[
+    _StateTable,
+    BeforeValidator(lambda value: {"url": value} if isinstance(value, str) else value),
+    AfterValidator(lambda table: StateAddress(**dict(table))),
+]
+
+
 class SiteEntry(_Process):
     """A local website started before the agents (a demo shop, a manual).
 
@@ -265,10 +279,11 @@ class SiteEntry(_Process):
     persists beyond its browser. `reset_url`: a POST to it, which may be a path on the site, resets the site to its
     initial state; `restart`: restarting `cmd` does. `storage_state` and `http_credentials` apply to each task on the
     site that has none of its own. So does `login`, which is repeated whenever the site is reset, and `hold`, after the
-    task's; `files` as well. With an `archive`, recordings answer for the site, which is then not started;
-    `archive_sha256` is the digest that the file must have. `instances`: how many of the site are started, so that as
-    many attempts are played at once, each on an instance of its own behind the site's address: `per_slot` for as many
-    as attempts are played at once, or the addresses of those that run already. A static or recorded site needs one.
+    task's; `files` as well, and `state` if the task has none. With an `archive`, recordings answer for the site, which
+    is then not started; `archive_sha256` is the digest that the file must have. `instances`: how many of the site are
+    started, so that as many attempts are played at once, each on an instance of its own behind the site's address:
+    `per_slot` for as many as attempts are played at once, or the addresses of those that run already. A static or
+    recorded site needs one.
     """
 
     name: Name
@@ -285,6 +300,7 @@ class SiteEntry(_Process):
     files: FileNames = ()
     storage_state: DeclaredState | None = Field(default=None, repr=False)
     http_credentials: Credentials = Field(default=(), repr=False)
+    state: DeclaredAddress | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -373,6 +389,7 @@ class TaskTable(Table):
     http_credentials: Credentials = Field(default=(), repr=False)
     files: FileNames = ()
     reference: Annotated[Line, Field(min_length=1), at_most(1000)] | None = None
+    state: DeclaredAddress | None = None
     excluded: Reason | None = None
     valid_from: Day | None = None
     valid_until: Day | None = None

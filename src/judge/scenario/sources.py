@@ -204,6 +204,8 @@ def _task_toml(task: Task) -> str:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     if task.reference:
         fields["reference"] = task.reference
+    if task.state:
+        fields["state"] = task.state.model_dump(exclude_none=True)
     fields |= {key: str(day) for key in ("valid_from", "valid_until") if (day := getattr(task, key))}
     for key, value in fields.items():
         if key == "checks":

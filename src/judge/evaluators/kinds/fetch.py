@@ -46,6 +46,7 @@ def _is_one_address(value: str) -> str:
     return value
 
 
+OneAddress = Annotated[AddressPattern, AfterValidator(_is_one_address)]
 # Where the value of a header comes from: an item of the browser's local storage.
 LOCAL_STORAGE = "localStorage:"
 Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
@@ -60,7 +61,7 @@ class FetchCheck(KindCheck):
     is_redacted: ClassVar[bool] = True
 
     kind: Literal["fetch"]
-    url: Annotated[AddressPattern, AfterValidator(_is_one_address)]
+    url: OneAddress
     response: Annotated[
         Annotated[Text, Tag("<text>")] | Annotated[PathValues, Tag("<paths>")], Discriminator(is_text_or_table)
     ]

@@ -1,0 +1,201 @@
+"""`wabe tasks mutate`: plays near misses of reference scripts, and lists which ones a task's checks let through."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from judge.commands import Command
+from judge.commands.score_tasks import next_save, signature
+from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, Decision, LetThrough, checks_digest
+from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
+from judge.plugins.nearmiss.playing import Options, Playing, current
+from judge.plugins.nearmiss.recordings import FOLDER, Recorded, write_report
+from judge.plugins.nearmiss.walks import ScriptSteps, reference_steps
+from judge.records.sites import origin_of
+from judge.records.tasks import Task
+from judge.runner.boundary import EXIT_LOST
+from judge.scenario.days import day_of
+from judge.scenario.frozen import opened
+from judge.scenario.models import Scenario
+from judge.scenario.references import opened_references
+from judge.scenario.toml import load_scenario, select
+from judge.store.sealing import key_in
+from shared.errors import ConfigError
+from shared.fields import did_you_mean, printable
+from shared.settings import Settings
+from shared.text import counted, one_line
+
+_TITLES: dict[Class, str] = {
+    "survivor": "Survivors: they came to something else, and pass",
+    "over-strict": "Over-strict: they did the task, and fail",
+    "way": "Ways not checked: the task prescribes one, and the last page's address alone passes",
+    "undecided": "Not decided, and not counted",
+}
+
+
+def mutate(
+    file: Annotated[Path, typer.Argument(help="A scenario file.", metavar="SCENARIO.toml")],
+    task: Annotated[list[str] | None, typer.Option(help="Only these tasks.", metavar="ID")] = None,
+    operator: Annotated[
+        list[str] | None, typer.Option(help=f"Only these operators, of {', '.join(OPERATORS)}.", metavar="NAME")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")] = 0,
+    max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")] = 2,
+    decide: Annotated[
+        bool, typer.Option("--decide", help="Play nothing: decide what was recorded with the checks as they are now.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="With --decide: again on every save.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=f"[default: {FOLDER} beside the scenario]", metavar="DIR")
+    ] = None,
+) -> None:
+    """Play near misses of each task's reference script, and list those that its checks let through.
+
+    Stopped, it goes on where it was. Exit code 1 if a task was skipped or a walk was lost.
+    """
+    names = _operators(operator)
+    if watch and not decide:
+        raise ConfigError("--watch repeats --decide", remedy="add --decide")
+    folder = output or file.resolve().parent / FOLDER
+    if watch:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_watch(file, task, folder))
+        return
+    if decide:
+        scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
+        _decide(scenario, task, folder)
+        return
+    options = Options(names, limit, seed, max_parallel)
+    is_whole = _play(file, task, folder, options)
+    if not is_whole:
+        raise typer.Exit(EXIT_LOST)
+
+
+def _operators(given: Sequence[str] | None) -> tuple[str, ...]:
+    for name in given or ():
+        if name not in OPERATORS:
+            raise ConfigError(f"--operator {printable(name)} is not known", remedy=did_you_mean(name, list(OPERATORS)))
+    return tuple(dict.fromkeys(given)) if given else DEFAULTS
+
+
+def _play(file: Path, ids: Sequence[str] | None, folder: Path, options: Options) -> bool:
+    settings = Settings.from_environ()
+    scenario = load_scenario(file, key=key_in(settings.seal_key))
+    with opened_references(scenario) as (own, _):
+        declared, archives = opened(own, settings)
+        tasks = _tasks(declared, ids)
+        playing = Playing(declared, tasks, folder, settings, archives, day_of(declared.config), _told)
+        known = asyncio.run(playing.run(options))
+    chosen = [each for each in known if each.walk.operator in (*options.operators, "right")]
+    _report(declared, tasks, chosen, folder, Deciding(_by_id(tasks), declared.config.sites))
+    for task_id, why in playing.skipped.items():
+        typer.echo(f"skipped {task_id}: {one_line(why, 300)}")
+    for task_id, why in playing.lost.items():
+        typer.echo(f"lost a walk of {task_id}: {one_line(why, 300)}", err=True)
+    if playing.skipped:
+        typer.echo(f"{counted(len(playing.skipped), 'task')} of {len(tasks)} skipped")
+    return not playing.lost and not playing.skipped
+
+
+def _told(number: int, total: int, walk: Recorded, decision: Decision | None) -> None:
+    what = decision.kind if decision else walk.trajectory.stop_reason
+    about = f": {walk.walk.about}" if walk.walk.about else ""
+    typer.echo(one_line(f"{number}/{total} {walk.walk.task_id} {walk.walk.walk_id} {what}{about}", 200), err=True)
+
+
+def _tasks(scenario: Scenario, ids: Sequence[str] | None) -> tuple[Task, ...]:
+    """The tasks, each with the state that its site declares if it has none."""
+    tasks = select(scenario.tasks, ids=ids or (), excluded=scenario.excluded)
+
+    def with_state(task: Task) -> Task:
+        origin = origin_of(task.website)
+        own = next((site.state for site in scenario.sites if origin_of(site.endpoint) == origin), None)
+        return task.model_copy(update={"state": task.state or own})
+
+    return tuple(map(with_state, tasks))
+
+
+def _by_id(tasks: Sequence[Task]) -> dict[str, Task]:
+    return {task.task_id: task for task in tasks}
+
+
+def _decide(
+    scenario: Scenario, ids: Sequence[str] | None, folder: Path, before: Deciding | None = None
+) -> tuple[Deciding, list[Decision]]:
+    """Decide what is recorded. `before`: what was read for an earlier save."""
+    tasks = _tasks(scenario, ids)
+    references: dict[str, ScriptSteps] = {}
+    day: date = day_of(scenario.config)
+    for task in tasks:
+        with suppress(ConfigError):
+            references[task.task_id] = reference_steps(task, scenario.path.resolve().parent, day)
+    known = current(folder, references, tasks)
+    if not known:
+        raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")
+    deciding = Deciding(_by_id(tasks), scenario.config.sites, before.readings if before else {})
+    return deciding, _report(scenario, tasks, [each for _, each in sorted(known.items())], folder, deciding)
+
+
+async def _watch(file: Path, ids: Sequence[str] | None, folder: Path) -> NoReturn:
+    deciding: Deciding | None = None
+    saved = None
+    while True:
+        saved = signature(file) if saved is None else await next_save(file, saved, asyncio.sleep)
+        try:
+            deciding, _ = _decide(load_scenario(file), ids, folder, deciding)
+        except ConfigError as error:
+            # Usually a half-finished edit. The next save is decided again.
+            typer.echo(f"not decided: {error}")
+        typer.echo(f"Watching {file}; Ctrl-C ends it.")
+
+
+def _report(
+    scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path, deciding: Deciding
+) -> list[Decision]:
+    decisions = list(deciding.decide(known))
+    for kind in LISTED:
+        own = [each for each in decisions if each.kind == kind]
+        if own:
+            typer.echo(f"\n{_TITLES[kind]}")
+        for each in own:
+            typer.echo(f"  {each.walk.task_id} {each.walk.walk_id}: {one_line(each.walk.about)}")
+            for line in filter(None, (each.why, "; ".join(map(str, each.differences)))):
+                typer.echo(f"    {one_line(line, 500)}")
+            if each.check:
+                typer.echo(f"    add: {each.check}" if kind == "survivor" else f"    instead: {each.check}")
+            if each.film:
+                typer.echo(f"    film: {each.film}")
+    figure, counts = LetThrough.of(decisions), Counter(each.kind for each in decisions)
+    digest = checks_digest([deciding.tasks[each] for each in sorted({each.walk.task_id for each in decisions})])
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {kinds or 'none'}")
+    if figure:
+        typer.echo(f"{figure} (checks {digest[:12]})")
+    write_report(
+        folder,
+        {
+            "scenario": scenario.shown_name,
+            "checks_sha256": digest,
+            "let_through": None if figure is None else {"survivors": figure.survivors, "of": figure.decided},
+            "counts": counts,
+            "walks": [each.as_json() for each in decisions],
+        },
+    )
+    return decisions
+
+
+COMMAND = Command(
+    mutate,
+    (
+        "wabe tasks mutate scenario.toml --limit 6",
+        "wabe tasks mutate scenario.toml --task cancel --operator also",
+        "wabe tasks mutate scenario.toml --decide --watch",
+    ),
+)

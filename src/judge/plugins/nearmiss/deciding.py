@@ -1,0 +1,204 @@
+"""Decides recorded walks: by the task's checks, and by the oracle that does not know them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from judge.evaluators.checks import evaluate
+from judge.evaluators.evidence import MissingEvidence
+from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
+from judge.plugins.nearmiss.oracle import Difference, Oracle, Reading, loads_of, reading
+from judge.plugins.nearmiss.proposals import proposal, relaxed
+from judge.plugins.nearmiss.recordings import Recorded
+from judge.plugins.nearmiss.walks import RIGHT, Walk
+from judge.records.sites import RunSites, origin_of
+from judge.records.tasks import Task
+from judge.trajectory.record import JUDGED_ENDS
+from shared.files import sha256_json
+from shared.text import one_line
+
+# Lists: what the checks let through, what they fail though it did the task, and ways that nobody checks; `undecided`
+# are listed and not counted. The others are counts: walks that broke off, that differ and fail, or that come to the
+# same and pass.
+Class = Literal["survivor", "over-strict", "way", "undecided", "stillborn", "killed", "same"]
+LISTED: tuple[Class, ...] = ("survivor", "over-strict", "way", "undecided")
+
+
+class Decision(NamedTuple):
+    """What a walk is. `differences` are those from the right walk; `check` would have decided it rightly."""
+
+    walk: Walk
+    kind: Class
+    why: str = ""
+    differences: tuple[Difference, ...] = ()
+    check: str | None = None
+    film: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "task": self.walk.task_id,
+            "walk": self.walk.walk_id,
+            "operator": self.walk.operator,
+            "about": self.walk.about,
+            "class": self.kind,
+            "why": self.why or "; ".join(map(str, self.differences)),
+            "check": self.check,
+            "film": self.film,
+        }
+
+
+class LetThrough(NamedTuple):
+    """How many walks that do something besides their task pass its checks, of how many; by operator."""
+
+    survivors: Mapping[str, int]
+    decided: int
+
+    @classmethod
+    def of(cls, decisions: Iterable[Decision]) -> "LetThrough | None":
+        """The figure; `None` without any such walk that was decided."""
+        counted = [
+            each
+            for each in decisions
+            if OPERATORS[each.walk.operator].purpose == "besides" and each.kind in ("survivor", "killed")
+        ]
+        survivors = Counter(each.walk.operator for each in counted if each.kind == "survivor")
+        return cls(dict(survivors), len(counted)) if counted else None
+
+    def __str__(self) -> str:
+        total = sum(self.survivors.values())
+        by = ", ".join(f"{count} {name}" for name, count in sorted(self.survivors.items(), key=lambda each: -each[1]))
+        return f"let through {total} of {self.decided}{f': {by}' if by else ''}"
+
+
+def checks_digest(tasks: Iterable[Task]) -> str:
+    """What a figure is bound to: the tasks' texts and checks."""
+    declared = [(task.task_id, task.declared_text, task.model_dump(mode="json")["checks"]) for task in tasks]
+    return sha256_json(declared)
+
+
+@dataclass
+class Deciding:
+    """Everything recorded of a scenario's tasks, to be decided with the checks that they have now."""
+
+    tasks: Mapping[str, Task]
+    sites: RunSites
+    readings: dict[str, Reading | str] = field(default_factory=dict)
+
+    def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[Decision]:
+        """A decision for each near miss, in order. Its task's right walks must be among the recordings."""
+        by_task = defaultdict[str, list[Recorded]](list)
+        for each in recordings:
+            by_task[each.walk.task_id].append(each)
+        loads = defaultdict[object, list[Reading]](list)
+        for each in recordings:
+            if isinstance(read := self.read(each), Reading):
+                loads[origin_of(self.tasks[each.walk.task_id].website)].append(read)
+        for task_id, walks in by_task.items():
+            task = self.tasks[task_id]
+            rights = [each for each in walks if each.walk.operator == RIGHT]
+            decided = _TaskDeciding(self, task, rights, walks, loads_of(loads[origin_of(task.website)]), proposes)
+            yield from (decided.decide(each) for each in walks if each.walk.operator != RIGHT)
+
+    def read(self, walk: Recorded) -> Reading | str:
+        """What a walk came to, or what its recording lacks."""
+        key = f"{walk.walk.task_id}/{walk.walk.walk_id}"
+        if key not in self.readings:
+            try:
+                state = self.tasks[walk.walk.task_id].state
+                self.readings[key] = reading(walk.trajectory, self.sites, state)
+            except MissingEvidence as missing:
+                self.readings[key] = str(missing)
+        return self.readings[key]
+
+    def verdict(self, walk: Recorded, task: Task) -> tuple[str, str]:
+        """The verdict of the task's checks on a walk, and the first check that failed or could not be decided."""
+        trajectory = walk.trajectory.as_task(task)
+        if trajectory.stop_reason not in JUDGED_ENDS:
+            return "failure", trajectory.stop_reason
+        for each in evaluate(trajectory, self.sites):
+            if each.passed is None:
+                return "unscored", one_line(each.found, 300)
+            if not each.passed:
+                return "failure", one_line(each.description or each.check, 200)
+        return "success", ""
+
+
+@dataclass(frozen=True)
+class _TaskDeciding:
+    """The walks of one task."""
+
+    all: Deciding
+    task: Task
+    rights: Sequence[Recorded]
+    walks: Sequence[Recorded]
+    loads: frozenset[Any]
+    proposes: bool
+
+    @cached_property
+    def oracle(self) -> Oracle | str:
+        """What the right walks came to, or why nothing can be decided."""
+        if len(self.rights) < 2:
+            return "there are no two right walks"
+        readings = [self.all.read(each) for each in self.rights[:2]]
+        if lacking := next((each for each in readings if isinstance(each, str)), None):
+            return lacking
+        for each in self.rights:
+            outcome, why = self.all.verdict(each, self.task)
+            if outcome != "success":
+                return f"its right walk does not pass: {why}"
+        right, again = (each for each in readings if isinstance(each, Reading))
+        return Oracle(right, again, self.loads)
+
+    @cached_property
+    def done(self) -> list[Recorded]:
+        """The right walks, and those that did the task by another way and pass."""
+        others = [each for each in self.walks if each.walk.operator != RIGHT]
+        strict = [each for each in others if OPERATORS[each.walk.operator].purpose == "strict"]
+        proposes = replace(self, proposes=False)
+        return [*self.rights, *(each for each in strict if proposes.decide(each).kind == "same")]
+
+    def decide(self, miss: Recorded) -> Decision:
+        """What one walk is."""
+        walk, read = miss.walk, self.all.read(miss)
+        if self.rights and not walk.is_whole(miss.trajectory, self.rights[0].trajectory):
+            return Decision(walk, "stillborn", one_line(miss.trajectory.final_answer or miss.trajectory.stop_reason))
+        if isinstance(self.oracle, str) or isinstance(read, str):
+            return Decision(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
+        outcome, why = self.all.verdict(miss, self.task)
+        if outcome == "unscored":
+            return Decision(walk, "undecided", why)
+        purpose = OPERATORS[walk.operator].purpose
+        # After the task, the last page may be any; what was written counts.
+        with_page = purpose != "strict" or not self.oracle.has_writes
+        found = self.oracle.differences(read, with_page=with_page, asks=asks(self.task))
+        kind, reason = _classified(purpose, bool(found), passes=outcome == "success", why=why)
+        if kind == "survivor" and {each.signal for each in found} == {"writes"} and self.oracle.ends_alike(read):
+            kind, reason = "undecided", "it sends more, and the site answers in the end as after the right walk"
+        if kind == "way" and not prescribes_way(self.task):
+            kind = "same"
+        film = str(miss.film) if miss.film else None
+        return Decision(walk, kind, reason, tuple(found), self._check(kind, miss, found), film)
+
+    def _check(self, kind: Class, miss: Recorded, found: Sequence[Difference]) -> str | None:
+        if not self.proposes or isinstance(self.oracle, str):
+            return None
+        if kind == "survivor":
+            return proposal(self.task, self.done, miss, found, self.oracle, self.all.sites)
+        return relaxed(self.task, miss, self.rights, self.all.sites) if kind == "over-strict" else None
+
+
+def _classified(purpose: str, is_other: bool, *, passes: bool, why: str) -> tuple[Class, str]:
+    """What a walk is, by whether it came to something else and by its verdict; and why, if that needs a word."""
+    if purpose == "strict":
+        if is_other:
+            # It may have undone the task: nobody knows.
+            return ("same" if passes else "undecided"), "it came to something else, and fails"
+        return ("same", "") if passes else ("over-strict", f"fails: {why}")
+    if purpose == "way":
+        return ("undecided" if is_other else "way") if passes else "killed", why or "the address alone passes"
+    if is_other:
+        return ("survivor" if passes else "killed"), ("" if passes else why)
+    return ("same", "") if passes else ("undecided", f"comes to the same, and fails: {why}")

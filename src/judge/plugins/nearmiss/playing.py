@@ -1,0 +1,251 @@
+"""Plays the right walk of each task twice, then its near misses, and keeps each as soon as it has been played."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from judge.evaluators.evidence import MissingEvidence
+from judge.evaluators.kinds.fetch import FetchCheck
+from judge.evaluators.kinds.probe import ProbeCheck
+from judge.network.archives import Archives
+from judge.plugins.nearmiss.deciding import Deciding, Decision
+from judge.plugins.nearmiss.operators import near_misses
+from judge.plugins.nearmiss.oracle import Kind, loads_of, reading
+from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded, remove
+from judge.plugins.nearmiss.walks import (
+    NUMBER_FIELDS,
+    RIGHT,
+    RightWalk,
+    ScriptSteps,
+    Walk,
+    followed,
+    reference_digest,
+    reference_steps,
+)
+from judge.records.sites import origin_of
+from judge.records.tasks import Task
+from judge.runner.rehearsal import played, walker_of
+from judge.scenario.logins import with_logins
+from judge.scenario.models import Scenario
+from judge.scenario.sources import toml_value
+from judge.trajectory.record import Trajectory
+from shared.errors import ConfigError
+from shared.files import write_atomic
+from shared.settings import Settings
+
+_SCRIPTS = "walks.toml"
+# A walk that is done twice, with the waits for elements that are not there.
+_MORE_STEPS = 20
+_MAX_ID_CHARS = 90
+
+
+class Options(NamedTuple):
+    """What is played: near misses by these operators, at most `limit` of each task."""
+
+    operators: Sequence[str]
+    limit: int
+    seed: int
+    max_parallel: int
+
+
+Told = Callable[[int, int, Recorded, Decision | None], None]
+
+
+@dataclass
+class Playing:
+    """The tasks of a scenario, the folder of their near misses, and what was recorded so far.
+
+    `skipped` says for each task that is not played why. `told` hears of each walk: its number, of how many, and what
+    it is.
+    """
+
+    scenario: Scenario
+    tasks: Sequence[Task]
+    folder: Path
+    settings: Settings
+    archives: Archives | None
+    today: date
+    told: Told
+    skipped: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+
+    async def run(self, options: Options) -> list[Recorded]:
+        """Play what is not recorded yet. Returns everything recorded of these tasks. Raises `ConfigError`."""
+        references = self._references()
+        known = current(self.folder, references, self.tasks, removes=True)
+        walks = [
+            self._right(task, references[task.task_id], number)
+            for task in self.tasks
+            if task.task_id in references
+            for number in (1, 2)
+        ]
+        known |= await self._played(walks, known, options)
+        rights = {task_id: self._followed(task_id, known, self._loads(known)) for task_id in references}
+        misses = [
+            walk
+            for task_id, right in rights.items()
+            if right is not None
+            for walk in near_misses(right, references[task_id], options.operators, options.limit, options.seed)
+        ]
+        known |= await self._played(misses, known, options)
+        return [each for key, each in sorted(known.items()) if key[0] not in self.skipped]
+
+    def _references(self) -> dict[str, ScriptSteps]:
+        found: dict[str, ScriptSteps] = {}
+        for task in self.tasks:
+            if not task.reference:
+                self.skipped[task.task_id] = "it has no reference script"
+            elif not task.checks:
+                self.skipped[task.task_id] = "it has no checks"
+            else:
+                try:
+                    found[task.task_id] = reference_steps(task, self.scenario.path.resolve().parent, self.today)
+                except ConfigError as error:
+                    self.skipped[task.task_id] = str(error)
+        return found
+
+    def _right(self, task: Task, steps: ScriptSteps, number: int) -> Walk:
+        digest = reference_digest(task, steps)
+        return Walk(walk_id=f"{RIGHT}-{number}", task_id=task.task_id, operator=RIGHT, steps=steps, reference=digest)
+
+    def _loads(self, known: Mapping[tuple[str, str], Recorded]) -> frozenset[Kind]:
+        """What pages of the sites send when they are opened."""
+        readings = []
+        for each in known.values():
+            with suppress(MissingEvidence):
+                readings.append(reading(each.trajectory, self.scenario.config.sites))
+        return loads_of(readings)
+
+    def _followed(
+        self, task_id: str, known: Mapping[tuple[str, str], Recorded], loads: frozenset[Kind]
+    ) -> RightWalk | None:
+        """The right walk, or `None` where it cannot be used, and why in `skipped`."""
+        task = next(each for each in self.tasks if each.task_id == task_id)
+        rights = [each for number in (1, 2) if (each := known.get((task_id, f"{RIGHT}-{number}")))]
+        if len(rights) < 2:
+            self.skipped[task_id] = f"its reference could not be played: {self.lost.get(task_id, 'unknown')}"
+            return None
+        deciding, sites = Deciding({task_id: task}, self.scenario.config.sites), self.scenario.config.sites
+        for each in rights:
+            outcome, why = deciding.verdict(each, task)
+            if outcome != "success" or not each.walk.is_whole(each.trajectory, rights[0].trajectory):
+                self.skipped[task_id] = f"its reference fails: {why or each.trajectory.final_answer}"
+                return None
+        try:
+            read = reading(rights[0].trajectory, sites)
+        except MissingEvidence as missing:
+            self.skipped[task_id] = str(missing)
+            return None
+        writing = frozenset(each.step for each in read.writes if each.kind not in loads)
+        if writing and not self._is_reset(task):
+            self.skipped[task_id] = "it changes its site, which is not reset: add reset_url, restart or static to it"
+            return None
+        found = followed(rights[0].walk, rights[0].trajectory, task, writing, sites)
+        if isinstance(found, str):
+            self.skipped[task_id] = found
+            return None
+        return found
+
+    def _is_reset(self, task: Task) -> bool:
+        origin = origin_of(task.website)
+        own = [site for site in self.scenario.sites if origin_of(site.endpoint) == origin]
+        is_safe = task.holds_requests or self.archives is not None
+        return is_safe or any(site.reset or site.restart or site.archive for site in own)
+
+    async def _played(
+        self, walks: Sequence[Walk], known: Mapping[tuple[str, str], Recorded], options: Options
+    ) -> dict[tuple[str, str], Recorded]:
+        todo = {f"{each.task_id[:_MAX_ID_CHARS]}-{each.walk_id}": each for each in walks}
+        todo = {name: each for name, each in todo.items() if (each.task_id, each.walk_id) not in known}
+        if not todo:
+            return {}
+        by_id = {task.task_id: task for task in self.tasks}
+        own_tasks = [by_id[each] for each in dict.fromkeys(each.task_id for each in todo.values())]
+        logged_in = {each.task_id: each for each in with_logins(self.scenario, own_tasks, self.settings.environ)}
+        tasks = [self._as_played(logged_in[each.task_id], name, each) for name, each in todo.items()]
+        found: dict[tuple[str, str], Recorded] = {}
+        deciding = Deciding(by_id, self.scenario.config.sites)
+
+        def ended(trajectory: Trajectory) -> None:
+            walk = todo[trajectory.task.task_id]
+            if trajectory.is_aborted:
+                self.lost[walk.task_id] = trajectory.attempt.cause or "aborted"
+                return
+            own = keep(walk, trajectory, self.folder)
+            found[walk.task_id, walk.walk_id] = own
+            decision = self._decided(deciding, own, known)
+            if decision is not None and decision.kind in ("survivor", "over-strict"):
+                film(own, trajectory)
+            self.told(len(found), len(todo), own, decision)
+
+        steps = max(len(each.steps) for each in todo.values()) + _MORE_STEPS
+        changes = {
+            "record_network": True,
+            "max_parallel": options.max_parallel,
+            "max_steps": max(steps, self.scenario.config.max_steps),
+        }
+        with TemporaryDirectory(prefix="wabe-walks-") as folder:
+            scripts = "\n".join(_script(task.task, todo[task.task_id].steps) for task in tasks)
+            write_atomic(Path(folder) / _SCRIPTS, scripts.encode())
+            async with played(
+                self.scenario,
+                tasks,
+                self.settings,
+                walker_of(tasks, Path(folder)),
+                archives=self.archives,
+                ended=ended,
+                today=self.today,
+                slots=options.max_parallel,
+                changes=changes,
+            ):
+                return found
+
+    def _decided(self, deciding: Deciding, own: Recorded, known: Mapping[tuple[str, str], Recorded]) -> Decision | None:
+        """What a near miss is, as far as that is known already."""
+        rights = [each for key, each in known.items() if key[0] == own.walk.task_id and each.walk.operator == RIGHT]
+        return next(deciding.decide([*rights, own], proposes=False), None)
+
+    def _as_played(self, task: Task, name: str, walk: Walk) -> Task:
+        """The task under a text of its own, so that its participant finds the walk; the judge reads a little more."""
+        checks = task.checks
+        if task.state is not None:
+            state = {"kind": "fetch", "url": task.state.url, "response": "*", "bearer": task.state.bearer}
+            checks = (*checks, FetchCheck.model_validate(state))
+        if walk.operator == RIGHT:
+            checks = (
+                *checks,
+                ProbeCheck.model_validate({"kind": "probe", "expression": NUMBER_FIELDS, "expected": ""}),
+            )
+        changes = {"task_id": name, "task": f"{task.task} ({name})", "dated": None, "checks": checks}
+        return task.model_copy(update={**changes, "reference": _SCRIPTS})
+
+
+def current(
+    folder: Path, references: Mapping[str, ScriptSteps], tasks: Sequence[Task], *, removes: bool = False
+) -> dict[tuple[str, str], Recorded]:
+    """What was recorded of these tasks with the scripts that they have now, by task and walk."""
+    digests = {
+        task.task_id: reference_digest(task, references[task.task_id]) for task in tasks if task.task_id in references
+    }
+    found = {}
+    for each in recorded(folder):
+        if digests.get(each.walk.task_id) == each.walk.reference:
+            found[each.walk.task_id, each.walk.walk_id] = each
+        elif removes and each.walk.task_id in digests:
+            remove(each)
+    return found
+
+
+def _script(task: str, steps: ScriptSteps) -> str:
+    lines = [
+        "[[scripts]]",
+        f"task = {toml_value(task)}",
+        "steps = [",
+        *(f"  {toml_value(step)}," for step in steps),
+        "]",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,178 @@
+"""The check that would have noticed a near miss, ready to paste: one that right walks pass and the near miss fails."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from judge.evaluators.checks import evaluate
+from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, Reading, Write
+from judge.plugins.nearmiss.recordings import Recorded
+from judge.records.checks import Check, plain_checks
+from judge.records.sites import RunSites
+from judge.records.tasks import Task
+from judge.scenario.sources import toml_value
+from judge.trajectory.redaction import REDACTED
+from shared.snapshot import ANY_LINE as _IS_ELEMENT
+from shared.text import plain
+
+_CHECK: TypeAdapter[Check] = TypeAdapter(Check)
+_MAX_FIELDS = 12
+_MAX_TRIED = 20
+_MAX_CHARS = 200
+_MAX_STATE_CHARS = 2_000
+
+
+def proposal(
+    task: Task,
+    rights: Sequence[Recorded],
+    miss: Recorded,
+    found: Sequence[Difference],
+    oracle: Oracle,
+    sites: RunSites,
+) -> str | None:
+    """A check as TOML, `None` if none of those tried tells the walks apart. `rights` are walks that did the task."""
+    for table in itertools.islice(_candidates(task, rights, found, oracle), _MAX_TRIED):
+        try:
+            check = _CHECK.validate_python(table)
+        except ValidationError:
+            continue
+        if all(_passes(each, task, check, sites) for each in rights) and _passes(miss, task, check, sites) is False:
+            return toml_value(table)
+    return None
+
+
+def relaxed(task: Task, miss: Recorded, rights: Sequence[Recorded], sites: RunSites) -> str | None:
+    """The first failing check with `at = "any"`, if that is what a walk that did the task needs to pass."""
+    failing = [check for check, one in _decided(miss, task, task.checks, sites) if not one]
+    for check in failing:
+        if getattr(check, "at", None) != "end":
+            return None
+        other = check.model_copy(update={"at": "any"})
+        if not all(_passes(each, task, other, sites) for each in (miss, *rights)):
+            return None
+    tables = [
+        {"kind": check.model_dump().get("kind"), **check.model_dump(mode="json", exclude_defaults=True, by_alias=True)}
+        for check in failing
+    ]
+    return "; ".join(toml_value({**table, "at": "any"}) for table in tables) or None
+
+
+def _passes(walk: Recorded, task: Task, check: Check, sites: RunSites) -> bool | None:
+    # A check with `only` counts what the others name as expected.
+    return next(one for _, one in list(_decided(walk, task, (*task.checks, check), sites))[-1:])
+
+
+def _decided(
+    walk: Recorded, task: Task, checks: tuple[Check, ...], sites: RunSites
+) -> Iterator[tuple[Check, bool | None]]:
+    trajectory = walk.trajectory.as_task(task.model_copy(update={"checks": checks}))
+    for check, one in zip(checks, evaluate(trajectory, sites), strict=True):
+        yield check, one.passed
+
+
+def _candidates(
+    task: Task, rights: Sequence[Recorded], found: Sequence[Difference], oracle: Oracle
+) -> Iterator[dict[str, Any]]:
+    for each in found:
+        match each.signal:
+            case "writes":
+                yield from _of_writes(task, oracle.written, oracle.every_load)
+            case "state":
+                yield from _of_state(task, rights)
+            case "page":
+                yield from _of_page(each, oracle.right)
+            case "answer":
+                yield {"kind": "answer", "contains": str(each.lacking[0])}
+
+
+def _of_writes(task: Task, writes: Sequence[Write], loads: Iterable[Kind]) -> Iterator[dict[str, Any]]:
+    """That the right walk's requests are sent, and no others: strictest first."""
+    if not writes:
+        return
+    for check in plain_checks(task.checks):
+        table = check.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+        if getattr(check, "kind", "") == "request" and getattr(check, "writes", False) and not check.inverted:
+            allow = [*_allowed([each for each in writes if each.kind[1] != table.get("url")]), *_loading(loads)]
+            yield {"kind": "request", **table, "only": True, **({"allow": allow} if allow else {})}
+    last = writes[-1]
+    method, path, _ = last.kind
+    fields = dict(_comparable(last))
+    sent = {"post_data": fields, "exact": True} if fields else {}
+    sending: dict[str, Any] = {"kind": "request", "method": method, "url": path, **sent}
+    allow = _allowed(writes[:-1])
+    for some in (allow, [{key: each[key] for key in ("method", "url")} for each in allow]):
+        others = [*some, *_loading(loads)]
+        yield {**sending, "only": True, **({"allow": others} if others else {})}
+        yield {**sending, "times": 1, "only": True, **({"allow": others} if others else {})}
+    yield {
+        **sending,
+        "at": "any",
+        "times": sum(each.kind == last.kind and each.fields == last.fields for each in writes),
+    }
+
+
+def _allowed(writes: Sequence[Write]) -> list[dict[str, Any]]:
+    allowed: list[dict[str, Any]] = []
+    for each in writes:
+        fields = dict(_comparable(each))
+        entry = {"method": each.kind[0], "url": each.kind[1], **({"post_data": fields} if fields else {})}
+        if entry not in allowed:
+            allowed.append(entry)
+    return allowed
+
+
+def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
+    """What pages send when they are opened: each address with all that it is asked for there."""
+    by_address: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for method, path, operations in sorted(loads):
+        fields = by_address.setdefault((method, path), {})
+        for name, value in operations:
+            fields.setdefault(name, []).append(value)
+    return [
+        {"method": method, "url": path, **({"post_data": fields} if fields else {})}
+        for (method, path), fields in by_address.items()
+    ]
+
+
+def _comparable(write: Write) -> list[tuple[str, str]]:
+    """The fields that a check can name, without those that vary or are secret."""
+    pairs = [(name, value) for name, value in write.fields if name and REDACTED not in value and "*" not in value]
+    names = [name for name, _ in pairs]
+    is_plain = [pair for pair in pairs if names.count(pair[0]) == 1 and len(pair[1]) <= _MAX_CHARS]
+    return [(name if name[0] == "$" or not {".", "["} & set(name) else f"$.{name}", value) for name, value in is_plain][
+        :_MAX_FIELDS
+    ]
+
+
+def _of_state(task: Task, rights: Sequence[Recorded]) -> Iterator[dict[str, Any]]:
+    """That the state is the right walks'."""
+    assert task.state is not None
+    answers = (each for walk in rights for each in walk.trajectory.attempt.fetched if each.url == task.state.url)
+    bodies = {plain(each.body or "") for each in answers}
+    if len(bodies) == 1 and len(body := bodies.pop()) <= _MAX_STATE_CHARS:
+        bearer = {"bearer": task.state.bearer} if task.state.bearer else {}
+        yield {"kind": "fetch", "url": task.state.url, "response": body, **bearer}
+
+
+def _of_page(found: Difference, right: Reading) -> Iterator[dict[str, Any]]:
+    """What the right walk's last page shows and this one does not, then how often, then what it must not show."""
+    for line in map(str, found.lacking):
+        yield from _shown(line)
+    lines = right.page or ()
+    for line in map(str, found.extra):
+        role = line.partition(" ")[0].rstrip(":")
+        for element, count in ((line, lines.count(line)), (role, sum(each.split(" ")[0] == role for each in lines))):
+            for within in ({"within": "main"}, {}):
+                if count and _IS_ELEMENT.match(f"- {element}"):
+                    yield {"kind": "element", **within, "element": element, "count": count}
+        yield from ({**each, "not": True} for each in _shown(line))
+
+
+def _shown(line: str) -> Iterator[dict[str, Any]]:
+    role, _, text = line.partition(": ")
+    if role in ("text", "generic", "paragraph") and text:
+        yield {"kind": "text", "contains": text}
+    elif len(line) <= _MAX_CHARS:
+        yield {"kind": "element", "element": line}

@@ -1,0 +1,87 @@
+"""What recorded walks are: by a task's checks, and by what they came to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.plugins.nearmiss.deciding import Deciding, Decision, LetThrough
+from judge.plugins.nearmiss.recordings import Recorded
+from judge.records.sites import NONE_SHARED
+from judge.records.tasks import Task
+from shared.files import parse_toml
+
+from .packing import START, played, script, walk_of
+
+ADDED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/api/things", "post_data": {"name": "Rope"}}
+SHOWN = {"kind": "element", "element": "listitem: Rope"}
+RIGHT = script("Add Rope")
+BACK = {"tool": "browser_navigate", "params": {"url": START}}
+WALKS = {
+    "also-1": script("Add Lantern", "Add Rope"),
+    "twice-1": script("Add Rope", "Add Rope"),
+    "stop-1": script(),
+    "leave-1": (*RIGHT[:-1], BACK, RIGHT[-1]),
+    "also-2": script("Add Lantern", "Add Gloves", "Add Rope"),
+}
+
+
+def decisions(folder: Path, checks: Sequence[dict[str, Any]]) -> dict[str, Decision]:
+    rights = [played(folder, walk_of(RIGHT, f"right-{number}"), checks) for number in (1, 2)]
+    misses = [played(folder, walk_of(steps, name, name.partition("-")[0]), checks) for name, steps in WALKS.items()]
+    task = rights[0].trajectory.task
+    return {each.walk.walk_id: each for each in Deciding({"pack": task}, NONE_SHARED).decide([*rights, *misses])}
+
+
+def test_a_check_that_looks_at_what_must_be_there_lets_through_what_is_there_besides(tmp_path: Path) -> None:
+    decided = decisions(tmp_path, [ADDED])
+    assert {name: each.kind for name, each in decided.items()} == {
+        "also-1": "survivor",
+        "twice-1": "survivor",
+        "stop-1": "killed",
+        "leave-1": "same",
+        "also-2": "stillborn",
+    }
+    assert str(LetThrough.of(decided.values())) == "let through 2 of 2: 1 also, 1 twice"
+    assert "Lantern" in str(decided["also-1"].differences[0])
+
+
+def test_the_proposed_check_decides_the_near_miss_rightly(tmp_path: Path) -> None:
+    proposed = parse_toml(f"check = {decisions(tmp_path / 'before', [ADDED])['also-1'].check}")["check"]
+    after = decisions(tmp_path / "after", [ADDED, proposed])
+    assert after["also-1"].kind == "killed"
+    assert after["leave-1"].kind == "same"
+
+
+def test_where_the_right_walks_fail_nothing_is_decided(tmp_path: Path) -> None:
+    gone = {"kind": "page", "url": "/list?done"}
+    assert {each.kind for each in decisions(tmp_path / "2", [gone]).values()} == {"undecided", "stillborn"}
+
+
+def test_without_a_second_right_walk_nothing_is_decided(tmp_path: Path) -> None:
+    right = played(tmp_path, walk_of(RIGHT), [ADDED])
+    miss = played(tmp_path, walk_of(WALKS["twice-1"], "twice-1", "twice"), [ADDED])
+    (decision,) = Deciding({"pack": right.trajectory.task}, NONE_SHARED).decide([right, miss])
+    assert (decision.kind, decision.why) == ("undecided", "there are no two right walks")
+    assert LetThrough.of([decision]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "checks", "kind"),
+    [
+        ("How many are packed?", [ADDED], "survivor"),
+        ("Pack it.", [ADDED], "same"),
+        ("How many are packed?", [ADDED, {"kind": "answer", "type": "number", "expected": 1}], "killed"),
+    ],
+)
+def test_another_answer_counts_where_one_is_asked_for(
+    tmp_path: Path, text: str, checks: list[dict[str, Any]], kind: str
+) -> None:
+    def recorded(answer: str, name: str, operator: str) -> Recorded:
+        return played(tmp_path, walk_of(script("Add Rope", answer=answer), name, operator), checks)
+
+    walks = [recorded("1", f"right-{number}", "right") for number in (1, 2)] + [recorded("2", "answer-1", "answer")]
+    task: Task = walks[0].trajectory.task.model_copy(update={"task": text})
+    (decision,) = Deciding({"pack": task}, NONE_SHARED).decide(walks)
+    assert decision.kind == kind
