@@ -10,9 +10,10 @@ from typing import Any
 
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, recorded_attempt
 from judge.plugins.nearmiss.recordings import Recorded
-from judge.plugins.nearmiss.walks import BACK, NAVIGATE, RIGHT, Walk
+from judge.plugins.nearmiss.walks import BACK, NAVIGATE, RIGHT, ScriptedWalk
 from judge.trajectory.record import Trajectory
 from shared.elements import ElementQuery, find_element
+from shared.files import write_json
 from shared.snapshot import parse_snapshot
 
 THINGS = ("Rope", "Lantern", "Anchor", "Compass")
@@ -91,11 +92,13 @@ def play(
     return trajectory, site.state
 
 
-def walk_of(steps: Sequence[dict[str, Any]], name: str = f"{RIGHT}-1", operator: str = RIGHT) -> Walk:
+def walk_of(steps: Sequence[dict[str, Any]], name: str = f"{RIGHT}-1", operator: str = RIGHT) -> ScriptedWalk:
     """A walk with these steps."""
-    return Walk(walk_id=name, task_id="pack", operator=operator, steps=tuple(steps), reference="0")
+    return ScriptedWalk(walk_id=name, task_id="pack", operator=operator, steps=tuple(steps), reference="0")
 
 
-def played(folder: Path, walk: Walk, checks: Sequence[dict[str, Any]] = ()) -> Recorded:
+def played(folder: Path, walk: ScriptedWalk, checks: Sequence[dict[str, Any]] = ()) -> Recorded:
     """The walk as it was recorded."""
-    return Recorded(walk, play(folder / walk.walk_id, walk.steps, checks)[0])
+    trajectory, _ = play(folder / walk.walk_id, walk.steps, checks)
+    write_json(trajectory.folder / "result.json", trajectory.attempt.to_json())
+    return Recorded(walk.model_copy(update={"sha256": walk.walk_id}), trajectory.folder)

@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,10 +11,10 @@ import typer
 
 from judge.commands import Command
 from judge.commands.score_tasks import next_save, signature
-from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, Decision, LetThrough, checks_digest
+from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, LetThrough, MissDecision, basis_of, checks_digest
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
-from judge.plugins.nearmiss.playing import Options, Playing, current
-from judge.plugins.nearmiss.recordings import FOLDER, Recorded, write_report
+from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
+from judge.plugins.nearmiss.recordings import FOLDER, Recorded, read_report, write_report
 from judge.plugins.nearmiss.walks import ScriptSteps, reference_steps
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
@@ -27,7 +26,7 @@ from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario, select
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
-from shared.fields import did_you_mean, printable
+from shared.fields import as_mapping, did_you_mean, printable
 from shared.settings import Settings
 from shared.text import counted, one_line
 
@@ -91,10 +90,10 @@ def _play(file: Path, ids: Sequence[str] | None, folder: Path, options: Options)
     with opened_references(scenario) as (own, _):
         declared, archives = opened(own, settings)
         tasks = _tasks(declared, ids)
-        playing = Playing(declared, tasks, folder, settings, archives, day_of(declared.config), _told)
+        playing = WalkPlaying(declared, tasks, folder, settings, archives, day_of(declared.config), _told)
         known = asyncio.run(playing.run(options))
     chosen = [each for each in known if each.walk.operator in (*options.operators, "right")]
-    _report(declared, tasks, chosen, folder, Deciding(_by_id(tasks), declared.config.sites))
+    _report(declared, tasks, chosen, folder)
     for task_id, why in playing.skipped.items():
         typer.echo(f"skipped {task_id}: {one_line(why, 300)}")
     for task_id, why in playing.lost.items():
@@ -104,7 +103,7 @@ def _play(file: Path, ids: Sequence[str] | None, folder: Path, options: Options)
     return not playing.lost and not playing.skipped
 
 
-def _told(number: int, total: int, walk: Recorded, decision: Decision | None) -> None:
+def _told(number: int, total: int, walk: Recorded, decision: MissDecision | None) -> None:
     what = decision.kind if decision else walk.trajectory.stop_reason
     about = f": {walk.walk.about}" if walk.walk.about else ""
     typer.echo(one_line(f"{number}/{total} {walk.walk.task_id} {walk.walk.walk_id} {what}{about}", 200), err=True)
@@ -122,73 +121,69 @@ def _tasks(scenario: Scenario, ids: Sequence[str] | None) -> tuple[Task, ...]:
     return tuple(map(with_state, tasks))
 
 
-def _by_id(tasks: Sequence[Task]) -> dict[str, Task]:
-    return {task.task_id: task for task in tasks}
-
-
-def _decide(
-    scenario: Scenario, ids: Sequence[str] | None, folder: Path, before: Deciding | None = None
-) -> tuple[Deciding, list[Decision]]:
-    """Decide what is recorded. `before`: what was read for an earlier save."""
+def _decide(scenario: Scenario, ids: Sequence[str] | None, folder: Path) -> None:
     tasks = _tasks(scenario, ids)
     references: dict[str, ScriptSteps] = {}
-    day: date = day_of(scenario.config)
+    day = day_of(scenario.config)
     for task in tasks:
         with suppress(ConfigError):
             references[task.task_id] = reference_steps(task, scenario.path.resolve().parent, day)
     known = current(folder, references, tasks)
     if not known:
         raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")
-    deciding = Deciding(_by_id(tasks), scenario.config.sites, before.readings if before else {})
-    return deciding, _report(scenario, tasks, [each for _, each in sorted(known.items())], folder, deciding)
+    _report(scenario, tasks, [each for _, each in sorted(known.items())], folder)
 
 
 async def _watch(file: Path, ids: Sequence[str] | None, folder: Path) -> NoReturn:
-    deciding: Deciding | None = None
     saved = None
     while True:
         saved = signature(file) if saved is None else await next_save(file, saved, asyncio.sleep)
         try:
-            deciding, _ = _decide(load_scenario(file), ids, folder, deciding)
+            _decide(load_scenario(file), ids, folder)
         except ConfigError as error:
             # Usually a half-finished edit. The next save is decided again.
             typer.echo(f"not decided: {error}")
         typer.echo(f"Watching {file}; Ctrl-C ends it.")
 
 
-def _report(
-    scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path, deciding: Deciding
-) -> list[Decision]:
+def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path) -> None:
+    before = as_mapping(read_report(folder).get("tasks"))
+    deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites, before)
     decisions = list(deciding.decide(known))
     for kind in LISTED:
         own = [each for each in decisions if each.kind == kind]
         if own:
             typer.echo(f"\n{_TITLES[kind]}")
         for each in own:
-            typer.echo(f"  {each.walk.task_id} {each.walk.walk_id}: {one_line(each.walk.about)}")
-            for line in filter(None, (each.why, "; ".join(map(str, each.differences)))):
+            typer.echo(f"  {each.task_id} {each.walk_id}: {one_line(each.about)}")
+            for line in filter(None, (each.why, each.differences)):
                 typer.echo(f"    {one_line(line, 500)}")
             if each.check:
                 typer.echo(f"    add: {each.check}" if kind == "survivor" else f"    instead: {each.check}")
             if each.film:
                 typer.echo(f"    film: {each.film}")
     figure, counts = LetThrough.of(decisions), Counter(each.kind for each in decisions)
-    digest = checks_digest([deciding.tasks[each] for each in sorted({each.walk.task_id for each in decisions})])
+    ids, basis = sorted({each.task_id for each in decisions}), basis_of(known)
+    digest = checks_digest(deciding.tasks[each] for each in ids)
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {kinds or 'none'}")
     if figure:
         typer.echo(f"{figure} (checks {digest[:12]})")
-    write_report(
-        folder,
-        {
-            "scenario": scenario.shown_name,
-            "checks_sha256": digest,
-            "let_through": None if figure is None else {"survivors": figure.survivors, "of": figure.decided},
-            "counts": counts,
-            "walks": [each.as_json() for each in decisions],
-        },
-    )
-    return decisions
+    by_task = {
+        task_id: {
+            "basis": deciding.basis_of(task_id, basis),
+            "walks": [each.model_dump(mode="json") for each in decisions if each.task_id == task_id],
+        }
+        for task_id in ids
+    }
+    report = {
+        "scenario": scenario.shown_name,
+        "checks_sha256": digest,
+        "let_through": None if figure is None else {"survivors": figure.survivors, "of": figure.decided},
+        "counts": counts,
+        "tasks": by_task,
+    }
+    write_report(folder, report)
 
 
 COMMAND = Command(

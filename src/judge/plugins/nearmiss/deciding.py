@@ -2,21 +2,28 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+from pydantic import ValidationError
 
 from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import MissingEvidence
+from judge.judges.code import code_checksum
 from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
-from judge.plugins.nearmiss.oracle import Difference, Oracle, Reading, loads_of, reading
+from judge.plugins.nearmiss.oracle import Difference, Oracle, WalkReading, loads_of, reading
 from judge.plugins.nearmiss.proposals import proposal, relaxed
 from judge.plugins.nearmiss.recordings import Recorded
-from judge.plugins.nearmiss.walks import RIGHT, Walk
+from judge.plugins.nearmiss.walks import RIGHT, ScriptedWalk
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Task
 from judge.trajectory.record import JUDGED_ENDS
-from shared.files import sha256_json
+from shared.fields import as_mapping
+from shared.files import sha256_file, sha256_json
+from shared.models import Record
 from shared.text import one_line
 
 # Lists: what the checks let through, what they fail though it did the task, and ways that nobody checks; `undecided`
@@ -26,28 +33,24 @@ Class = Literal["survivor", "over-strict", "way", "undecided", "stillborn", "kil
 LISTED: tuple[Class, ...] = ("survivor", "over-strict", "way", "undecided")
 
 
-class Decision(NamedTuple):
+class MissDecision(Record):
     """What a walk is. `differences` are those from the right walk; `check` would have decided it rightly."""
 
-    walk: Walk
+    task_id: str
+    walk_id: str
+    operator: str
+    about: str
     kind: Class
     why: str = ""
-    differences: tuple[Difference, ...] = ()
+    differences: str = ""
     check: str | None = None
     film: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "task": self.walk.task_id,
-            "walk": self.walk.walk_id,
-            "operator": self.walk.operator,
-            "about": self.walk.about,
-            "class": self.kind,
-            "why": self.why or "; ".join(map(str, self.differences)),
-            "check": self.check,
-            "film": self.film,
-        }
+    @classmethod
+    def of(cls, walk: ScriptedWalk, kind: Class, why: str = "", **more: Any) -> "MissDecision":
+        """The decision on this walk."""
+        named = {name: getattr(walk, name) for name in ("task_id", "walk_id", "operator", "about")}
+        return cls(**named, kind=kind, why=why, **more)
 
 
 class LetThrough(NamedTuple):
@@ -57,14 +60,14 @@ class LetThrough(NamedTuple):
     decided: int
 
     @classmethod
-    def of(cls, decisions: Iterable[Decision]) -> "LetThrough | None":
+    def of(cls, decisions: Iterable[MissDecision]) -> "LetThrough | None":
         """The figure; `None` without any such walk that was decided."""
         counted = [
             each
             for each in decisions
-            if OPERATORS[each.walk.operator].purpose == "besides" and each.kind in ("survivor", "killed")
+            if OPERATORS[each.operator].purpose == "besides" and each.kind in ("survivor", "killed")
         ]
-        survivors = Counter(each.walk.operator for each in counted if each.kind == "survivor")
+        survivors = Counter(each.operator for each in counted if each.kind == "survivor")
         return cls(dict(survivors), len(counted)) if counted else None
 
     def __str__(self) -> str:
@@ -79,30 +82,60 @@ def checks_digest(tasks: Iterable[Task]) -> str:
     return sha256_json(declared)
 
 
+def basis_of(recordings: Iterable[Recorded]) -> str:
+    """A digest of these recordings, and of the code that decides them."""
+    code = [sha256_file(path) for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return sha256_json(
+        [code_checksum(), *code, *sorted(f"{each.walk.walk_id} {each.walk.sha256}" for each in recordings)]
+    )
+
+
 @dataclass
 class Deciding:
     """Everything recorded of a scenario's tasks, to be decided with the checks that they have now."""
 
     tasks: Mapping[str, Task]
     sites: RunSites
-    readings: dict[str, Reading | str] = field(default_factory=dict)
+    # Of tasks that were decided before, with what they were decided on.
+    known: Mapping[str, Any] = field(default_factory=dict)
+    readings: dict[str, WalkReading | str] = field(default_factory=dict)
 
-    def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[Decision]:
+    def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[MissDecision]:
         """A decision for each near miss, in order. Its task's right walks must be among the recordings."""
         by_task = defaultdict[str, list[Recorded]](list)
         for each in recordings:
             by_task[each.walk.task_id].append(each)
-        loads = defaultdict[object, list[Reading]](list)
-        for each in recordings:
-            if isinstance(read := self.read(each), Reading):
-                loads[origin_of(self.tasks[each.walk.task_id].website)].append(read)
+        basis = basis_of(recordings)
         for task_id, walks in by_task.items():
+            if (before := self.decided_before(task_id, basis)) is not None:
+                yield from before
+                continue
             task = self.tasks[task_id]
             rights = [each for each in walks if each.walk.operator == RIGHT]
-            decided = _TaskDeciding(self, task, rights, walks, loads_of(loads[origin_of(task.website)]), proposes)
+            beside = [each for each in recordings if self._is_beside(each, task)]
+            loads = loads_of(read for each in beside if isinstance(read := self.read(each), WalkReading))
+            decided = _TaskDeciding(self, task, rights, walks, loads, proposes)
             yield from (decided.decide(each) for each in walks if each.walk.operator != RIGHT)
 
-    def read(self, walk: Recorded) -> Reading | str:
+    def _is_beside(self, walk: Recorded, task: Task) -> bool:
+        return origin_of(self.tasks[walk.walk.task_id].website) == origin_of(task.website)
+
+    def decided_before(self, task_id: str, basis: str) -> list[MissDecision] | None:
+        """What was decided of a task with the same checks, on the same recordings; `None` if that was otherwise."""
+        before = as_mapping(self.known.get(task_id))
+        if before.get("basis") != self.basis_of(task_id, basis):
+            return None
+        with suppress(ValidationError):
+            return [MissDecision.model_validate(each) for each in before.get("walks", ())]
+        return None
+
+    def basis_of(self, task_id: str, basis: str) -> str:
+        """What the decisions on a task rest on: its text, checks and state, all recordings, and this code."""
+        task = self.tasks[task_id]
+        state = task.state.model_dump() if task.state else None
+        return sha256_json([basis, task.declared_text, task.model_dump(mode="json")["checks"], state])
+
+    def read(self, walk: Recorded) -> WalkReading | str:
         """What a walk came to, or what its recording lacks."""
         key = f"{walk.walk.task_id}/{walk.walk.walk_id}"
         if key not in self.readings:
@@ -149,7 +182,7 @@ class _TaskDeciding:
             outcome, why = self.all.verdict(each, self.task)
             if outcome != "success":
                 return f"its right walk does not pass: {why}"
-        right, again = (each for each in readings if isinstance(each, Reading))
+        right, again = (each for each in readings if isinstance(each, WalkReading))
         return Oracle(right, again, self.loads)
 
     @cached_property
@@ -160,16 +193,18 @@ class _TaskDeciding:
         proposes = replace(self, proposes=False)
         return [*self.rights, *(each for each in strict if proposes.decide(each).kind == "same")]
 
-    def decide(self, miss: Recorded) -> Decision:
+    def decide(self, miss: Recorded) -> MissDecision:
         """What one walk is."""
         walk, read = miss.walk, self.all.read(miss)
         if self.rights and not walk.is_whole(miss.trajectory, self.rights[0].trajectory):
-            return Decision(walk, "stillborn", one_line(miss.trajectory.final_answer or miss.trajectory.stop_reason))
+            return MissDecision.of(
+                walk, "stillborn", one_line(miss.trajectory.final_answer or miss.trajectory.stop_reason)
+            )
         if isinstance(self.oracle, str) or isinstance(read, str):
-            return Decision(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
+            return MissDecision.of(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
         outcome, why = self.all.verdict(miss, self.task)
         if outcome == "unscored":
-            return Decision(walk, "undecided", why)
+            return MissDecision.of(walk, "undecided", why)
         purpose = OPERATORS[walk.operator].purpose
         # After the task, the last page may be any; what was written counts.
         with_page = purpose != "strict" or not self.oracle.has_writes
@@ -180,7 +215,8 @@ class _TaskDeciding:
         if kind == "way" and not prescribes_way(self.task):
             kind = "same"
         film = str(miss.film) if miss.film else None
-        return Decision(walk, kind, reason, tuple(found), self._check(kind, miss, found), film)
+        words, check = "; ".join(map(str, found)), self._check(kind, miss, found)
+        return MissDecision.of(walk, kind, reason, differences=words, check=check, film=film)
 
     def _check(self, kind: Class, miss: Recorded, found: Sequence[Difference]) -> str | None:
         if not self.proposes or isinstance(self.oracle, str):

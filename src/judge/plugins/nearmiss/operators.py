@@ -17,8 +17,8 @@ from judge.plugins.nearmiss.walks import (
     NAVIGATE,
     Moment,
     RightWalk,
+    ScriptedWalk,
     ScriptSteps,
-    Walk,
     named,
     reference_digest,
     script_key,
@@ -45,10 +45,7 @@ _ADDED = "Zz"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ASKS = re.compile(r"\?|\b(?:answer|reply|tell|report)\b", re.IGNORECASE)
 # A way that a task may prescribe.
-_WAY = re.compile(
-    r"\b(?:search|using|use|follow|from the|by (?:the|its)|through|with the|filter|sort|scroll|drag|click)\b",
-    re.IGNORECASE,
-)
+_WAY = re.compile(r"\b(?:search|using|use|follow|through|via|filter|sort|scroll|drag|click|from)\b", re.IGNORECASE)
 
 
 class Variant(NamedTuple):
@@ -80,7 +77,9 @@ def prescribes_way(task: Task) -> bool:
     return bool(_WAY.search(task.task))
 
 
-def near_misses(right: RightWalk, reference: ScriptSteps, names: Sequence[str], limit: int, seed: int) -> list[Walk]:
+def near_misses(
+    right: RightWalk, reference: ScriptSteps, names: Sequence[str], limit: int, seed: int
+) -> list[ScriptedWalk]:
     """Up to `limit` near misses of a right walk by these operators, in turn; which ones, the seed decides."""
     digest = reference_digest(right.task, reference)
     known = {script_key(reference)}
@@ -92,7 +91,7 @@ def near_misses(right: RightWalk, reference: ScriptSteps, names: Sequence[str], 
         by_operator.append([(name, each) for each in variants])
     in_turn = (each for row in itertools.zip_longest(*by_operator) for each in row if each is not None)
     return [
-        Walk(
+        ScriptedWalk(
             walk_id=f"{name}-{sha256_json(list(variant.steps))[:8]}",
             task_id=right.task.task_id,
             operator=name,

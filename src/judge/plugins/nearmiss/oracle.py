@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -44,7 +45,7 @@ _LAYOUT = frozenset({"navigation", "banner", "contentinfo", "dialog"})
 Kind = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
-class Write(NamedTuple):
+class WalkWrite(NamedTuple):
     """A request that may have changed the site: what kind it is, its fields, and how it was answered.
 
     `says_state`: the answer is data, and not only that it was done.
@@ -61,10 +62,10 @@ class Write(NamedTuple):
         return f"{method} {path} {' '.join(f'{name}={value}' for name, value in self.fields)}".strip()
 
 
-class Reading(NamedTuple):
+class WalkReading(NamedTuple):
     """What a walk came to. `loads` are kinds of requests that pages send when they are opened."""
 
-    writes: tuple[Write, ...]
+    writes: tuple[WalkWrite, ...]
     loads: frozenset[Kind]
     page: tuple[str, ...] | None
     answer: str
@@ -86,21 +87,21 @@ class Difference(NamedTuple):
         return "; ".join(parts) + (f"; and {more} more" if more else "")
 
 
-def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None = None) -> Reading:
+def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None = None) -> WalkReading:
     """What a recorded walk came to, with the `state` at that address. Raises `MissingEvidence`."""
     bare = trajectory.as_task(trajectory.task.model_copy(update={"checks": ()}))
     recording = TrajectoryEvidence(bare, sites)
     writes = tuple(each for entry in others(recording, ()) for each in _writes_in(entry))
     opened = {0} | {step.index + 1 for step in trajectory.steps if step.action and step.action.tool in (NAVIGATE, BACK)}
     loads = frozenset(
-        each.kind
+        any_of(each.kind)
         for entry in recording.traffic.entries
         if entry.step in opened and entry.request.method.upper() not in SAFE and recording.site.holds(entry.request.url)
         for each in _writes_in(entry)
     )
     pages = [look for look in recording.looks if look.snapshot is not None]
     page = tuple(_lines(pages[-1].snapshot)) if pages and pages[-1] is recording.looks[-1] else None
-    return Reading(
+    return WalkReading(
         writes,
         loads,
         page,
@@ -113,8 +114,8 @@ def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None 
 class Oracle:
     """What two right walks of a task came to; `loads` are those of all walks on its site."""
 
-    right: Reading
-    again: Reading
+    right: WalkReading
+    again: WalkReading
     loads: frozenset[Kind] = frozenset()
 
     @property
@@ -128,11 +129,11 @@ class Oracle:
         return self.loads | self.right.loads | self.again.loads
 
     @property
-    def written(self) -> tuple[Write, ...]:
+    def written(self) -> tuple[WalkWrite, ...]:
         """What the right walk wrote."""
-        return tuple(each for each in self.right.writes if each.kind not in self.every_load)
+        return tuple(each for each in self.right.writes if any_of(each.kind) not in self.every_load)
 
-    def differences(self, walk: Reading, *, with_page: bool = True, asks: bool = False) -> list[Difference]:
+    def differences(self, walk: WalkReading, *, with_page: bool = True, asks: bool = False) -> list[Difference]:
         """In what a walk differs from both right walks, the best evidence first."""
         found: list[Difference] = []
         if self.right.state is not None and walk.state is not None:
@@ -145,12 +146,12 @@ class Oracle:
             found.append(Difference("answer", (walk.answer,), (self.right.answer,)))
         return found
 
-    def ends_alike(self, walk: Reading) -> bool:
+    def ends_alike(self, walk: WalkReading) -> bool:
         """Whether a walk only wrote more of the same kinds, and its last write was answered as the right one's.
 
         Then a later request may have replaced what an earlier one had put there: nobody knows.
         """
-        own = [each for each in walk.writes if each.kind not in self.every_load | walk.loads]
+        own = [each for each in walk.writes if any_of(each.kind) not in self.every_load | walk.loads]
         right = self.written
         is_like = own and right and {each.kind for each in own} <= {each.kind for each in right}
         return bool(is_like) and own[-1].answer == right[-1].answer and own[-1].says_state
@@ -167,7 +168,7 @@ class Oracle:
         if own != other:
             yield Difference("state", tuple((own - other).elements()), tuple((other - own).elements()))
 
-    def _in_writes(self, walk: Reading) -> Iterator[Difference]:
+    def _in_writes(self, walk: WalkReading) -> Iterator[Difference]:
         own, *rights = (self._counts(each, walk.loads) for each in (walk, self.right, self.again))
         if own in rights:
             return
@@ -179,22 +180,30 @@ class Oracle:
             tuple(examples[key] for key in lacking.elements()),
         )
 
-    def _counts(self, walk: Reading, loads: frozenset[Kind]) -> Counter[tuple[Any, ...]]:
+    def _counts(self, walk: WalkReading, loads: frozenset[Kind]) -> Counter[tuple[Any, ...]]:
         """How often each request was sent, without repetitions that were answered alike."""
         loads |= self.every_load
         return Counter(
-            key for key, _ in {(self._key(each), each.answer) for each in walk.writes if each.kind not in loads}
+            key for key, _ in {(self._key(each), each.answer) for each in walk.writes if any_of(each.kind) not in loads}
         )
 
-    def _key(self, write: Write) -> tuple[Any, ...]:
+    def _key(self, write: WalkWrite) -> tuple[Any, ...]:
+        kind = any_of(write.kind) if any_of(write.kind) in self._varying else write.kind
         noise = self._noise
-        return write.kind, tuple((name, "*" if (write.kind, name) in noise else value) for name, value in write.fields)
+        fields = ((name, "*" if (any_of(write.kind), name) in noise else value) for name, value in write.fields)
+        return kind, tuple(fields)
 
-    @property
+    @cached_property
+    def _varying(self) -> frozenset[Kind]:
+        """The kinds of requests to addresses that have another identifier in each of the right walks."""
+        one, other = ({write.kind for write in each.writes} for each in (self.right, self.again))
+        return frozenset(map(any_of, one ^ other))
+
+    @cached_property
     def _noise(self) -> frozenset[tuple[Kind, str]]:
         """The fields of requests that differ between the two right walks."""
         values: list[Counter[tuple[Kind, str, str]]] = [
-            Counter((write.kind, name, value) for write in each.writes for name, value in write.fields)
+            Counter((any_of(write.kind), name, value) for write in each.writes for name, value in write.fields)
             for each in (self.right, self.again)
         ]
         differing = (values[0] - values[1]) | (values[1] - values[0])
@@ -216,7 +225,7 @@ class Oracle:
             yield Difference("page", extra or (() if lacking else ("another order",)), lacking)
 
 
-def _writes_in(entry: Entry) -> Iterator[Write]:
+def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
     """The requests in an entry: of a batch, each one."""
     parts = urlsplit(entry.request.url)
     body, answer = entry.request.body, entry.response.body.text or ""
@@ -236,11 +245,22 @@ def _writes_in(entry: Entry) -> Iterator[Write]:
         if body is not None and item is None:
             fields += [(each.name, each.value) for each in body.params] or ([("", body.text)] if body.text else [])
         operations = tuple((name, value) for name, value in fields if name.rpartition(".")[2] in _OPERATIONS)
-        kind = (entry.request.method.upper(), _TOKENS.sub("*", parts.path or "/"), operations)
+        kind = (entry.request.method.upper(), parts.path or "/", operations)
         heads = [each.value for each in entry.response.headers if each.name.lower() in ("location", "set-cookie")]
         words = _masked(f"{entry.response.status} {heads} {own}")
-        masked = tuple(sorted((name, _masked(value)) for name, value in fields))
-        yield Write(kind, masked, words, entry.step or 0, isinstance(own, Mapping | list) or own[:1] in ("{", "["))
+        yield WalkWrite(
+            kind,
+            tuple(sorted(fields)),
+            words,
+            entry.step or 0,
+            isinstance(own, Mapping | list) or own[:1] in ("{", "["),
+        )
+
+
+def any_of(kind: Kind) -> Kind:
+    """The kind with whatever identifiers its address has."""
+    method, path, operations = kind
+    return method, _masked(path), operations
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -293,6 +313,6 @@ def _lines(page: Snapshot | None) -> Iterator[str]:
             yield _masked(plain(" ".join(parts) + (f": {node.text}" if node.text else "")))
 
 
-def loads_of(readings: Iterable[Reading]) -> frozenset[Kind]:
+def loads_of(readings: Iterable[WalkReading]) -> frozenset[Kind]:
     """The kinds of requests that pages send when they are opened, in any of these walks."""
     return frozenset().union(*(each.loads for each in readings))

@@ -12,16 +12,16 @@ from judge.evaluators.evidence import MissingEvidence
 from judge.evaluators.kinds.fetch import FetchCheck
 from judge.evaluators.kinds.probe import ProbeCheck
 from judge.network.archives import Archives
-from judge.plugins.nearmiss.deciding import Deciding, Decision
+from judge.plugins.nearmiss.deciding import Deciding, MissDecision
 from judge.plugins.nearmiss.operators import near_misses
-from judge.plugins.nearmiss.oracle import Kind, loads_of, reading
+from judge.plugins.nearmiss.oracle import Kind, any_of, loads_of, reading
 from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded, remove
 from judge.plugins.nearmiss.walks import (
     NUMBER_FIELDS,
     RIGHT,
     RightWalk,
+    ScriptedWalk,
     ScriptSteps,
-    Walk,
     followed,
     reference_digest,
     reference_steps,
@@ -52,11 +52,11 @@ class Options(NamedTuple):
     max_parallel: int
 
 
-Told = Callable[[int, int, Recorded, Decision | None], None]
+Told = Callable[[int, int, Recorded, MissDecision | None], None]
 
 
 @dataclass
-class Playing:
+class WalkPlaying:
     """The tasks of a scenario, the folder of their near misses, and what was recorded so far.
 
     `skipped` says for each task that is not played why. `told` hears of each walk: its number, of how many, and what
@@ -108,9 +108,11 @@ class Playing:
                     self.skipped[task.task_id] = str(error)
         return found
 
-    def _right(self, task: Task, steps: ScriptSteps, number: int) -> Walk:
+    def _right(self, task: Task, steps: ScriptSteps, number: int) -> ScriptedWalk:
         digest = reference_digest(task, steps)
-        return Walk(walk_id=f"{RIGHT}-{number}", task_id=task.task_id, operator=RIGHT, steps=steps, reference=digest)
+        return ScriptedWalk(
+            walk_id=f"{RIGHT}-{number}", task_id=task.task_id, operator=RIGHT, steps=steps, reference=digest
+        )
 
     def _loads(self, known: Mapping[tuple[str, str], Recorded]) -> frozenset[Kind]:
         """What pages of the sites send when they are opened."""
@@ -140,7 +142,7 @@ class Playing:
         except MissingEvidence as missing:
             self.skipped[task_id] = str(missing)
             return None
-        writing = frozenset(each.step for each in read.writes if each.kind not in loads)
+        writing = frozenset(each.step for each in read.writes if any_of(each.kind) not in loads)
         if writing and not self._is_reset(task):
             self.skipped[task_id] = "it changes its site, which is not reset: add reset_url, restart or static to it"
             return None
@@ -157,7 +159,7 @@ class Playing:
         return is_safe or any(site.reset or site.restart or site.archive for site in own)
 
     async def _played(
-        self, walks: Sequence[Walk], known: Mapping[tuple[str, str], Recorded], options: Options
+        self, walks: Sequence[ScriptedWalk], known: Mapping[tuple[str, str], Recorded], options: Options
     ) -> dict[tuple[str, str], Recorded]:
         todo = {f"{each.task_id[:_MAX_ID_CHARS]}-{each.walk_id}": each for each in walks}
         todo = {name: each for name, each in todo.items() if (each.task_id, each.walk_id) not in known}
@@ -204,12 +206,14 @@ class Playing:
             ):
                 return found
 
-    def _decided(self, deciding: Deciding, own: Recorded, known: Mapping[tuple[str, str], Recorded]) -> Decision | None:
+    def _decided(
+        self, deciding: Deciding, own: Recorded, known: Mapping[tuple[str, str], Recorded]
+    ) -> MissDecision | None:
         """What a near miss is, as far as that is known already."""
         rights = [each for key, each in known.items() if key[0] == own.walk.task_id and each.walk.operator == RIGHT]
         return next(deciding.decide([*rights, own], proposes=False), None)
 
-    def _as_played(self, task: Task, name: str, walk: Walk) -> Task:
+    def _as_played(self, task: Task, name: str, walk: ScriptedWalk) -> Task:
         """The task under a text of its own, so that its participant finds the walk; the judge reads a little more."""
         checks = task.checks
         if task.state is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from judge.evaluators.checks import evaluate
-from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, Reading, Write
+from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, WalkWrite
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.records.checks import Check, plain_checks
 from judge.records.sites import RunSites
@@ -87,7 +87,7 @@ def _candidates(
                 yield {"kind": "answer", "contains": str(each.lacking[0])}
 
 
-def _of_writes(task: Task, writes: Sequence[Write], loads: Iterable[Kind]) -> Iterator[dict[str, Any]]:
+def _of_writes(task: Task, writes: Sequence[WalkWrite], loads: Iterable[Kind]) -> Iterator[dict[str, Any]]:
     """That the right walk's requests are sent, and no others: strictest first."""
     if not writes:
         return
@@ -113,7 +113,7 @@ def _of_writes(task: Task, writes: Sequence[Write], loads: Iterable[Kind]) -> It
     }
 
 
-def _allowed(writes: Sequence[Write]) -> list[dict[str, Any]]:
+def _allowed(writes: Sequence[WalkWrite]) -> list[dict[str, Any]]:
     allowed: list[dict[str, Any]] = []
     for each in writes:
         fields = dict(_comparable(each))
@@ -136,7 +136,7 @@ def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
     ]
 
 
-def _comparable(write: Write) -> list[tuple[str, str]]:
+def _comparable(write: WalkWrite) -> list[tuple[str, str]]:
     """The fields that a check can name, without those that vary or are secret."""
     pairs = [(name, value) for name, value in write.fields if name and REDACTED not in value and "*" not in value]
     names = [name for name, _ in pairs]
@@ -156,7 +156,7 @@ def _of_state(task: Task, rights: Sequence[Recorded]) -> Iterator[dict[str, Any]
         yield {"kind": "fetch", "url": task.state.url, "response": body, **bearer}
 
 
-def _of_page(found: Difference, right: Reading) -> Iterator[dict[str, Any]]:
+def _of_page(found: Difference, right: WalkReading) -> Iterator[dict[str, Any]]:
     """What the right walk's last page shows and this one does not, then how often, then what it must not show."""
     for line in map(str, found.lacking):
         yield from _shown(line)

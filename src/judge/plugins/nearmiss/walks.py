@@ -35,11 +35,11 @@ NUMBER_FIELDS = (
 )
 
 
-class Walk(Record):
+class ScriptedWalk(Record):
     """What is played of a task: its right walk, or a near miss by an operator, which `about` describes.
 
     `faulty` is the place in `steps` of the first one that the right walk does not have. `reference` is the digest of
-    what the walk was made from.
+    what the walk was made from, `sha256` of what was recorded.
     """
 
     walk_id: str
@@ -49,6 +49,7 @@ class Walk(Record):
     steps: ScriptSteps
     faulty: int | None = None
     reference: str
+    sha256: str = ""
 
     @property
     def answer(self) -> str | None:
@@ -156,7 +157,7 @@ def reference_digest(task: Task, steps: Sequence[Mapping[str, Any]]) -> str:
 
 
 def followed(
-    walk: Walk, trajectory: Trajectory, task: Task, writing_steps: frozenset[int], sites: RunSites
+    walk: ScriptedWalk, trajectory: Trajectory, task: Task, writing_steps: frozenset[int], sites: RunSites
 ) -> RightWalk | str:
     """The right walk, with the page on which each of its steps was played, or why it cannot be followed.
 
