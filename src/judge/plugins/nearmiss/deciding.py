@@ -197,9 +197,8 @@ class _TaskDeciding:
         """What one walk is."""
         walk, read = miss.walk, self.all.read(miss)
         if self.rights and not walk.is_whole(miss.trajectory, self.rights[0].trajectory):
-            return MissDecision.of(
-                walk, "stillborn", one_line(miss.trajectory.final_answer or miss.trajectory.stop_reason)
-            )
+            said = miss.trajectory.final_answer or miss.trajectory.stop_reason
+            return MissDecision.of(walk, "stillborn", one_line(said))
         if isinstance(self.oracle, str) or isinstance(read, str):
             return MissDecision.of(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
         outcome, why = self.all.verdict(miss, self.task)
