@@ -130,8 +130,13 @@ class Oracle:
 
     @property
     def written(self) -> tuple[WalkWrite, ...]:
-        """What the right walk wrote."""
-        return tuple(each for each in self.right.writes if any_of(each.kind) not in self.every_load)
+        """What the right walk wrote, without what is different each time."""
+        own = (each for each in self.right.writes if any_of(each.kind) not in self.every_load)
+        return tuple(
+            each._replace(kind=kind, fields=tuple(pair for pair in fields if pair[1] != "*"))
+            for each in own
+            for kind, fields in (self._key(each),)
+        )
 
     def differences(self, walk: WalkReading, *, with_page: bool = True, asks: bool = False) -> list[Difference]:
         """In what a walk differs from both right walks, the best evidence first."""
@@ -229,7 +234,7 @@ def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
     """The requests in an entry: of a batch, each one."""
     parts = urlsplit(entry.request.url)
     body, answer = entry.request.body, entry.response.body.text or ""
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    query = [(f"?{name}", value) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
     content: Any = None
     with suppress(ValueError):
         content = parse_json(body.text) if body and body.text and not body.params else None
@@ -244,7 +249,9 @@ def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
         fields = [*query, *((f"$[*].{name}" if is_batch else name, value) for name, value in _leaves("", item))]
         if body is not None and item is None:
             fields += [(each.name, each.value) for each in body.params] or ([("", body.text)] if body.text else [])
-        operations = tuple((name, value) for name, value in fields if name.rpartition(".")[2] in _OPERATIONS)
+        operations = tuple(
+            (name, value) for name, value in fields if name.rpartition(".")[2].lstrip("?") in _OPERATIONS
+        )
         kind = (entry.request.method.upper(), parts.path or "/", operations)
         heads = [each.value for each in entry.response.headers if each.name.lower() in ("location", "set-cookie")]
         words = _masked(f"{entry.response.status} {heads} {own}")

@@ -94,7 +94,7 @@ def _of_writes(task: Task, writes: Sequence[WalkWrite], loads: Iterable[Kind]) -
     for check in plain_checks(task.checks):
         table = check.model_dump(mode="json", exclude_defaults=True, by_alias=True)
         if getattr(check, "kind", "") == "request" and getattr(check, "writes", False) and not check.inverted:
-            allow = [*_allowed([each for each in writes if each.kind[1] != table.get("url")]), *_loading(loads)]
+            allow = [*_allowed([each for each in writes if each.kind[0] != table.get("method")]), *_loading(loads)]
             yield {"kind": "request", **table, "only": True, **({"allow": allow} if allow else {})}
     last = writes[-1]
     method, path, _ = last.kind
@@ -129,7 +129,8 @@ def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
     for method, path, operations in sorted(loads):
         fields = by_address.setdefault((method, path), {})
         for name, value in operations:
-            fields.setdefault(name, []).append(value)
+            if name[0] != "?" and value not in fields.setdefault(name, []):
+                fields[name].append(value)
     return [
         {"method": method, "url": path, **({"post_data": fields} if fields else {})}
         for (method, path), fields in by_address.items()
@@ -138,7 +139,11 @@ def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
 
 def _comparable(write: WalkWrite) -> list[tuple[str, str]]:
     """The fields that a check can name, without those that vary or are secret."""
-    pairs = [(name, value) for name, value in write.fields if name and REDACTED not in value and "*" not in value]
+    pairs = [
+        (name, value)
+        for name, value in write.fields
+        if name and name[0] != "?" and REDACTED not in value and "*" not in value
+    ]
     names = [name for name, _ in pairs]
     is_plain = [pair for pair in pairs if names.count(pair[0]) == 1 and len(pair[1]) <= _MAX_CHARS]
     return [(name if name[0] == "$" or not {".", "["} & set(name) else f"$.{name}", value) for name, value in is_plain][
