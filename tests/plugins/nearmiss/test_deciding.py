@@ -10,7 +10,7 @@ from judge.plugins.nearmiss.deciding import Deciding, LetThrough, MissDecision
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from shared.files import parse_toml
+from shared.toml_text import parse_toml
 
 from .packing import START, played, script, walk_of
 

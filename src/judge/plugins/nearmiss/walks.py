@@ -16,11 +16,12 @@ from shared.dates import with_dates
 from shared.elements import ElementQuery, elements_for, written_name
 from shared.errors import ConfigError
 from shared.fields import as_mapping, as_mappings
-from shared.files import parse_toml, read_errors, read_text, sha256_json
+from shared.files import read_errors, read_text, sha256_json
 from shared.models import Record
 from shared.replies import FINISH
 from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import plain
+from shared.toml_text import parse_toml
 
 ScriptSteps = tuple[dict[str, Any], ...]
 RIGHT = "right"
