@@ -4,7 +4,7 @@ are shown as such, and are neither measurements nor evidence.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -15,6 +15,9 @@ from shared.text import one_line
 USAGE_KEY = "usage"
 # Numbers in A2A metadata are doubles. More than any reply uses, so that sums stay exact.
 _Tokens = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+UsageBasis = Literal["claimed", "recorded"]
 
 
 class _UsageClaim(Record):
@@ -28,8 +31,12 @@ class _UsageClaim(Record):
 
 
 class ClaimedUsage(Record):
-    """The sum over the replies that reported something. `cost_usd` is `None` if one of them did not say it."""
+    """The sum over the replies that reported something. `cost_usd` is `None` if one of them did not say it.
 
+    `basis` is `recorded` if another program that recorded the attempt says it, rather than the participant.
+    """
+
+    basis: UsageBasis = "claimed"
     replies: int = Field(default=0, ge=0)
     input: int = Field(default=0, ge=0)
     output: int = Field(default=0, ge=0)
@@ -63,6 +70,7 @@ class ClaimedUsage(Record):
         """Both together."""
         costs = (self.cost_usd, other.cost_usd)
         return ClaimedUsage(
+            basis=self.basis,
             replies=self.replies + other.replies,
             input=self.input + other.input,
             output=self.output + other.output,

@@ -23,7 +23,9 @@ from judge.store.bounds import bounded
 from judge.store.layout import RUN_SCHEMA, RunStore, TaskStore, new_run_id, output_folder
 from judge.trajectory.foreign import MAX_IMAGE_BYTES
 from judge.trajectory.record import SELF_RECORDED, Attempt
+from shared.claims import USAGE_KEY, ClaimedUsage
 from shared.errors import ConfigError
+from shared.fields import printable
 from shared.files import read_errors, read_file
 from shared.images import media_type
 from shared.models import Action, Page
@@ -153,12 +155,20 @@ class Recording:
         stop_reason: StopReason = "finished",
         error: str | None = None,
         snapshot: str = "",
+        usage: Mapping[str, Any] | None = None,
     ) -> None:
         """End the attempt with the agent's answer and the last page, if there is a screenshot of it.
 
         For an agent that did not finish, `stop_reason` says why: `max_steps`, `task_timeout`, `participant_error`
         (scored 0), or `environment_fault` (aborted, not counted), with the cause in `error`.
+
+        `usage` is what the agent's model used in all: `{"input_tokens": 812, "output_tokens": 64, "cost_usd": 0.01}`,
+        each as far as known. Raises `ConfigError` for anything else.
         """
+        claim = None if usage is None else ClaimedUsage.in_reply({USAGE_KEY: usage})
+        if usage is not None and claim is None:
+            problem = f"task {self._task.task_id}: usage {printable(usage)} has no usable numbers"
+            raise ConfigError(problem, remedy='give {"input_tokens": 812, "output_tokens": 64, "cost_usd": 0.01}')
         if screenshot is not None:
             is_end = stop_reason == "finished"
             ending = Action(tool="finish", params={} if answer is None else {"answer": answer}) if is_end else None
@@ -179,6 +189,7 @@ class Recording:
             # Never before the start, even if the machine's clock was set back.
             ended_at=max(time.time(), self._started_at),
             self_recorded=True,
+            claimed_usage=claim.model_copy(update={"basis": "recorded", "replies": 0}) if claim else None,
         )
         # The steps were bounded when they were written.
         end = bounded(attempt).model_dump(include={"final_answer", "error"})

@@ -12,7 +12,8 @@ from judge.records.steps import Outcome, Step
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.formats import Source, writers
-from shared.models import Action, TokenUsage
+from shared.claims import ClaimedUsage
+from shared.models import Action
 
 PROGRAM = Path(__file__).parent / "programs" / "read_atif.py"
 ODD = Action(tool="browser_type", params={"text": "a\udc80", "n": float("inf"), "deep": [{"x": None}]}, thought="")
@@ -34,7 +35,7 @@ def test_harbors_models_accept_what_we_export(tmp_path: Path) -> None:
         pytest.skip(f"the package index cannot be reached: {error}")
     paths = []
     for number, steps in enumerate(CASES.values()):
-        attempt = a_result(f"t{number}", steps=steps, participant_usage=TokenUsage(input=5, output=2))
+        attempt = a_result(f"t{number}", steps=steps, claimed_usage=ClaimedUsage(basis="recorded", input=5, output=2))
         write_attempt(TaskStore(tmp_path / f"run{number}"), attempt)
         trajectory = load_trajectory(tmp_path / f"run{number}")
         written_submission = writers()["atif"].write(Source(f"t{number}", trajectory, a_verdict(), dict))

@@ -33,7 +33,7 @@ def effort_of(letter: str, rows: Sequence[TaskRow], tasks: Collection[str]) -> E
     scored_rows = [row for row in rows if row.task_id in tasks and row.attack is None and row.verdict in _SCORED]
     if not scored_rows:
         return None
-    is_claimed = any(row.participant_calls is None for row in scored_rows)
+    is_claimed = any(row.participant_calls is None and row.usage_source != "recorded" for row in scored_rows)
     used = [_claimed(row) if is_claimed else _metered(row) for row in scored_rows]
     return Effort(
         letter=letter,

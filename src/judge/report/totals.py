@@ -20,9 +20,11 @@ from judge.results.significance import ClusteredMean, clustered_interval
 from judge.results.statistics import tallies_of
 from shared.models import TokenUsage
 
+_STATED = ("input_tokens", "output_tokens", "cost_usd")
+
 
 class UsageClaims(NamedTuple):
-    """Tokens, and US dollars (`None` if an attempt does not say), that participants claim for so many attempts."""
+    """Tokens, and US dollars (`None` if an attempt does not say), that are stated for so many attempts."""
 
     attempts: int
     input: int
@@ -63,8 +65,9 @@ class Totals(Figures):
     # Successes without any action on a page, and successes whose answer was on no page that was observed.
     without_action: int = 0
     unseen_answers: int = 0
-    # What participants say of their models themselves: shown apart, and compared with nothing.
+    # What participants say of their models themselves, and other programs: shown apart, and compared with nothing.
     claimed: UsageClaims | None = None
+    recorded: UsageClaims | None = None
 
     @property
     def participant_cost_per_task(self) -> float | None:
@@ -213,19 +216,21 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None, clus
         metered=metered,
         without_action=sum(row.outcome == "success" and row.page_actions == 0 and bool(row.steps) for row in clean),
         unseen_answers=sum(row.outcome == "success" and row.answer_seen is False for row in clean),
-        claimed=_claimed(rows),
+        claimed=_stated(rows, "claimed"),
+        recorded=_stated([row for row in rows if row.usage_source == "recorded"], "participant"),
     )
 
 
-def _claimed(rows: Sequence[TaskRow]) -> UsageClaims | None:
-    saying = [row for row in rows if row.claimed_input_tokens is not None]
-    costs = [row.claimed_cost_usd for row in saying]
+def _stated(rows: Sequence[TaskRow], prefix: str) -> UsageClaims | None:
+    """The sums of the columns that begin with this word."""
+    saying = [row for row in rows if any(getattr(row, f"{prefix}_{name}") is not None for name in _STATED)]
+    inputs, outputs, costs = ([getattr(row, f"{prefix}_{name}") for row in saying] for name in _STATED)
     known = [cost for cost in costs if cost is not None]
     return (
         UsageClaims(
             attempts=len(saying),
-            input=sum(row.claimed_input_tokens or 0 for row in saying),
-            output=sum(row.claimed_output_tokens or 0 for row in saying),
+            input=sum(count or 0 for count in inputs),
+            output=sum(count or 0 for count in outputs),
             cost_usd=sum(known) if len(known) == len(costs) else None,
         )
         if saying

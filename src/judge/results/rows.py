@@ -112,7 +112,22 @@ class RowSource:
     @property
     def claimed(self) -> ClaimedUsage | None:
         """What the participant says that its model used."""
-        return self.attempt.claimed_usage
+        usage = self.attempt.claimed_usage
+        return usage if usage and usage.basis == "claimed" else None
+
+    @property
+    def usage_source(self) -> str | None:
+        """How the usage of the participant's model is known best."""
+        usage = self.attempt.claimed_usage
+        return "metered" if self.metered else usage.basis if usage else None
+
+    def used(self, what: str) -> Any:
+        """The metered usage, or else what another program recorded, where a number of 0 says that it is unknown."""
+        if self.metered:
+            return getattr(self.metered, what)
+        usage = self.attempt.claimed_usage
+        number = getattr(usage, what) if usage and usage.basis == "recorded" else None
+        return number if what == "cost_usd" else number or None
 
     @property
     def efficiency(self) -> float | None:
@@ -295,12 +310,12 @@ class AttemptRow:
     )
     participant_calls: int | None = column(lambda it: it.metered.calls if it.metered else None)
     participant_unknown_calls: int | None = column(lambda it: it.metered.unknown_calls if it.metered else None)
-    participant_input_tokens: int | None = column(lambda it: it.metered.input if it.metered else None)
-    participant_output_tokens: int | None = column(lambda it: it.metered.output if it.metered else None)
-    participant_cached_tokens: int | None = column(lambda it: it.metered.cached if it.metered else None)
-    participant_reasoning_tokens: int | None = column(lambda it: it.metered.reasoning if it.metered else None)
+    participant_input_tokens: int | None = column(lambda it: it.used("input"))
+    participant_output_tokens: int | None = column(lambda it: it.used("output"))
+    participant_cached_tokens: int | None = column(lambda it: it.used("cached"))
+    participant_reasoning_tokens: int | None = column(lambda it: it.used("reasoning"))
     participant_model_s: float | None = column(lambda it: it.metered.seconds if it.metered else None)
-    participant_cost_usd: float | None = column(lambda it: it.metered.cost_usd if it.metered else None)
+    participant_cost_usd: float | None = column(lambda it: it.used("cost_usd"))
     claimed_input_tokens: int | None = column(lambda it: it.claimed.input if it.claimed else None)
     claimed_output_tokens: int | None = column(lambda it: it.claimed.output if it.claimed else None)
     claimed_cost_usd: float | None = column(lambda it: it.claimed.cost_usd if it.claimed else None)
@@ -340,6 +355,7 @@ class AttemptRow:
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
     isolation: str | None = column(lambda it: it.who.get("isolation"))
+    usage_source: str | None = column(lambda it: it.usage_source)
     metadata: Mapping[str, Value] | None = column(
         lambda it: it.task.metadata or None,
         entry=True,

@@ -19,10 +19,11 @@ from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import UNKNOWN_MODEL, JudgeInfo
 from judge.trajectory.record import Attempt, Texts, Trajectory
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
-from shared.models import Action, TokenUsage
+from shared.models import Action
 from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"
@@ -30,6 +31,7 @@ IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 MAX_IMAGE_BYTES = 20_000_000
 # More than any agent takes; bounds the work on a foreign file.
 MAX_FOREIGN_STEPS = 1_000
+_MAX_TOKENS = 10**12
 # The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
@@ -114,13 +116,6 @@ def period_of(stamps: Iterable[object]) -> tuple[float, float]:
         if moment is not None and 0 <= moment < 1e11:
             times.append(moment)
     return (min(times), max(times)) if times else (0.0, 0.0)
-
-
-def tokens_of(read: object, written: object) -> TokenUsage | None:
-    """Tokens that another program counted; `None` without any."""
-    # Not `isinstance`, because a bool is an int.
-    tokens_in, tokens_out = (count if type(count) is int and count > 0 else 0 for count in (read, written))
-    return TokenUsage(input=tokens_in, output=tokens_out) if tokens_in or tokens_out else None
 
 
 def foreign_task(folder: Path, metadata: Mapping[str, Any], *, source: Path) -> Task:
@@ -228,15 +223,25 @@ def evaluator_named(method: str) -> JudgeInfo:
     return JudgeInfo(method=method, model=UNKNOWN_MODEL, threshold=0, code_checksum="unknown", **unknown)
 
 
-def usage_of(components: Mapping[str, Any]) -> TokenUsage:
-    """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`."""
+def usage_of(components: Mapping[str, Any]) -> ClaimedUsage | None:
+    """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`; `None` without any."""
 
     def total(key: str) -> int:
         counts = [value.get(key) for value in components.values() if isinstance(value, Mapping)]
         # Not `isinstance`, because a bool is an int.
         return sum(count for count in counts if type(count) is int and count > 0)
 
-    return TokenUsage(input=total("prompt_tokens"), output=total("completion_tokens"))
+    return tokens_of(total("prompt_tokens"), total("completion_tokens"))
+
+
+def tokens_of(tokens_in: object, tokens_out: object, cost_usd: object = None) -> ClaimedUsage | None:
+    """What another program says that the participant's model used; `None` without a usable number."""
+    counts = [count if type(count) is int and 0 < count < _MAX_TOKENS else 0 for count in (tokens_in, tokens_out)]
+    is_cost = isinstance(cost_usd, int | float) and not isinstance(cost_usd, bool) and 0 <= cost_usd < _MAX_TOKENS
+    cost = float(cost_usd) if is_cost and isinstance(cost_usd, int | float) else None
+    if not any(counts) and cost is None:
+        return None
+    return ClaimedUsage(basis="recorded", input=counts[0], output=counts[1], cost_usd=cost)
 
 
 def _by_place(task: Task, texts: Texts, shots: Sequence[str]) -> Attempt:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
@@ -17,7 +17,7 @@ from judge.records.steps import BlameFacts, Navigation, Step, StopReason, Timing
 from judge.records.tasks import Task
 from judge.records.verdicts import TaskOutcome, Verdict
 from judge.trajectory.fetched import Fetched
-from shared.claims import ClaimedUsage
+from shared.claims import ClaimedUsage, UsageBasis
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
@@ -37,7 +37,6 @@ POLICIES, ATTACK = "policies", "attack"
 ABORTING: tuple[StopReason, ...] = ("environment_fault", "site_blocked", "cancelled", "excluded")
 # Stop reasons after which the verdict decides.
 JUDGED_ENDS: tuple[StopReason, ...] = ("finished", "ended_by_page")
-_CLAIMED = "claimed"
 # Evidence of every attempt, and of some.
 _ALWAYS = ResultKey(evidence=True, always=True)
 _EVIDENCE = ResultKey(evidence=True)
@@ -73,21 +72,16 @@ Time = Annotated[
 
 
 def _claimed_in(value: object) -> object:
-    """The usage that a record says the participant claimed; other usage with the same key is left alone."""
+    """The usage that a record says somebody stated; other usage with the same key is left alone."""
     if not isinstance(value, Mapping):
         return value if isinstance(value, ClaimedUsage) else None
-    return {name: each for name, each in value.items() if name != "basis"} if value.get("basis") == _CLAIMED else None
-
-
-def _with_basis(usage: ClaimedUsage | None) -> dict[str, Any] | None:
-    return None if usage is None else {"basis": _CLAIMED, **usage.model_dump(mode="json")}
+    return value if value.get("basis") in get_args(UsageBasis) else None
 
 
 # With the basis of the figures, which is not the judge's measurement.
 RecordedClaim = Annotated[
     ClaimedUsage | None,
     BeforeValidator(_claimed_in),
-    PlainSerializer(_with_basis, when_used="json"),
 ]
 
 
@@ -163,7 +157,7 @@ class Attempt(Record):
     progress: float | None = omit_default(None, ge=0, le=1)
     """The share of checks or key points met, from the verdict's evidence."""
     claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
-    """What the participant says of its model, in the metadata of its replies."""
+    """What the participant says of its model, in the metadata of its replies, or another program that recorded it."""
     started_at: Annotated[Time, ResultKey("times.started_at")]
     """When the attempt began, in seconds since 1970."""
     ended_at: Annotated[Time, ResultKey("times.ended_at")]
@@ -172,8 +166,6 @@ class Attempt(Record):
     """How long judging took."""
     participant_s: Annotated[float, PlainSerializer(_in_ms, when_used="json"), ResultKey("times.participant_s")] = 0.0
     """How much of `task_timeout_s` the participant used."""
-    participant_usage: TokenUsage | None = Field(default=None, exclude=True)
-    """The agent's usage according to a foreign layout."""
 
     @property
     @derived(after="network_off")

@@ -15,8 +15,9 @@ from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from judge.trajectory.formats import Source
 from judge.trajectory.record import Attempt, Trajectory
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
-from shared.models import Action, TokenUsage
+from shared.models import Action
 
 
 def exported(folder: Path, attempt: Attempt) -> Path:
@@ -43,7 +44,10 @@ STEPS = (
 
 def test_a_trajectory_that_was_exported_is_read_back(tmp_path: Path) -> None:
     attempt = a_result(
-        steps=STEPS, final_answer="42", verdict=a_verdict("failure"), participant_usage=TokenUsage(input=9, output=3)
+        steps=STEPS,
+        final_answer="42",
+        verdict=a_verdict("failure"),
+        claimed_usage=ClaimedUsage(basis="recorded", input=9, output=3),
     )
     trajectory = load_trajectory(exported(tmp_path, attempt))
     assert (trajectory.task.task_id, trajectory.task.task, trajectory.task.website) == (
@@ -130,7 +134,7 @@ def test_a_file_of_another_tool_is_read_step_by_step(tmp_path: Path) -> None:
     assert [step.screenshot for step in trajectory.steps] == [None, "a.png"]
     assert trajectory.attempt.ended_at - trajectory.attempt.started_at == 5
     assert trajectory.attempt.self_recorded
-    assert trajectory.attempt.participant_usage == TokenUsage(input=12, output=3)
+    assert trajectory.attempt.claimed_usage == ClaimedUsage(basis="recorded", input=12, output=3)
     assert foreign_verdicts(folder) == {}
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from helpers.results import JPEG
 from judge.judges.stored import find_trajectories
 from judge.trajectory.files import foreign_verdicts, load_trajectory
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
-from shared.models import TokenUsage
 
 SEARCH = {"node_name": "INPUT", "attributes": {"role": "searchbox"}, "ax_name": "Search <all>", "bounds": None}
 
@@ -156,7 +156,7 @@ def test_the_images_and_thoughts_of_older_versions_are_unpacked(tmp_path: Path) 
     assert [path.read_bytes()[-1:] for path in trajectory.screenshots] == [b"1", b"2"]
     assert trajectory.thoughts == ("m\ng", "m\ng")
     assert trajectory.attempt is not None
-    assert trajectory.attempt.participant_usage == TokenUsage(input=20)
+    assert trajectory.attempt.claimed_usage == ClaimedUsage(basis="recorded", input=20)
     # A file of that name does not count for the image in the history.
     trajectory.screenshots[0].write_bytes(JPEG)
     assert load_trajectory(folder).sha256 == trajectory.sha256

@@ -72,8 +72,8 @@ def test_a_step_has_the_page_that_the_step_before_it_led_to(tmp_path: Path) -> N
     assert attempt.steps[1].outcome is not None
     assert attempt.steps[1].outcome.message == "timed out"
     assert (attempt.final_answer, attempt.steps_taken, attempt.duration_s) == ("done", 2, 1.0)
-    assert attempt.participant_usage is not None
-    assert attempt.participant_usage.input == 30
+    assert attempt.claimed_usage is not None
+    assert attempt.claimed_usage.input == 30
     (point,) = trajectory.task.key_points
     assert point.model_dump() == {"text": "Find it", "weight": 4.0, "condition": "it exists"}  # type: ignore[union-attr]
 

@@ -80,8 +80,8 @@ def test_f32_actions_pages_tokens_and_verdicts_are_read(tmp_path: Path, form: st
     shots = [path.name for path in trajectory.screenshots]
     assert shots == [*(f"screenshot_{number}_pre.png" for number in (1, 2, 3)), "screenshot_3_post.png"]
     assert (attempt.steps_taken, attempt.steps[1].url, attempt.duration_s) == (3, "https://shop.test/2", 2.0)
-    assert attempt.participant_usage is not None
-    assert (attempt.participant_usage.input, attempt.participant_usage.output) == (150, 15)
+    assert attempt.claimed_usage is not None
+    assert (attempt.claimed_usage.input, attempt.claimed_usage.output) == (150, 15)
     outcomes = {name: verdict.outcome for name, verdict in foreign_verdicts(folder).items()}
     assert outcomes == {"fara-outcome": "failure", "fara-judge": "success", "fara-task": "unscored"}
 

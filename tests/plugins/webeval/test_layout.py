@@ -18,8 +18,9 @@ from judge.results.folders import FolderStore, give_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from plugins.webeval.folders import ACTIONS, THOUGHTS, structured, write_score, write_webeval
+from shared.claims import ClaimedUsage
 from shared.errors import ConfigError, TrajectoryError
-from shared.models import Action, TokenUsage
+from shared.models import Action
 
 
 @pytest.mark.parametrize("dialect", ["structured", "spoken"])
@@ -79,7 +80,7 @@ def test_tokens_times_and_the_cause_are_read(tmp_path: Path) -> None:
     (folder / "core.log").write_text(log)
     attempt = load_trajectory(folder).attempt
     assert attempt is not None
-    assert attempt.participant_usage == TokenUsage(input=105, output=21)
+    assert attempt.claimed_usage == ClaimedUsage(basis="recorded", input=105, output=21)
     assert (attempt.started_at, attempt.ended_at) == (1_700_000_000.0, 1_700_000_090.5)
     assert attempt.error == "Browser crashed"
 
@@ -328,7 +329,7 @@ def test_a_foreign_folder_is_written_again_with_its_tokens(tmp_path: Path) -> No
     (tmp_path / "out" / "t" / "task.json").write_text('{"task": "x"}')
     again, before = load_trajectory(tmp_path / "out" / "t"), load_trajectory(source)
     assert again.attempt is not None
-    assert again.attempt.participant_usage == TokenUsage(input=105, output=21)
+    assert again.attempt.claimed_usage == ClaimedUsage(basis="recorded", input=105, output=21)
     assert again.thoughts == before.thoughts
 
 

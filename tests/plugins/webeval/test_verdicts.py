@@ -172,8 +172,8 @@ def test_f5_events_of_older_logs_are_thoughts_and_tokens(tmp_path: Path) -> None
     ]
     attempt = load_trajectory(write_webeval(tmp_path / "t", log=log, answer={"token_usage": {}})).attempt
     assert attempt.thoughts[0] == "Open the shop first.\nYes."
-    assert attempt.participant_usage is not None
-    assert (attempt.participant_usage.input, attempt.participant_usage.output) == (100, 10)
+    assert attempt.claimed_usage is not None
+    assert (attempt.claimed_usage.input, attempt.claimed_usage.output) == (100, 10)
     assert len(attempt.action_history) == 2
 
 

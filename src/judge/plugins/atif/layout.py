@@ -60,8 +60,11 @@ def write(source: Source) -> ExportedTask:
         for place, name in enumerate(dict.fromkeys(recorded))
         if PurePosixPath(name).suffix.lower() in _MEDIA
     }
-    usage = attempt.participant_usage
-    tokens = {"total_prompt_tokens": usage.input, "total_completion_tokens": usage.output} if usage else {}
+    usage = attempt.claimed_usage
+    tokens: dict[str, Any] = {}
+    if usage:
+        tokens = {"total_prompt_tokens": usage.input, "total_completion_tokens": usage.output}
+        tokens |= without_none(total_cost_usd=usage.cost_usd)
     steps = list(_step_entries(trajectory, names))
     document = {
         "schema_version": _VERSION,
@@ -248,7 +251,9 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=max(started, ended_at),
         self_recorded=True,
-        participant_usage=tokens_of(metrics.get("total_prompt_tokens"), metrics.get("total_completion_tokens")),
+        claimed_usage=tokens_of(
+            *(metrics.get(f"total_{name}") for name in ("prompt_tokens", "completion_tokens", "cost_usd"))
+        ),
     )
     screenshots = [folder / step.screenshot for step in steps if step.screenshot]
     return from_attempt(folder, attempt, screenshots, attempt.action_history)

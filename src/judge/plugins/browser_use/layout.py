@@ -29,6 +29,7 @@ from judge.trajectory.foreign import (
     inside,
     plain,
     read_object,
+    tokens_of,
     usable_id,
     validated,
 )
@@ -38,7 +39,7 @@ from shared.errors import TrajectoryError
 from shared.fields import as_mapping
 from shared.files import read_errors, read_file, write_atomic
 from shared.images import SUFFIXES, media_type
-from shared.models import Action, TokenUsage
+from shared.models import Action
 from shared.text import clip
 
 _IMAGES = "screenshots"
@@ -116,9 +117,7 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=max(started, times[-1].step_end_time if times else 0.0),
         self_recorded=True,
-        participant_usage=TokenUsage(input=tokens)
-        if (tokens := sum(time.input_tokens or 0 for time in times))
-        else None,
+        claimed_usage=tokens_of(sum(time.input_tokens or 0 for time in times), None),
     )
     screenshots = [folder / step.screenshot for step in steps if step.screenshot]
     return from_attempt(folder, attempt, screenshots, attempt.action_history)

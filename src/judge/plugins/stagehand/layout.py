@@ -114,7 +114,7 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=ended_at,
         self_recorded=True,
-        participant_usage=tokens_of(document.usage.get("input_tokens"), document.usage.get("output_tokens")),
+        claimed_usage=tokens_of(document.usage.get("input_tokens"), document.usage.get("output_tokens")),
     )
     screenshots = [folder / step.screenshot for step in steps if step.screenshot]
     return from_attempt(folder, attempt, screenshots, attempt.action_history)

@@ -30,10 +30,11 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Attempt, Trajectory
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import MAX_FILE_BYTES, read_errors, read_file
-from shared.models import Action, TokenUsage
+from shared.models import Action
 from shared.strict_json import parse_json
 from shared.text import clip
 
@@ -93,7 +94,7 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=ended_at,
         self_recorded=True,
-        participant_usage=_usage(log.events),
+        claimed_usage=_usage(log.events),
     )
     return from_attempt(
         folder, attempt, [folder / step.screenshot for step in steps if step.screenshot], attempt.action_history
@@ -212,7 +213,7 @@ def _end(log: _Log, acting: list[Step]) -> tuple[StopReason, str | None]:
     return ("finished" if is_ended and has_answer else "max_steps"), None
 
 
-def _usage(events: tuple[dict[str, Any], ...]) -> TokenUsage | None:
+def _usage(events: tuple[dict[str, Any], ...]) -> ClaimedUsage | None:
     """The tokens of all calls of the model."""
     messages = [
         message
@@ -220,8 +221,7 @@ def _usage(events: tuple[dict[str, Any], ...]) -> TokenUsage | None:
         for message in as_mappings(as_mapping(event.get("llm_conversation")).get("messages"))
         if isinstance(message.get("usage"), dict)
     ]
-    usage = usage_of({json.dumps(place): message["usage"] for place, message in enumerate(messages)})
-    return usage if messages else None
+    return usage_of({json.dumps(place): message["usage"] for place, message in enumerate(messages)})
 
 
 FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts))

@@ -41,10 +41,11 @@ from judge.trajectory.foreign import (
 )
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
+from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
-from shared.models import Action, Record, TokenUsage
+from shared.models import Action, Record
 from shared.strict_json import parse_json
 from shared.text import clip, one_line, split_line, without_surrogates
 
@@ -134,7 +135,7 @@ def load(folder: Path) -> Trajectory:
         started_at=started,
         ended_at=max(started, ended_at),
         self_recorded=True,
-        participant_usage=_usage(answer, log_entries),
+        claimed_usage=_usage(answer, log_entries),
     )
     actions = [text for step, text in events if step.outcome and step.outcome.ok]
     return from_attempt(folder, attempt, screenshots, actions)
@@ -171,11 +172,10 @@ def _is_webtailbench(folder: Path) -> bool:
     return is_named or any(path.name.startswith("mmrubric_") for path in score_files(folder))
 
 
-def _usage(answer: _AnswerFile, log_entries: list[dict[str, Any]]) -> TokenUsage | None:
+def _usage(answer: _AnswerFile, log_entries: list[dict[str, Any]]) -> ClaimedUsage | None:
     """The agent's tokens; in older logs, each call has its own."""
     calls = {str(number): entry for number, entry in enumerate(log_entries) if entry.get("type") == _CALL}
-    counts = answer.token_usage or calls
-    return usage_of(counts) if counts else None
+    return usage_of(answer.token_usage or calls)
 
 
 def _last_error(folder: Path) -> str | None:
@@ -379,7 +379,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
 
 
 def _answer(trajectory: Trajectory, attempt: Attempt, names: Mapping[str, str]) -> dict[str, Any]:
-    usage = attempt.participant_usage
+    usage = attempt.claimed_usage
     return {
         "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
         "env_state_json": NO_ANSWER,
