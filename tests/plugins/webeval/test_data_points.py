@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.results import JPEG
-from judge.judges.rescoring import find_trajectories
+from judge.judges.stored import find_trajectories
 from judge.trajectory.files import foreign_verdicts, load_trajectory
 from shared.errors import TrajectoryError
 
