@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.browser.pages import open_browser, serious_violations, watched_page
+from helpers.browser.pages import open_browser, violations, watched_page
 from helpers.play_page import Hand, address_of_the_page, play
 from helpers.runner.commands import BIN, command
 from judge.store import load_trajectory
@@ -27,7 +27,7 @@ async def test_what_is_done_on_the_page_is_played_recorded_and_judged(tmp_path: 
             await watched.page.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
             for width in (1280, 390):
                 await watched.page.set_viewport_size({"width": width, "height": 800})
-                assert await serious_violations(watched.page) == []
+                assert await violations(watched.page) == []
                 wide = await watched.page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width
             # The first task on a phone's width, the other one on a desk's.

@@ -20,7 +20,7 @@ from judge.report.charts import Chart
 from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
-from judge.results.corrections import CORRECTED, follows_from_labels
+from judge.results.corrections import CORRECTED, interval_by_labels
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.figures import Figures, cluster_in
 from judge.results.leaderboard import Placed, placed_rows
@@ -58,6 +58,7 @@ class BoardRow:
     interval: tuple[float, float] | None
     success_rate_of_all: float | None
     corrected_rate: float | None
+    corrected_interval: tuple[float, float] | None
     corrected_claimed: float | None
     score: float | None
     tasks: int | None
@@ -233,7 +234,7 @@ def _row(group: str, placed: Placed) -> BoardRow:
     figures = Figures.of((each.counted for each in entries), cluster_in(detail.get("provenance")))
     outcomes = [each.outcome for each in entries if not each.is_attacked]
     corrected = _number(detail.get(CORRECTED)) if not values.get("Shards") else None
-    is_borne_out = corrected is not None and follows_from_labels(detail, outcomes)
+    corrected_interval = None if corrected is None else interval_by_labels(detail, outcomes)
     return BoardRow(
         group=group,
         rank=None,
@@ -244,8 +245,9 @@ def _row(group: str, placed: Placed) -> BoardRow:
         success_rate=_number(values.get("Success Rate")),
         interval=(round(figures.all.low, 1), round(figures.all.high, 1)) if entries else None,
         success_rate_of_all=_number(values.get("Success Rate of All")),
-        corrected_rate=corrected if is_borne_out else None,
-        corrected_claimed=None if is_borne_out else corrected,
+        corrected_rate=corrected if corrected_interval else None,
+        corrected_interval=corrected_interval,
+        corrected_claimed=None if corrected_interval else corrected,
         score=_percent(figures.mean_score.get("score")),
         tasks=tasks,
         complete=complete if isinstance(complete := values.get("Complete"), bool) else None,

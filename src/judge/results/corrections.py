@@ -248,17 +248,20 @@ def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
     return ""
 
 
-def follows_from_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> bool:
-    """Whether the corrected rate of a submission follows from the labels that it lists, if its attempts ended so."""
+def interval_by_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> tuple[float, float] | None:
+    """The interval of a submission's corrected rate, in percent, by the labels that it lists, if its attempts ended so.
+
+    `None` if the rate does not follow from them.
+    """
     try:
         labels = _PUBLISHED.validate_python(detail.get(LABELS_KEY))
     except ValidationError:
-        return False
+        return None
     sizes = Counter({"failure": labels.settled})
     for each in labels.strata:
         sizes[each.verdict] += each.attempts
     if any(sizes[word] != outcomes.count(word) for word in ("success", "failure")):
-        return False
+        return None
     strata = [
         Stratum(each.verdict, each.attempts, [SampleLabel("", at < each.successes) for at in range(each.labels)])
         for each in labels.strata
@@ -266,7 +269,10 @@ def follows_from_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> b
     result = estimate([*strata, Stratum("failure", labels.settled, is_settled=True)])
     rate = detail.get(CORRECTED)
     # Rates of merged parts were rounded.
-    return result is not None and isinstance(rate, int | float) and abs(100 * result.rate - rate) <= 0.1
+    if result is None or not isinstance(rate, int | float) or abs(100 * result.rate - rate) > 0.1:
+        return None
+    low, high = result.interval
+    return round(100 * low, 1), round(100 * high, 1)
 
 
 def label_text(detail: Mapping[str, Any]) -> str:

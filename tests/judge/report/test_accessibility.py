@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from helpers.browser.pages import open_browser, serious_violations, watched_page
+from helpers.browser.pages import open_browser, violations, watched_page
 from helpers.live_page import ServedPage, live_page
 from helpers.results import JUDGE, a_result, a_submission, a_verdict, write_verdict_on
 from helpers.runs import a_png, write_synthetic_run
@@ -78,20 +78,20 @@ async def live(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served
 async def test_a_page_of_the_report_can_be_used_by_everyone(page: Page, folder: Path, name: str) -> None:
     await page.goto((folder / name).as_uri())
     await page.locator("details").evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
-    assert await serious_violations(page) == []
+    assert await violations(page) == []
 
 
 async def test_the_live_page_can_be_used_by_everyone(page: Page, live: ServedPage) -> None:
     await page.goto(live.address)
     await page.get_by_role("row", name="task_001").wait_for()
-    assert await serious_violations(page) == []
+    assert await violations(page) == []
     await page.locator("article.live a").last.click()
     await page.locator("#w-steps button").first.click()
-    assert await serious_violations(page) == []
+    assert await violations(page) == []
 
 
 async def test_the_live_page_of_a_finished_run_can_be_used_by_everyone(page: Page, live: ServedPage) -> None:
     live.sink(RunDone(successes=1, scored=2, total=4))
     await page.goto(live.address)
     await page.get_by_text("Success rate").wait_for()
-    assert await serious_violations(page) == []
+    assert await violations(page) == []

@@ -159,6 +159,7 @@ def test_a_corrected_rate_that_does_not_follow_from_labels_is_a_claim(tmp_path: 
     runs = [submitted("a", "s" * 10 + "f" * 10, detail=each) for each in (detail, claimed)]
     [rows] = groups(tmp_path, *runs)
     assert [(row.corrected_rate, row.corrected_claimed) for row in rows] == [(50.0, None), (None, 99.0)]
+    assert [row.corrected_interval is None for row in rows] == [False, True]
     page = make_board([tmp_path / "s1.json"], tmp_path / "page").page.read_text()
     assert "claimed to be 99" in page
     assert "Corrected by labels</th>" not in page

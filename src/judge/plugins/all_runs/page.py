@@ -35,7 +35,7 @@ from shared.models import Record
 from shared.pages import HtmlPage
 
 _REFUSAL = "The page of all runs is shown on its own machine only, at a loopback address or the named host.\n"
-_ROWS = 100
+_ROWS, _ROWS_ON_PHONE = 100, 20
 _MAX_TRENDS = 3
 _MAX_VERSIONS = 12
 _MAX_OPTIONS = 300
@@ -131,7 +131,9 @@ class _RunsPage:
         number = request.query_params.get("page", "1")
         page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
         runs = await self._listed_runs()
-        return await asyncio.to_thread(self._page, runs, filters, max(1, page))
+        # All browsers of phones have it in their name.
+        rows = _ROWS_ON_PHONE if "Mobi" in request.headers.get("user-agent", "") else _ROWS
+        return await asyncio.to_thread(self._page, runs, filters, max(1, page), rows)
 
     async def report(self, request: Request) -> Path | None:
         return await self._file([request.path_params["run_id"]], request.path_params["name"])
@@ -175,9 +177,9 @@ class _RunsPage:
                 return store
         raise ConfigError("no such run", remedy="go back to the list of runs")
 
-    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int) -> HtmlPage:
+    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int, rows: int) -> HtmlPage:
         matching_runs = filters.keep(runs)
-        pages = max(1, -(-len(matching_runs) // _ROWS))
+        pages = max(1, -(-len(matching_runs) // rows))
         number = min(number, pages)
         series = versions_of(matching_runs)
         charts = [
@@ -192,7 +194,7 @@ class _RunsPage:
             folders=[str(folder) for folder in self._index.folders],
             total=len(runs),
             matches=len(matching_runs),
-            rows=matching_runs[_ROWS * (number - 1) : _ROWS * number],
+            rows=matching_runs[rows * (number - 1) : rows * number],
             running=[self._running(run) for run in runs if run.state == "running"],
             filters=[_field(name, runs, filters) for name, _, _ in run_filters()],
             trends=charts,

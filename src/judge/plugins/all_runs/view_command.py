@@ -14,6 +14,7 @@ from judge.store.layout import output_folder, resolve_run
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import listen
 from shared.errors import ConfigError
+from shared.text import counted
 
 
 def view(
@@ -38,7 +39,7 @@ def view(
                 raise ConfigError(f"--submissions {each}: not a folder", remedy="name a folder with results.json files")
 
         def listed(address: str, count: int) -> None:
-            typer.echo(f"{count} in {folder}: {address}\nCtrl-C stops.")
+            typer.echo(f"{counted(count, 'run')} in {folder}: {address}\nCtrl-C stops.")
             if open_:
                 webbrowser.open(address)
 
