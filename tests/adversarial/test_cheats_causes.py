@@ -1,7 +1,7 @@
 """What starts inside an editor, or by an attack, does not count as evidence, however late and wherever it happens."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -105,10 +105,9 @@ SUITE = (
 @pytest.mark.parametrize("settle", MODES)
 @pytest.mark.parametrize("size", each(["suite", "all"], suite=["suite"]))
 async def test_an_effect_is_evidence_if_an_element_of_the_site_started_it(
-    tmp_path: Path, size: str, settle: SettleMode, record_property: Callable[[str, object], None]
+    tmp_path: Path, size: str, settle: SettleMode
 ) -> None:
     results = await verdicts(tmp_path, SUITE if size == "suite" else all_trials(), settle)
-    record_property("outcome", f"{len(results)} trials")
     assert [(*one, found) for one, passed, found in results if passed is not one.is_evidence] == []
 
 

@@ -1,6 +1,5 @@
 """Checks of a task that a participant tries to satisfy without doing the task."""
 
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -128,12 +127,9 @@ CHEATS: dict[str, tuple[dict[str, Any], list[RecordedStep], str | None]] = {
 
 
 @pytest.mark.parametrize("trick", CHEATS)
-def test_a_recorded_trick_does_not_pass(
-    tmp_path: Path, record_property: Callable[[str, object], None], trick: str
-) -> None:
+def test_a_recorded_trick_does_not_pass(tmp_path: Path, trick: str) -> None:
     check, steps, answer = CHEATS[trick]
     assertion = evaluate_check(tmp_path, check, steps, answer)
-    record_property("outcome", f"passed: {assertion.passed}; found {assertion.found}")
     assert assertion.passed is False
 
 
@@ -145,12 +141,9 @@ def test_what_the_tricks_imitate_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(.*?,){11}P", "(x+x+)+y"])
-def test_typed_text_cannot_make_a_pattern_run_for_ever(
-    tmp_path: Path, record_property: Callable[[str, object], None], pattern: str
-) -> None:
+def test_typed_text_cannot_make_a_pattern_run_for_ever(tmp_path: Path, pattern: str) -> None:
     answer = ("a" * 5_000 + "," * 5_000 + "x" * 5_000)[:15_000]
     assertion = evaluate_check(tmp_path, {"kind": "answer", "pattern": pattern}, answer=answer)
-    record_property("outcome", f"{pattern} on {len(answer)} characters: passed {assertion.passed}")
     assert assertion.passed is False
 
 
@@ -201,9 +194,8 @@ async def attempts_by_participant(tmp_path_factory: pytest.TempPathFactory) -> d
 @pytest.mark.e2e
 @pytest.mark.parametrize("participant", EXPECTED)
 def test_in_a_real_browser_only_the_honest_participant_passes(
-    attempts_by_participant: dict[str, PlayedTask], participant: str, record_property: Callable[[str, object], None]
+    attempts_by_participant: dict[str, PlayedTask], participant: str
 ) -> None:
-    record_property("outcome", attempts_by_participant[participant].summary())
     assert attempts_by_participant[participant].entry["verdict"] == EXPECTED[participant]
 
 
@@ -214,9 +206,7 @@ SENDS_BY_SCRIPT = """<title>Evil</title><script>fetch("{}order", {{method: "POST
 
 
 @pytest.mark.e2e
-async def test_in_a_real_browser_only_the_sites_own_form_counts(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+async def test_in_a_real_browser_only_the_sites_own_form_counts(tmp_path: Path) -> None:
     thanks = "<title>Done</title><h1>Thanks</h1>"
     with hostile_site({"/order": thanks}) as site, hostile_site({"/order": thanks}) as evil:
         site.pages["/own"] = SENDS_FORM.format(site.url)
@@ -241,7 +231,6 @@ async def test_in_a_real_browser_only_the_sites_own_form_counts(
                 traffic = browser.traffic()
                 assert traffic is not None
                 assertion = checked(tmp_path / str(number), site.url, ORDERED, of_step(traffic, number))
-                record_property("outcome", f"{trick}: passed {assertion.passed}; found {assertion.found}")
                 assert assertion.passed is passes, trick
         # The shop got every form: what was sent from elsewhere has happened, and is still no evidence.
         assert site.paths.count("/order") == 3

@@ -21,7 +21,6 @@ from shared.errors import BrowserFault
 from shared.models import Action, Page, Tab, ToolSpec
 from shared.protocol import render_reply
 
-RecordProperty = Callable[[str, object], None]
 HANGING = "<title>Hang</title><h1>Hang</h1><script>setTimeout(() => { for (;;); }, 50)</script>"
 # Hangs as well, without the core that a loop takes.
 AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); asked.open('GET', '/never', false);
@@ -90,10 +89,9 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 @pytest.mark.e2e
 @pytest.mark.parametrize("way", [*DETOURS, *HONEST])
 def test_a_page_elsewhere_that_hangs_ends_no_attempt_regardless_of_who_led_there(
-    led_elsewhere: dict[str, PlayedTask], way: str, record_property: RecordProperty
+    led_elsewhere: dict[str, PlayedTask], way: str
 ) -> None:
     attempt = led_elsewhere[way]
-    record_property("outcome", attempt.summary())
     assert attempt.entry["stop_reason"] == "finished", attempt.entry
     assert attempt.verdict[0] in ("success", "failure")
     assert ("off_site" in attempt.entry["flags"]) == (way != "the website's own address")
@@ -139,18 +137,13 @@ STAY = Action(tool="browser_click", params={"target": "e1"})
     ids=["elsewhere", "elsewhere in the second attempt", "on the task's site"],
 )
 async def test_a_browser_that_breaks_elsewhere_ends_the_task_at_once(
-    tmp_path: Path,
-    attempts: tuple[Action, ...],
-    verdict: tuple[str, str],
-    attempt_count: int,
-    record_property: RecordProperty,
+    tmp_path: Path, attempts: tuple[Action, ...], verdict: tuple[str, str], attempt_count: int
 ) -> None:
     agent = OneActionAnAttempt(*attempts)
     events: list[Event] = []
     (done,) = await assess_in_shop(
         tmp_path, agent, 1, max_steps=5, shop=BreaksAlways, max_task_retries=1, events=events
     )
-    record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     assert (done.outcome, done.entry["stop_reason"]) == verdict
     assert sum(isinstance(event, TaskStarted) for event in events) == attempt_count
 

@@ -1,7 +1,6 @@
 """What the judge itself asks of a task's site, where participants try to answer in the site's place."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,7 +12,6 @@ from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_jud
 
 pytestmark = pytest.mark.e2e
 
-RecordProperty = Callable[[str, object], None]
 UNSEEN = "nobody sees this 4711"
 # The shop keeps the order in its session, and what to redirect to for everyone.
 SHOP = """<title>Shop</title><h1>Shop</h1>
@@ -136,18 +134,12 @@ def task(attempts: dict[str, Any], name: str) -> PlayedTask:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_the_sites_own_answer_decides(
-    attempts_by_name: dict[str, Any], name: str, record_property: RecordProperty
-) -> None:
-    record_property("outcome", task(attempts_by_name, name).summary())
+def test_the_sites_own_answer_decides(attempts_by_name: dict[str, Any], name: str) -> None:
     assert task(attempts_by_name, name).verdict == ("success", "finished")
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_only_the_site_itself_answers(
-    attempts_by_name: dict[str, Any], name: str, record_property: RecordProperty
-) -> None:
-    record_property("outcome", task(attempts_by_name, name).summary())
+def test_only_the_site_itself_answers(attempts_by_name: dict[str, Any], name: str) -> None:
     assert task(attempts_by_name, name).verdict == ("failure", "finished")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from judge.network import guard
 
 pytestmark = pytest.mark.e2e
 
-RecordProperty = Callable[[str, object], None]
 SPELLINGS = [
     "127.0.0.1",
     "localhost",
@@ -192,10 +191,9 @@ class Tries:
     looked_up: dict[str, int] = field(default_factory=dict)
     rebound: ToolResult | None = None
 
-    def refusals(self, way: str, record_property: RecordProperty) -> list[str]:
+    def refusals(self, way: str) -> list[str]:
         """What the guard refused to a way to a service, which was not reached."""
         results = [entry for result in self.visited[way] for entry in result.refused]
-        record_property("outcome", "; ".join(results))
         assert self.reached == []
         return results
 
@@ -273,63 +271,54 @@ async def rebind(pool: BrowserPool) -> ToolResult:
     return result
 
 
-def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries, record_property: RecordProperty) -> None:
+def test_no_spelling_of_this_machine_is_reached_by_going_there(tries: Tries) -> None:
     assert tries.reached == []
     answers = [tries.visited[host][0] for host in SPELLINGS]
     refused = sum(bool(answer.refused) for answer in answers)
-    record_property("outcome", f"{refused} of {len(SPELLINGS)} refused by the guard, the others failed before")
     assert not any(answer.ok for answer in answers if not answer.refused)
     assert refused >= len(SPELLINGS) - 3
 
 
 @pytest.mark.parametrize("url", ELSEWHERE)
-def test_private_link_local_and_metadata_addresses_are_refused(
-    tries: Tries, url: str, record_property: RecordProperty
-) -> None:
-    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refusals(url, record_property))
+def test_private_link_local_and_metadata_addresses_are_refused(tries: Tries, url: str) -> None:
+    assert any(str(urlsplit(url).hostname) in entry for entry in tries.refusals(url))
 
 
 @pytest.mark.parametrize("way", ["another port", "a redirect"])
-def test_another_service_of_this_machine_is_out_of_reach(
-    tries: Tries, way: str, record_property: RecordProperty
-) -> None:
+def test_another_service_of_this_machine_is_out_of_reach(tries: Tries, way: str) -> None:
     place = f"127.0.0.1:{tries.ports['this machine']}"
-    assert tries.refusals(way, record_property) == [f"{place}: this machine"]
+    assert tries.refusals(way) == [f"{place}: this machine"]
 
 
-def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries, record_property: RecordProperty) -> None:
+def test_this_machine_is_out_of_reach_over_ipv6(tries: Tries) -> None:
     if "IPv6" not in tries.visited:
         pytest.skip("this machine has no IPv6")
-    assert tries.refusals("IPv6", record_property)
+    assert tries.refusals("IPv6")
 
 
-def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries, record_property: RecordProperty) -> None:
+def test_a_name_that_resolves_to_this_machine_is_refused(tries: Tries) -> None:
     place = f"innocent.example:{tries.ports['this machine']}"
     expected = [f"{place}: this machine", "meta.example:80: a link-local address"]
     # The browser with a window asks for some of them twice.
-    assert list(dict.fromkeys(tries.refusals("names", record_property))) == expected
+    assert list(dict.fromkeys(tries.refusals("names"))) == expected
 
 
-def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(
-    tries: Tries, record_property: RecordProperty
-) -> None:
-    assert len(tries.refusals("a name that changes its meaning", record_property)) >= 2
+def test_a_name_that_changes_its_meaning_is_judged_anew_each_time(tries: Tries) -> None:
+    assert len(tries.refusals("a name that changes its meaning")) >= 2
     assert tries.looked_up["rebind.example"] >= 2
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str, record_property: RecordProperty) -> None:
+def test_no_way_out_of_a_page_reaches_this_machine(tries: Tries, way: str) -> None:
     refused = [entry for entry in tries.from_page if f":{tries.ports[way]}: " in entry]
-    record_property("outcome", f"refused: {len(refused)}")
     assert way not in tries.reached
     # A preconnect of plain http opens a connection to the proxy and asks it for nothing.
     assert refused or way in ("preconnect", "speculation")
 
 
-def test_the_tasks_own_name_cannot_turn_private_under_its_page(tries: Tries, record_property: RecordProperty) -> None:
+def test_the_tasks_own_name_cannot_turn_private_under_its_page(tries: Tries) -> None:
     assert tries.rebound is not None
     (refused,) = set(tries.rebound.refused)
-    record_property("outcome", refused)
     assert refused.endswith(": this machine, under a name that was public before")
 
 
@@ -406,11 +395,10 @@ async def datagrams(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...])
 
 
 async def test_the_browser_neither_sends_a_datagram_nor_looks_a_name_up(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record_property: RecordProperty
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = tmp_path / "net.json"
     count, refused = await datagrams(monkeypatch, (*proxying._PROXY_ONLY, f"--log-net-log={log}"))
-    record_property("outcome", f"{count} datagrams; refused: {'; '.join(refused)}")
     assert count == 0
     assert refused, "what goes by TCP has to end at the guard"
     assert looked_up(log.read_text()) == []

@@ -1,6 +1,5 @@
 """Probes of a task that a participant tries to satisfy without doing the task."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,8 +7,6 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
-
-RecordProperty = Callable[[str, object], None]
 
 GAME = """<title>Game</title><h1>Game</h1><button onclick="reward = 1">Solve</button>
   <button onclick="reward = -1">Fail</button><input aria-label="Field" oninput="said.innerHTML = this.value">
@@ -65,19 +62,15 @@ async def attempts_by_name(tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("episode", ONE_EPISODE)
-def test_the_first_value_ends_the_attempt_and_decides_it(
-    attempts_by_name: dict[str, PlayedTask], episode: str, record_property: RecordProperty
-) -> None:
-    record_property("outcome", attempts_by_name[episode].summary())
+def test_the_first_value_ends_the_attempt_and_decides_it(attempts_by_name: dict[str, PlayedTask], episode: str) -> None:
     assert attempts_by_name[episode].verdict == ONE_EPISODE[episode][1]
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
 def test_a_page_elsewhere_with_the_same_global_gives_no_value(
-    attempts_by_name: dict[str, PlayedTask], elsewhere: str, record_property: RecordProperty
+    attempts_by_name: dict[str, PlayedTask], elsewhere: str
 ) -> None:
-    record_property("outcome", attempts_by_name[elsewhere].summary())
     assert attempts_by_name[elsewhere].verdict == ("failure", "finished")
 
 

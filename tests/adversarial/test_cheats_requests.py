@@ -22,7 +22,6 @@ from judge.trajectory.redaction import Redaction
 
 pytestmark = pytest.mark.e2e
 
-Record = Callable[[str, object], None]
 Settles = Callable[[str], SettleMode]
 ORDERED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/order", "post_data": {"item": "desk"}}
 SAVED: dict[str, Any] = {"kind": "request", "method": "POST", "url": "/save", "post_data": {"text": "right"}}
@@ -68,7 +67,7 @@ FLOODS = {
     each(product(FLOODS, (False, True)), suite=list(zip(FLOODS, cycle((False, True)), strict=False))),
 )
 async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
-    tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str, is_plain: bool,
+    tmp_path: Path, settle: SettleMode, little_room: None, flood: str, is_plain: bool,
     resolving: FoundBrowser,
 ) -> None:  # fmt: skip
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
@@ -77,13 +76,12 @@ async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
         program = resolving if is_plain else None
         traffic = await recorded_traffic(settle, own, {own: "", foreign: "/order"}, site=site, program=program)
     assertion = checked(tmp_path / "run", own, ORDERED, traffic)
-    record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
 
 
 @pytest.mark.parametrize("flood", each(FLOODS, suite=("many requests", "large bodies", "frames of the site")))
 async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
-    tmp_path: Path, settle: SettleMode, little_room: None, record_property: Record, flood: str
+    tmp_path: Path, settle: SettleMode, little_room: None, flood: str
 ) -> None:
     with hostile_site({"/order": "<title>Thanks</title>"}) as site, hostile_site() as evil:
         evil.pages["/"] = f"<title>Flood</title><body><script>{FLOODS[flood].format(site=site.url)}</script>"
@@ -91,7 +89,6 @@ async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
         pages = {site.url: "", evil.url: "", f"{site.url}form": "/order"}
         traffic = await recorded_traffic(settle, site.url, pages, site=site)
     assertion = checked(tmp_path / "run", site.url, ORDERED, traffic)
-    record_property("outcome", f"passed: {assertion.found}"[:200])
     assert assertion.passed is True
 
 
@@ -129,12 +126,9 @@ async def without_origin(request: pytest.FixtureRequest, settle_of: Settles, res
 
 
 @pytest.mark.parametrize("way", WITHOUT_ORIGIN)
-def test_a_form_without_an_origin_does_not_count(
-    tmp_path: Path, without_origin: Recorded, record_property: Record, way: str
-) -> None:
+def test_a_form_without_an_origin_does_not_count(tmp_path: Path, without_origin: Recorded, way: str) -> None:
     assert any(entry["request"]["url"].endswith("/order") for entry in without_origin.traffic[way].entries)
     assertion = without_origin.checked(tmp_path, way, ORDERED)
-    record_property("outcome", f"failed: {assertion.found}"[:200])
     assert assertion.passed is False
 
 
@@ -171,13 +165,10 @@ async def broken(request: pytest.FixtureRequest, settle_of: Settles) -> Recorded
         return await recorded_family(settle_of(request.param[0]), site, pages, site.url)
 
 
-def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(
-    tmp_path: Path, broken: Recorded, record_property: Record
-) -> None:
+def test_no_request_makes_the_trace_unreadable_or_the_task_unscored(tmp_path: Path, broken: Recorded) -> None:
     for way in broken.traffic:
         ordered = broken.checked(tmp_path, way, ORDERED)
         answered = broken.checked(tmp_path, way, ORDERED | {"response": {"total": 3}})
-        record_property("outcome", f"{way}: order: {ordered.passed}; too large an answer: {answered.passed}")
         assert (ordered.passed, answered.passed) == (True, False), way
 
 
@@ -214,10 +205,9 @@ async def honest(settle_of: Settles) -> Recorded:
 @pytest.mark.parametrize("body", ["right", "wrong"])
 @pytest.mark.parametrize("way", SAVES)
 def test_what_a_site_saves_is_compared_however_it_sends_it(
-    tmp_path: Path, honest: Recorded, record_property: Record, way: str, body: str
+    tmp_path: Path, honest: Recorded, way: str, body: str
 ) -> None:
     assertion = honest.checked(tmp_path, f"{way}, {body}", SAVED)
-    record_property("outcome", f"{'passed' if assertion.passed else 'failed'}: {assertion.found}"[:200])
     assert assertion.passed is (body == "right")
 
 
@@ -235,7 +225,7 @@ def test_what_a_site_saves_is_compared_however_it_sends_it(
     ids=str,
 )
 def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
-    tmp_path: Path, honest: Recorded, record_property: Record, keep: tuple[str, ...], secrets: tuple[str, ...],
+    tmp_path: Path, honest: Recorded, keep: tuple[str, ...], secrets: tuple[str, ...],
     expected: tuple[str, ...],
 ) -> None:  # fmt: skip
     task = Task(task_id="t", website=honest.website, task="x", keep_fields=keep)
@@ -243,5 +233,4 @@ def test_a_cookie_that_an_evaluator_reads_is_kept_and_no_other(
     write_har(tmp_path, honest.traffic["map"].entries, redaction.entry, versions={})
     har = (tmp_path / "network.har").read_text()
     result = tuple(value for value in ("engine_long_name_car", SESSION) if value in har)
-    record_property("outcome", f"kept: {result}")
     assert result == expected

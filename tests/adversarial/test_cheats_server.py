@@ -281,9 +281,7 @@ BODIES = (
 
 
 @pytest.mark.slow
-async def test_fuzzed_requests_crash_nothing(
-    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: Any
-) -> None:
+async def test_fuzzed_requests_crash_nothing(tmp_path: Path, browser_files: Path, model: ModelServer) -> None:
     bodies: list[bytes] = []
 
     @settings(
@@ -305,7 +303,6 @@ async def test_fuzzed_requests_crash_nothing(
             answers[answer.status_code] = answers.get(answer.status_code, 0) + 1
             assert "Traceback" not in answer.text
         assert (await client.get("/.well-known/agent-card.json")).status_code == 200
-    record_property("fuzzed", len(bodies))
     assert len(bodies) >= 5 * settings().max_examples
     assert not {status for status in answers if status >= 500}, answers
 

@@ -16,7 +16,6 @@ from judge.browser.settle import SettleMode
 
 pytestmark = pytest.mark.e2e
 
-Record = Callable[[str, object], None]
 Settles = Callable[[str], SettleMode]
 SOCKET_CHECK: dict[str, Any] = {
     "kind": "request",
@@ -67,11 +66,8 @@ async def own(settle_of: Settles) -> Recorded:
 
 
 @pytest.mark.parametrize("document", OWN)
-def test_what_a_document_of_the_site_says_counts(
-    tmp_path: Path, own: Recorded, document: str, record_property: Record
-) -> None:
+def test_what_a_document_of_the_site_says_counts(tmp_path: Path, own: Recorded, document: str) -> None:
     result = outcomes(tmp_path, own.website, own.traffic[document])
-    record_property("outcome", result)
     assert result == (True, True, False)
 
 
@@ -101,11 +97,10 @@ async def foreign(settle_of: Settles) -> Recorded:
 
 @pytest.mark.parametrize("document", FOREIGN)
 def test_what_a_foreign_document_says_to_the_site_does_not_count(
-    tmp_path: Path, foreign: Recorded, document: str, record_property: Record
+    tmp_path: Path, foreign: Recorded, document: str
 ) -> None:
     assert any(entry.get("_webSocketMessages") for entry in foreign.traffic[document].entries)
     result = outcomes(tmp_path, foreign.website, foreign.traffic[document])
-    record_property("outcome", result)
     # What must not be said must not be said by others either.
     assert result == (False, False, False)
 

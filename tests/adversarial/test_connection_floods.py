@@ -29,7 +29,6 @@ pytestmark = pytest.mark.slow
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000001\r\n"
 HALF_POST = HALF_HEAD + b"\r\n{"
-RecordProperty = Callable[[str, object], None]
 
 
 class Clock:
@@ -173,9 +172,7 @@ async def serving(bounds: ConnectionBounds) -> AsyncIterator[Served]:
 @pytest.mark.parametrize(
     "first", [HALF_POST, HALF_HEAD, b"", GET], ids=["half-sent posts", "half-sent heads", "silence", "idle keep-alive"]
 )
-async def test_a_flood_holds_no_more_than_the_limit_and_a_newcomer_is_served(
-    serve: Open, record_property: RecordProperty, first: bytes
-) -> None:
+async def test_a_flood_holds_no_more_than_the_limit_and_a_newcomer_is_served(serve: Open, first: bytes) -> None:
     served = await serve(ConnectionBounds(max_connections=8))
     flood = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(60)]
     for _, writer in flood:
@@ -185,16 +182,13 @@ async def test_a_flood_holds_no_more_than_the_limit_and_a_newcomer_is_served(
     newcomer.write(GET)
     status = (await newcomer_reader.readline()).split()[1].decode()
     passing.cancel()
-    record_property("outcome", f"at most {served.most} of {len(flood)} connections open, the newcomer got {status}")
     assert status == "200"
     assert served.most <= 8
     for writer in (newcomer, *(writer for _, writer in flood)):
         writer.close()
 
 
-async def test_when_all_are_being_served_a_newcomer_waits_and_is_not_refused(
-    serve: Open, record_property: RecordProperty
-) -> None:
+async def test_when_all_are_being_served_a_newcomer_waits_and_is_not_refused(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=3))
     for _ in range(3):
         follower = await served.connect(b"GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -206,14 +200,11 @@ async def test_when_all_are_being_served_a_newcomer_waits_and_is_not_refused(
     open_connections = len(served.all.connections)
     served.streaming.set()
     status = (await reader.readline()).split()[1].decode()
-    record_property("outcome", f"{open_connections} held, then the newcomer got {status}")
     assert (open_connections, status) == (3, "200")
     newcomer.close()
 
 
-async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_hours(
-    serve: Open, record_property: RecordProperty
-) -> None:
+async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_hours(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=4))
     follower = await served.connect(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
     assert await follower.answer() == "200"
@@ -222,7 +213,6 @@ async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_ho
     served.streaming.set()
     received = await follower.reader.readexactly(2)
     gone = sum(not other.is_open for other in others)
-    record_property("outcome", f"the follower read {received.decode()!r}, {gone} of {len(others)} others closed")
     assert (received, gone) == (b"ok", 20)
 
 
@@ -238,7 +228,7 @@ async def test_a_client_being_served_keeps_its_stream_through_a_flood_and_for_ho
     ids=["silence", "half a head", "a head in drops", "half a body", "a body in drops"],
 )
 async def test_a_request_that_does_not_arrive_is_ended_however_it_drips(
-    serve: Open, record_property: RecordProperty, first: bytes, drip: bytes, closed_after_s: float, message: str
+    serve: Open, first: bytes, drip: bytes, closed_after_s: float, message: str
 ) -> None:
     served = await serve(ConnectionBounds(max_connections=8, head_s=10, body_s=20))
     client = await served.connect(first)
@@ -249,12 +239,11 @@ async def test_a_request_that_does_not_arrive_is_ended_however_it_drips(
         await served.advance(1)
         lived += 1
     status = await client.answer()
-    record_property("outcome", f"closed after {lived} s with {status or 'nothing'}")
     assert lived == closed_after_s + 1
     assert status == message
 
 
-async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open, record_property: RecordProperty) -> None:
+async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=8, head_s=10))
     client = await served.connect(GET)
     assert await client.answer() == "200"
@@ -263,11 +252,10 @@ async def test_the_head_of_a_second_request_has_its_deadline_too(serve: Open, re
     assert client.is_open
     await client.send(b"GET")
     await served.advance(11)
-    record_property("outcome", "closed" if not client.is_open else "still open")
     assert not client.is_open
 
 
-async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_property: RecordProperty) -> None:
+async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=8, body_s=20, body_bytes_per_s=10_000))
     client = await served.connect(HALF_POST)
     for _ in range(40):
@@ -275,11 +263,10 @@ async def test_a_large_body_at_a_fair_rate_is_waited_for(serve: Open, record_pro
         await served.advance(2)
         assert client.is_open
     status = await client.answer()
-    record_property("outcome", f"{status} after {served.clock.now:.0f} s")
     assert status == "200"
 
 
-async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_property: RecordProperty) -> None:
+async def test_an_answer_that_is_not_read_is_abandoned(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=8, stall_s=60))
     client = await served.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
     await until(lambda: client.ours.flow.write_paused)
@@ -287,37 +274,28 @@ async def test_an_answer_that_is_not_read_is_abandoned(serve: Open, record_prope
     await served.advance(30)
     assert client.is_open
     await served.advance(31)
-    record_property("outcome", "closed" if not client.is_open else "still open")
     assert not client.is_open
 
 
-async def test_the_address_with_the_most_idle_connections_pays_first(
-    serve: Open, record_property: RecordProperty
-) -> None:
+async def test_the_address_with_the_most_idle_connections_pays_first(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=4))
     modest = await served.connect(HALF_POST, source="127.0.0.2")
     for _ in range(10):
         served.clock.now += 1
         await served.connect(HALF_POST)
-    record_property(
-        "outcome", "the oldest connection, alone at its address, is " + ("open" if modest.is_open else "gone")
-    )
     assert modest.is_open
 
 
-async def test_half_sent_bodies_take_no_more_than_their_share_of_memory(
-    serve: Open, record_property: RecordProperty
-) -> None:
+async def test_half_sent_bodies_take_no_more_than_their_share_of_memory(serve: Open) -> None:
     served = await serve(ConnectionBounds(max_connections=8, max_pending_bytes=1_000_000))
     small, large = await served.connect(HALF_POST), await served.connect(HALF_POST)
     for _ in range(30):
         await large.send(b" " * 40_000)
     await served.advance(1)
-    record_property("outcome", f"the largest closed: {not large.is_open}, the small one open: {small.is_open}")
     assert (small.is_open, large.is_open) == (True, False)
 
 
-async def test_half_sent_requests_do_not_hold_up_the_end_of_the_server(record_property: RecordProperty) -> None:
+async def test_half_sent_requests_do_not_hold_up_the_end_of_the_server() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             while (await receive())["type"] != "http.disconnect":
@@ -336,7 +314,6 @@ async def test_half_sent_requests_do_not_hold_up_the_end_of_the_server(record_pr
             await task
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
-    record_property("outcome", "ended at once")
     writer.close()
 
 
@@ -353,9 +330,7 @@ def descriptors_left(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_running_out_of_descriptors_fills_no_log_and_passes(
-    caplog: pytest.LogCaptureFixture, record_property: RecordProperty
-) -> None:
+async def test_running_out_of_descriptors_fills_no_log_and_passes(caplog: pytest.LogCaptureFixture) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
@@ -378,7 +353,6 @@ async def test_running_out_of_descriptors_fills_no_log_and_passes(
     async with asyncio.timeout(60):
         answer = await loop.sock_recv(waiting[-1], 100)
     logged = sum("open files" in record.message or record.name == "asyncio" for record in caplog.records)
-    record_property("outcome", f"{logged} log records, then the last of {len(waiting)} clients got {answer[9:12]!r}")
     assert 1 <= logged <= 2
     assert b"200" in answer
     for client in waiting:
@@ -390,14 +364,13 @@ async def test_running_out_of_descriptors_fills_no_log_and_passes(
 
 
 @pytest.mark.parametrize("descriptors", [256, 1024, 65_536])
-def test_most_descriptors_stay_for_assessments(descriptors: int, record_property: RecordProperty) -> None:
+def test_most_descriptors_stay_for_assessments(descriptors: int) -> None:
     connections, work = connection_limit(descriptors), descriptors_for_work(descriptors)
-    record_property("outcome", f"{connections} connections, {work} descriptors for assessments")
     assert connections + work < descriptors
     assert work >= 2 * connections
 
 
-def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record_property: RecordProperty) -> None:
+def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning() -> None:
     stream, clock = io.StringIO(), Clock()
     handler = BoundedHandler(stream, clock=clock)
     library, judge = logging.Logger("asyncio"), logging.Logger("judge.server.service")
@@ -412,7 +385,6 @@ def test_a_flood_of_errors_is_logged_in_bounds_and_hides_no_other_warning(record
     clock.now += 61
     library.error("socket.accept() out of system resource")
     log_text = stream.getvalue()
-    record_property("outcome", f"{len(log_text)} characters of 21 million: {log_text.splitlines()[-2]}")
     assert len(log_text) < 200_000
     assert log_text.count("out of system resource") == 4
     assert "the disk is full" in log_text

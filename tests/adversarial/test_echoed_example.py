@@ -16,7 +16,6 @@ from shared.snapshot import REF, parse_snapshot
 
 TOOLS = offered_tools(SERVER_TOOLS)
 ROOT = Path(__file__).resolve().parent.parent.parent
-Record = Callable[[str, object], None]
 
 
 class Echo:
@@ -57,51 +56,44 @@ async def play_echo(folder: Path, part: Callable[[str], str]) -> PlayedTask:
 
 
 @pytest.mark.parametrize("what", ECHOES)
-async def test_an_agent_that_repeats_its_messages_does_nothing(
-    tmp_path: Path, what: str, record_property: Record
-) -> None:
+async def test_an_agent_that_repeats_its_messages_does_nothing(tmp_path: Path, what: str) -> None:
     episode = await play_echo(tmp_path, ECHOES[what])
-    record_property("outcome", f"{episode.summary()}, {len(episode.page.done)} actions done")
     assert episode.page.done == []
     assert episode.outcome == "failure"
     assert episode.entry["action_history"] == []
 
 
-def test_an_agent_that_repeats_the_example_learns_what_to_put_in_its_place(record_property: Record) -> None:
+def test_an_agent_that_repeats_the_example_learns_what_to_put_in_its_place() -> None:
     action = parse_reply(REPLY_EXAMPLE).action
     assert action is not None
     complaint = check_action(action, TOOLS, parse_snapshot(SNAPSHOT))
     assert isinstance(complaint, Complaint)
-    record_property("outcome", complaint.text)
     assert complaint.text == (
         'browser_click: "<ref>" as "target" is not an element reference; '
         "send the ref of an element, which the snapshot gives as [ref=…] (selectors are not accepted)."
     )
 
 
-def test_the_replies_that_the_guide_shows_cannot_be_carried_out(record_property: Record) -> None:
+def test_the_replies_that_the_guide_shows_cannot_be_carried_out() -> None:
     guide = (ROOT / "PURPLE_AGENT_GUIDE.md").read_text()
     examples = re.findall(r"^```text\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     actions = [action for text in examples if (action := parse_reply(text).action)]
     targets = [action.params["target"] for action in actions if "target" in action.params]
-    record_property("outcome", f"targets {targets}")
     assert (len(actions), len(targets)) == (4, 2)
     assert not any(REF.fullmatch(target) for target in targets)
     both = offered_tools(SERVER_TOOLS, "both")
     assert all(isinstance(check_action(each, both, parse_snapshot(SNAPSHOT)), Complaint) for each in actions)
 
 
-def test_the_example_of_a_point_cannot_be_carried_out(record_property: Record) -> None:
+def test_the_example_of_a_point_cannot_be_carried_out() -> None:
     action = parse_reply(POINT_EXAMPLE).action
     assert action is not None
     complaint = check_action(action, offered_tools(SERVER_TOOLS, "coordinates"), parse_snapshot(SNAPSHOT))
     assert isinstance(complaint, Complaint)
-    record_property("outcome", complaint.text)
     assert complaint.text.endswith("must be of type number, not text.")
 
 
-def test_nothing_that_a_participant_receives_names_a_reference(record_property: Record) -> None:
+def test_nothing_that_a_participant_receives_names_a_reference() -> None:
     message = "\n".join([reply_format(()), system_prompt(1), *map(str, TOOLS)])
     matches = re.findall(rf"\b{REF.pattern}\b", message)
-    record_property("outcome", f"references named: {matches}")
     assert matches == []

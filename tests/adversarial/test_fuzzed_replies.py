@@ -144,7 +144,7 @@ def mangled(text: str, dice: random.Random) -> str:
     return "".join(characters)
 
 
-def test_a_thousand_fuzzed_replies_are_handled_without_a_crash(record_property: Any) -> None:
+def test_a_thousand_fuzzed_replies_are_handled_without_a_crash() -> None:
     dice, counts = random.Random(20_260), Counter[str]()
     tools, snapshot = offered_tools(SERVER_TOOLS, "both"), parse_snapshot(SNAPSHOT)
     for _ in range(REPLIES):
@@ -166,8 +166,6 @@ def test_a_thousand_fuzzed_replies_are_handled_without_a_crash(record_property: 
         assert split_line(line) is not None, line
         assert len(line) < 5_000
         counts["allowed"] += 1
-    for name, count in counts.items():
-        record_property(name, count)
     assert sum(counts.values()) == REPLIES
     assert min(counts[name] for name in ("unreadable", "refused", "allowed")) > 20, counts
 
@@ -207,7 +205,7 @@ async def test_fuzzed_replies_go_through_the_whole_loop_without_a_fault(judge: L
 
 
 @pytest.mark.e2e
-async def test_fuzzed_actions_that_are_allowed_break_no_real_browser(record_property: Any) -> None:
+async def test_fuzzed_actions_that_are_allowed_break_no_real_browser() -> None:
     fuzz, counts, number = Fuzz(), Counter[bool](), 0
     settings = browser_settings(action_timeout_s=1.5, navigation_timeout_s=2)
     with hostile_site() as site:
@@ -224,5 +222,4 @@ async def test_fuzzed_actions_that_are_allowed_break_no_real_browser(record_prop
                         # Beyond the first page there is nothing to act on.
                         await browser.act("browser_navigate", {"url": site.url})
                         page = await browser.observe()
-    record_property("outcome", f"{counts[True]} of {counts.total()} succeeded")
     assert min(counts[True], counts[False]) > 2

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -34,7 +34,6 @@ PAGES = (
     f"/live/{RUN}/report/index.html",
 )
 HERE = {"peer": "127.0.0.1", "Host": "127.0.0.1:9009"}
-RecordProperty = Callable[[str, object], None]
 
 
 def judge_app(folder: Path, *, is_open: bool = False, token: str | None = None) -> tuple[Starlette, LiveHub]:
@@ -92,12 +91,9 @@ async def answers(app: Starlette, hub: LiveHub, peer: str, **headers: str) -> di
         ("::ffff:127.0.0.1", "LOCALHOST:9009"),
     ],
 )
-async def test_a_person_at_this_machine_sees_the_live_page(
-    tmp_path: Path, record_property: RecordProperty, peer: str, host: str
-) -> None:
+async def test_a_person_at_this_machine_sees_the_live_page(tmp_path: Path, peer: str, host: str) -> None:
     app, hub = judge_app(tmp_path)
     result = await answers(app, hub, peer, Host=host)
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
     assert set(result) <= {200, 404}
     assert result[200] >= 4
 
@@ -123,40 +119,32 @@ async def test_a_person_at_this_machine_sees_the_live_page(
     ],
     ids=lambda value: value if isinstance(value, str) else ", ".join(f"{name}: {text}" for name, text in value.items()),
 )
-async def test_a_stranger_sees_no_page_and_no_screenshot(
-    tmp_path: Path, record_property: RecordProperty, peer: str, headers: dict[str, str]
-) -> None:
+async def test_a_stranger_sees_no_page_and_no_screenshot(tmp_path: Path, peer: str, headers: dict[str, str]) -> None:
     app, hub = judge_app(tmp_path)
     result = await answers(app, hub, peer, **headers)
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
     assert result == {403: len(PAGES)}
 
 
-async def test_a_stranger_still_reaches_the_agent_itself(tmp_path: Path, record_property: RecordProperty) -> None:
+async def test_a_stranger_still_reaches_the_agent_itself(tmp_path: Path) -> None:
     app, _ = judge_app(tmp_path)
     call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "unknown"}}
     async with client_of(app, "203.0.113.5") as client:
         card = await client.get("/.well-known/agent-card.json")
         answer = await client.post("/", json=call, headers={"A2A-Version": "1.0", "X-Forwarded-For": "1.1.1.1"})
-    record_property("outcome", f"card {card.status_code}, call {answer.status_code}")
     assert (card.status_code, answer.status_code) == (200, 200)
 
 
-async def test_the_owner_can_open_the_live_page_to_everyone(tmp_path: Path, record_property: RecordProperty) -> None:
+async def test_the_owner_can_open_the_live_page_to_everyone(tmp_path: Path) -> None:
     app, hub = judge_app(tmp_path, is_open=True)
     result = await answers(app, hub, "203.0.113.5", Host="judge.test", Via="1.1 gateway")
-    record_property("outcome", f"statuses of the {len(PAGES)} pages: {result}")
     assert 403 not in result
 
 
-async def test_with_a_token_its_holder_is_let_in_from_anywhere_and_nobody_else_even_here(
-    tmp_path: Path, record_property: RecordProperty
-) -> None:
+async def test_with_a_token_its_holder_is_let_in_from_anywhere_and_nobody_else_even_here(tmp_path: Path) -> None:
     app, hub = judge_app(tmp_path, is_open=True, token=TOKEN)
     without = await answers(app, hub, "127.0.0.1", Host="localhost")
     secret = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
     holder = await answers(app, hub, "203.0.113.5", Host="judge.test", Authorization=f"Basic {secret}")
-    record_property("outcome", f"without: {without}, with: {holder}")
     assert without == {401: len(PAGES)}
     assert not {401, 403} & set(holder)
 
@@ -172,7 +160,7 @@ async def test_with_a_token_its_holder_is_let_in_from_anywhere_and_nobody_else_e
     ids=["ListTasks", "tasks/list", "GET /tasks", "GET /v1/tasks"],
 )
 async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
-    tmp_path: Path, record_property: RecordProperty, method: str, path: str, body: object
+    tmp_path: Path, method: str, path: str, body: object
 ) -> None:
     app, _ = judge_app(tmp_path)
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "secret-of-another"}]}
@@ -186,7 +174,6 @@ async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
             assert "secret-of-another" not in answer.text
             assert answer.status_code >= 400 or "error" in json.loads(answer.text)
             messages.append(f"{version}: {answer.status_code} {answer.text[:60]}")
-    record_property("outcome", "; ".join(messages))
 
 
 @pytest.mark.parametrize(
@@ -195,12 +182,7 @@ async def test_the_tasks_of_others_cannot_be_listed_by_any_protocol(
     ids=["by default", "--public-live", "with a token"],
 )
 async def test_what_a_served_judge_answers_behind_a_gateway(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    record_property: RecordProperty,
-    options: tuple[str, ...],
-    environ: dict[str, str],
-    status: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], environ: dict[str, str], status: int
 ) -> None:
     apps: list[Starlette] = []
     monkeypatch.setattr("judge.server.app.run_server", lambda app, *_, **__: apps.append(app))
@@ -211,5 +193,4 @@ async def test_what_a_served_judge_answers_behind_a_gateway(
     async with served(apps[0], sock), httpx.AsyncClient(trust_env=False) as client:
         address = f"http://127.0.0.1:{sock.getsockname()[1]}/"
         answer = await client.get(address, headers={"X-Forwarded-For": "203.0.113.5"})
-    record_property("outcome", f"{answer.status_code}: {answer.text.splitlines()[0][:100]}")
     assert answer.status_code == status

@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -113,10 +112,9 @@ async def attempts_by_way(tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 @pytest.mark.e2e
 @pytest.mark.parametrize("way", CAUSED)
 def test_a_refusal_that_the_participant_brought_about_is_scored_zero(
-    attempts_by_way: dict[str, PlayedTask], way: str, record_property: Callable[[str, object], None]
+    attempts_by_way: dict[str, PlayedTask], way: str
 ) -> None:
     attempt = attempts_by_way[way]
-    record_property("outcome", f"{attempt.summary()}, {attempt.result().get('reason_code')}")
     assert attempt.verdict == ("failure", "finished"), attempt.entry
     assert (attempt.result()["reason_code"], attempt.entry["reason_code"]) == ("withheld_evidence",) * 2
     assert attempt.entry["reason"].startswith("the judge model refused to judge until ")
@@ -125,21 +123,15 @@ def test_a_refusal_that_the_participant_brought_about_is_scored_zero(
 
 
 @pytest.mark.e2e
-def test_a_refusal_of_the_site_s_own_page_leaves_the_task_unscored(
-    attempts_by_way: dict[str, PlayedTask], record_property: Callable[[str, object], None]
-) -> None:
+def test_a_refusal_of_the_site_s_own_page_leaves_the_task_unscored(attempts_by_way: dict[str, PlayedTask]) -> None:
     attempt = attempts_by_way[OPEN]
-    record_property("outcome", attempt.summary())
     assert attempt.verdict == ("unscored", "finished"), attempt.entry
     assert "reason_code" not in attempt.result()
 
 
 @pytest.mark.e2e
-def test_what_is_not_refused_is_judged_as_ever(
-    attempts_by_way: dict[str, PlayedTask], record_property: Callable[[str, object], None]
-) -> None:
+def test_what_is_not_refused_is_judged_as_ever(attempts_by_way: dict[str, PlayedTask]) -> None:
     attempt = attempts_by_way[HARMLESS]
-    record_property("outcome", attempt.summary())
     assert attempt.verdict == ("success", "finished"), attempt.entry
     assert "withheld" not in _evidence(attempt)
 

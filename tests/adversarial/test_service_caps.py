@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from shared.settings import Settings
 
 PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
 KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
-RecordProperty = Callable[[str, object], None]
 
 
 class RecordedEnds(TaskSink):
@@ -84,11 +82,10 @@ def recorded(folder: Path, key: str) -> object:
     ],
 )
 async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
-    tmp_path: Path, record_property: RecordProperty, key: str, limits: ServiceLimits, requested: int | None
+    tmp_path: Path, key: str, limits: ServiceLimits, requested: int | None
 ) -> None:
     ends = await ask(tmp_path, limits, **({} if requested is None else {key: requested}))
     set_to = recorded(tmp_path, key)
-    record_property("outcome", f"set to {set_to:g}; {' '.join(ends.notes) or 'no note'}")
     assert ends.ending[0] == "completed"
     assert set_to == min(requested or 50, 50)
     assert bool(ends.notes) == (set_to == 50)
@@ -113,27 +110,22 @@ async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     ids=["tasks", "epochs", "steps", "task time", "a model of unknown price", "no money", "no tokens"],
 )
 async def test_a_request_beyond_a_cap_is_rejected_and_leaves_nothing(
-    tmp_path: Path, record_property: RecordProperty, limits: ServiceLimits, config: dict[str, Any], why: str
+    tmp_path: Path, limits: ServiceLimits, config: dict[str, Any], why: str
 ) -> None:
     ends = await ask(tmp_path, limits, **config)
-    record_property("outcome", ": ".join(ends.ending))
     assert ends.ending[0] == "rejected"
     assert why in ends.ending[1]
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(
-    tmp_path: Path, record_property: RecordProperty
-) -> None:
+async def test_the_cap_on_tasks_counts_those_of_the_shard_that_is_asked_for(tmp_path: Path) -> None:
     ends = await ask(tmp_path, ServiceLimits(max_tasks=2), tasks=6, num_shards=7, shard_index=6)
-    record_property("outcome", ": ".join(ends.ending))
     assert ends.ending[0] == "completed"
 
 
-async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path, record_property: RecordProperty) -> None:
+async def test_no_default_changes_what_a_local_user_asks_for(tmp_path: Path) -> None:
     expected = {"max_parallel": 64, "judge_max_concurrency": 256, "max_steps": 1000, "task_timeout_s": 80_000}
     ends = await ask(tmp_path, ServiceLimits(descriptors=20_000), **expected)
-    record_property("outcome", f"{ends.ending[0]}, {len(ends.notes)} notes")
     assert {key: recorded(tmp_path, key) for key in expected} == expected
     assert recorded(tmp_path, "max_judge_cost_usd") is None
     assert ends.notes == []
@@ -143,19 +135,18 @@ PRICE = Price(input=1.0, cached=0.1, output=1.0)
 QUESTION = ModelRequest(system="s", parts=("p",))
 
 
-async def test_many_requests_cost_together_no_more_than_the_judges_budget(record_property: RecordProperty) -> None:
+async def test_many_requests_cost_together_no_more_than_the_judges_budget() -> None:
     shared, calls_before = Budget(max_tokens=1_000), 0
     for _ in range(50):
         inner = ScriptedModel(lambda _: "x")
         model = MeteredModel(inner, PRICE, own=Budget(max_tokens=1_000_000), others=(shared,))
         answers = await asyncio.gather(*(model.complete(QUESTION) for _ in range(3)), return_exceptions=True)
         calls_before += len(inner.requests)
-    record_property("outcome", f"{calls_before} calls of 110 tokens were made, then: {answers[-1]}")
     assert calls_before == 10
     assert isinstance(answers[-1], ModelBudgetSpent)
 
 
-async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_property: RecordProperty) -> None:
+async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most() -> None:
     long = completion("x").model_copy(update={"usage": TokenUsage(calls=1, input=100, output=900)})
     inner = ScriptedModel(lambda _: long)
     model = MeteredModel(inner, PRICE, own=Budget(max_cost_usd=0.0105))
@@ -167,9 +158,6 @@ async def test_many_calls_at_once_exceed_a_budget_by_one_call_at_most(record_pro
     under_way = len(inner.requests) - 1
     inner.gate.set()
     await asyncio.gather(*calls, return_exceptions=True)
-    record_property(
-        "outcome", f"{under_way} of 256 calls sent at once, {model.spending.cost_usd:.4f} of 0.0105 USD spent"
-    )
     assert estimate_tokens(QUESTION) < 1_000
     assert under_way == 9
     assert 0.0105 <= (model.spending.cost_usd or 0) <= 0.0115
@@ -182,7 +170,7 @@ def request(**config: Any) -> AssessmentRequest:
     )
 
 
-def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_property: RecordProperty) -> None:
+def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed() -> None:
     capacity = Capacity(ServiceLimits(max_parallel=10))
     first = capacity.fit(request(max_parallel=8), 100)
     assert first is not None
@@ -194,7 +182,6 @@ def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_
         one_task = capacity.fit(request(max_parallel=8), 2)
     again = capacity.fit(request(max_parallel=8), 100)
     at_once = (first.config.max_parallel, second.config.max_parallel)
-    record_property("outcome", f"{at_once} tasks at once, a third {'refused' if third is None else 'accepted'}")
     assert at_once == (8, 2)
     assert second.warnings
     assert third is None
@@ -204,27 +191,23 @@ def test_all_assessments_together_run_no_more_tasks_at_once_than_allowed(record_
 
 
 @pytest.mark.parametrize(("descriptors", "tasks_at_once"), [(144, 3), (720, 21), (60_000, 64)])
-def test_tasks_at_once_fit_the_available_descriptors(
-    record_property: RecordProperty, descriptors: int, tasks_at_once: int
-) -> None:
+def test_tasks_at_once_fit_the_available_descriptors(descriptors: int, tasks_at_once: int) -> None:
     capacity = Capacity(ServiceLimits(descriptors=descriptors))
     fitting = capacity.fit(request(max_parallel=64, judge_max_concurrency=40), 100)
     assert fitting is not None
     config = fitting.config
-    record_property("outcome", f"{config.max_parallel} tasks and {config.judge_max_concurrency} model calls at once")
     assert config.max_parallel == tasks_at_once
     assert config.max_parallel * 32 + config.judge_max_concurrency <= descriptors
 
 
 @pytest.mark.usefixtures("text_browser")
 async def test_once_the_budget_is_spent_the_next_assessment_is_rejected(
-    tmp_path: Path, browser_files: Path, model: ModelServer, record_property: RecordProperty
+    tmp_path: Path, browser_files: Path, model: ModelServer
 ) -> None:
     async with live_judge(tmp_path, browser_files, model, limits=ServiceLimits(max_tokens=300)) as judge:
         with hostile_site() as site:
             first = await judge.play(to_the_goal, site.url)
             second = await judge.ask("http://127.0.0.1:9/", some_tasks(site.url))
-    record_property("outcome", f"then {second.outcome.state}: {second.outcome.message}")
     assert len(model.received) <= 4
     assert first.entry["verdict"] in ("failure", "unscored")
     assert second.outcome.state == "rejected"

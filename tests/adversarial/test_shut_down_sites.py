@@ -1,6 +1,6 @@
 """A lost task whose site the participant shuts down, so that it is left out of the rates: it still counts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from shared.errors import BrowserFault, SiteUnreachable
 from shared.models import Action
 from shared.protocol import render_reply
 
-RecordProperty = Callable[[str, object], None]
 CLICK = Action(tool="browser_click", params={"target": "e1"})
 
 
@@ -47,13 +46,7 @@ def site() -> Iterator[Site]:
 
 
 async def play_shut_down(
-    folder: Path,
-    site: Site,
-    record_property: RecordProperty,
-    *,
-    reset: str | None = "reset",
-    action: Action = CLICK,
-    shop: Any = ClosingShop,
+    folder: Path, site: Site, *, reset: str | None = "reset", action: Action = CLICK, shop: Any = ClosingShop
 ) -> tuple[str, str | None, int]:
     """Outcome, blame and number of attempts of a task whose site is closed from the second attempt on."""
 
@@ -66,51 +59,44 @@ async def play_shut_down(
     (done,) = await assess_in_shop(
         folder, Participant(action), 1, shop=ThisShop, events=events, website=site.url, **limits
     )
-    record_property("outcome", f"{done.outcome} ({done.entry['stop_reason']}): {done.entry['error']}")
     return done.outcome, done.entry["error"], sum(isinstance(event, TaskStarted) for event in events)
 
 
 async def test_a_site_that_works_again_after_a_reset_was_shut_down_by_a_participant_that_acted(
-    tmp_path: Path, site: Site, record_property: RecordProperty
+    tmp_path: Path, site: Site
 ) -> None:
-    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property)
+    outcome, error, attempts = await play_shut_down(tmp_path, site)
     assert (outcome, attempts) == ("failure", 2)
     assert str(error).startswith(
         "participant: acted on the site in every attempt, and only a reset makes it work again"
     )
 
 
-async def test_a_site_that_not_even_a_reset_brings_back_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: RecordProperty
-) -> None:
+async def test_a_site_that_not_even_a_reset_brings_back_is_the_sites_fault(tmp_path: Path, site: Site) -> None:
     site.pages["/"] = lambda handler: handler.send(b"", 503)
-    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property)
+    outcome, error, attempts = await play_shut_down(tmp_path, site)
     assert (outcome, attempts) == ("aborted", 3)
     assert str(error).startswith("site: ")
 
 
-async def test_a_site_that_cannot_be_reset_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: RecordProperty
-) -> None:
-    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, reset=None)
+async def test_a_site_that_cannot_be_reset_is_the_sites_fault(tmp_path: Path, site: Site) -> None:
+    outcome, error, _ = await play_shut_down(tmp_path, site, reset=None)
     assert outcome == "aborted"
     assert str(error).startswith("site: ")
 
 
-async def test_a_participant_that_never_acted_did_not_shut_the_site_down(
-    tmp_path: Path, site: Site, record_property: RecordProperty
-) -> None:
+async def test_a_participant_that_never_acted_did_not_shut_the_site_down(tmp_path: Path, site: Site) -> None:
     class Closed(ClosingShop):
         async def observe(self) -> Any:
             raise BrowserFault("the browser was killed")
 
-    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, shop=Closed)
+    outcome, error, _ = await play_shut_down(tmp_path, site, shop=Closed)
     assert outcome == "aborted"
     assert str(error).startswith("site: ")
 
 
 async def test_a_reset_that_fails_only_after_the_participant_acted_counts_as_its_doing(
-    tmp_path: Path, site: Site, record_property: RecordProperty
+    tmp_path: Path, site: Site
 ) -> None:
     class Breaks(OnePageShop):
         async def act(self, tool: str, params: dict[str, Any]) -> Any:
@@ -121,14 +107,12 @@ async def test_a_reset_that_fails_only_after_the_participant_acted_counts_as_its
         site.pages["/reset"] = "done"
         handler.send(b"", 500)
 
-    outcome, error, attempts = await play_shut_down(tmp_path, site, record_property, shop=Breaks)
+    outcome, error, attempts = await play_shut_down(tmp_path, site, shop=Breaks)
     assert (outcome, attempts) == ("failure", 2)
     assert str(error).endswith("the site could not be reset: POST /reset answered 500 (a reset_url gets a POST)")
 
 
-async def test_an_unreachable_site_before_the_first_action_is_the_sites_fault(
-    tmp_path: Path, site: Site, record_property: RecordProperty
-) -> None:
-    outcome, error, _ = await play_shut_down(tmp_path, site, record_property, reset="broken")
+async def test_an_unreachable_site_before_the_first_action_is_the_sites_fault(tmp_path: Path, site: Site) -> None:
+    outcome, error, _ = await play_shut_down(tmp_path, site, reset="broken")
     assert outcome == "aborted"
     assert str(error).startswith("site: ")

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,34 +51,25 @@ def work(text: str) -> int:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_twice_the_text_takes_at_most_twice_the_work(
-    family: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_twice_the_text_takes_at_most_twice_the_work(family: str) -> None:
     head, unit = FAMILIES[family]
     once, twice = (work(head + unit * count) for count in (1_000, 2_000))
-    record_property("outcome", f"{once} calls, then {twice}")
     assert twice <= 2.2 * once
 
 
-def test_eleven_thousand_blocks_of_parameters_are_refused_after_ten(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_eleven_thousand_blocks_of_parameters_are_refused_after_ten() -> None:
     text = "ACTION: finish\n" + 'PARAMS: {"a":1,}\n' * 11_700
     complaint = understand(text, TOOLS, SNAPSHOT).complaint
-    record_property("outcome", complaint)
     assert len(text) < MAX_REPLY_CHARS
     assert "holds more than 10 JSON blocks" in complaint
 
 
 @pytest.mark.parametrize("item", [1, {}, {"target": "e1"}, [[]]], ids=["numbers", "objects", "half fields", "lists"])
-def test_a_list_of_many_items_is_refused_before_each_is_looked_at(
-    item: Any, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_list_of_many_items_is_refused_before_each_is_looked_at(item: Any) -> None:
     def of(count: int) -> str:
         return "<json>" + json.dumps({"tool": "browser_fill_form", "params": {"fields": [item] * count}}) + "</json>"
 
     complaint = understand(of(5_000), TOOLS, SNAPSHOT).complaint
-    record_property("outcome", complaint)
     assert complaint == 'browser_fill_form: "fields" has 5000 items; send at most 50.'
     assert work(of(5_000)) < 40 * 5_000
 
@@ -89,35 +79,26 @@ def test_a_list_of_many_items_is_refused_before_each_is_looked_at(
     [[0] * MAX_VALUES, [[]] * MAX_VALUES, [{}] * MAX_VALUES, {str(n): 0 for n in range(MAX_VALUES)}],
     ids=["numbers", "lists", "objects", "members"],
 )
-async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(
-    value: Any, record_property: Callable[[str, object], None]
-) -> None:
+async def test_an_answer_of_many_values_is_refused_before_it_is_decoded(value: Any) -> None:
     async with body_agent() as agent, ParticipantClient(agent.url) as client:
         agent.reply = encode(in_envelope(replaced(reply_documents("1.0")[0], ("message", "parts", 1, "data"), value)))
-        with pytest.raises(ParticipantError, match="more than 20000 JSON values") as caught:
+        with pytest.raises(ParticipantError, match="more than 20000 JSON values"):
             await client.send("What now?", context_id=CONTEXT)
-    record_property("outcome", caught.value.message)
 
 
-async def test_an_answer_that_ends_within_a_string_of_escaped_quotes_is_refused_at_once(
-    record_property: Callable[[str, object], None],
-) -> None:
+async def test_an_answer_that_ends_within_a_string_of_escaped_quotes_is_refused_at_once() -> None:
     async with body_agent() as agent, ParticipantClient(agent.url) as client:
         # A search for the closing quote that began again at each escaped one would take many minutes.
         agent.reply = b"[" + b"0," * MAX_VALUES + b'"' + b'\\"' * 450_000
-        with pytest.raises(ParticipantError, match="is not A2A") as caught:
+        with pytest.raises(ParticipantError, match="is not A2A"):
             await client.send("What now?", context_id=CONTEXT)
-    record_property("outcome", caught.value.message)
 
 
-async def test_a_text_full_of_brackets_and_commas_counts_as_one_value(
-    record_property: Callable[[str, object], None],
-) -> None:
+async def test_a_text_full_of_brackets_and_commas_counts_as_one_value() -> None:
     text = '{"a": [1, 2, "\\"], {"],' * 20_000
     async with body_agent() as agent, ParticipantClient(agent.url) as client:
         agent.reply = encode(
             in_envelope({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}]}})
         )
         reply = await client.send("What now?", context_id=CONTEXT)
-    record_property("outcome", f"a reply of {len(reply)} characters")
     assert reply == text

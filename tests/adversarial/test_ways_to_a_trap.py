@@ -1,7 +1,6 @@
 """Random ways to an address that kills the browser: whose fault that is, compared with an oracle."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,9 +29,7 @@ def test_a_crash_of_a_scripted_browser_is_the_fault_of_who_led_it_there(
 @pytest.mark.e2e
 @pytest.mark.own_browser
 @pytest.mark.parametrize("count", each(REAL_PLAYS, suite=REAL_PLAYS[:1]))
-async def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
-    tmp_path: Path, count: int, record_property: Callable[[str, object], None]
-) -> None:
+async def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(tmp_path: Path, count: int) -> None:
     chance = random.Random(25)
     plays = [blame_play(chance) for _ in range(count)]
 
@@ -41,5 +38,4 @@ async def test_a_crash_of_a_real_browser_is_the_fault_of_who_led_it_there(
 
     with two_sites() as sites:
         result = await with_judge(tmp_path, play)
-    record_property("outcome", "; ".join(f"{each.name}: {what}" for each, what in zip(plays, result, strict=True)))
     assert result == [each.fault_of for each in plays]

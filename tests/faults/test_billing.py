@@ -27,7 +27,6 @@ from shared.llm.providers.openai import OpenAIModel
 from shared.models import TokenUsage
 from shared.settings import Settings
 
-Record = Callable[[str, object], None]
 ASK = ModelRequest(system="s" * 400, parts=("p" * 400,))
 PRICE = Price(input=1.0, cached=0.1, output=2.0)
 
@@ -45,33 +44,28 @@ async def cut_off(metered: MeteredModel, inner: ScriptedModel) -> None:
     inner.gate = None
 
 
-async def test_a_cancelled_call_counts_by_estimate_and_is_marked(record_property: Record) -> None:
+async def test_a_cancelled_call_counts_by_estimate_and_is_marked() -> None:
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, PRICE, own=Budget())
     await cut_off(metered, inner)
-    record_property(
-        "outcome", f"{metered.spending.usage.model_dump(exclude_defaults=True)}, {metered.spending.cost_usd} USD"
-    )
     assert metered.spending.usage == TokenUsage(calls=1, input=estimate_tokens(ASK), estimated_calls=1)
     assert metered.spending.cost_usd == pytest.approx(estimate_tokens(ASK) / 1e6)
 
 
 @pytest.mark.parametrize("budget", [{"max_tokens": estimate_tokens(ASK)}, {"max_cost_usd": 1e-6}])
-async def test_cancelled_calls_use_up_a_budget(record_property: Record, budget: dict[str, Any]) -> None:
+async def test_cancelled_calls_use_up_a_budget(budget: dict[str, Any]) -> None:
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, PRICE, own=Budget(**budget))
     await cut_off(metered, inner)
-    with pytest.raises(ModelBudgetSpent) as refused:
+    with pytest.raises(ModelBudgetSpent):
         await metered.complete(ASK)
-    record_property("outcome", refused.value.message)
     assert len(inner.requests) == 1
 
 
-async def test_a_cancelled_call_without_a_price_counts_its_tokens(record_property: Record) -> None:
+async def test_a_cancelled_call_without_a_price_counts_its_tokens() -> None:
     inner = ScriptedModel(lambda _: "x")
     metered = MeteredModel(inner, None, own=Budget())
     await cut_off(metered, inner)
-    record_property("outcome", f"{metered.spending.usage.input} tokens, cost {metered.spending.cost_usd}")
     assert (metered.spending.usage.estimated_calls, metered.spending.cost_usd) == (1, None)
 
 
@@ -87,7 +81,7 @@ ENDS: dict[str, tuple[Callable[..., Answer], int]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-async def test_a_call_that_was_sent_without_reporting_usage_is_estimated(record_property: Record, end: str) -> None:
+async def test_a_call_that_was_sent_without_reporting_usage_is_estimated(end: str) -> None:
     plan, counted = ENDS[end]
     async with serving(plan=plan) as server:
         # Short only where it is waited for: the other ends have to come within it.
@@ -98,36 +92,29 @@ async def test_a_call_that_was_sent_without_reporting_usage_is_estimated(record_
         with pytest.raises(ModelError, match="openai:m"):
             await metered.complete(ASK)
         await metered.aclose()
-    record_property(
-        "outcome", f"{metered.spending.usage.model_dump(exclude_defaults=True)}, {metered.spending.cost_usd} USD"
-    )
     assert metered.spending.usage.estimated_calls == counted
     assert (metered.spending.cost_usd or 0) >= counted * estimate_tokens(ASK) / 1e6
 
 
-async def test_an_endpoint_without_a_listener_bills_nothing(record_property: Record) -> None:
+async def test_an_endpoint_without_a_listener_bills_nothing() -> None:
     inner = OpenAIModel("m", api_key="k", base_url="http://127.0.0.1:9", timeout_s=60, retry_delay_s=0.001)
     metered = MeteredModel(inner, PRICE, own=Budget())
     with pytest.raises(ModelUnavailable):
         await metered.complete(ASK)
     await metered.aclose()
-    record_property("outcome", f"{metered.spending.usage.calls} calls, {metered.spending.cost_usd} USD")
     assert metered.spending.usage == TokenUsage()
 
 
-async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_what_a_run_spent_before_it_was_interrupted_counts_in_its_budget(tmp_path: Path) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     end_run(run, "cancelled", (), Spending(TokenUsage(calls=1, input=500, estimated_calls=1), 0.5))
     again = spending_before(run)
     metered = MeteredModel(ScriptedModel(lambda _: "x"), PRICE, own=Budget(max_tokens=500, spending=again))
-    record_property("outcome", f"{again.usage.input} tokens and {again.cost_usd} USD before, the budget is 500 tokens")
     with pytest.raises(ModelBudgetSpent):
         await metered.complete(ASK)
 
 
-async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, record_property: Record) -> None:
+async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     spending, is_requested = Spending(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -146,14 +133,13 @@ async def test_stopping_a_scoring_counts_the_calls_under_way(tmp_path: Path, rec
         scoring.cancel()
         await asyncio.gather(scoring, return_exceptions=True)
         await judge.aclose()
-    record_property("outcome", f"{spending.usage.model_dump(exclude_defaults=True)}, {spending.cost_usd} USD")
     assert spending.usage.estimated_calls >= 1
     assert spending.cost_usd is not None
     assert spending.cost_usd > 0
 
 
 @pytest.mark.usefixtures("text_browser")
-async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJudge, record_property: Record) -> None:
+async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJudge) -> None:
     is_requested, is_started = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -178,7 +164,6 @@ async def test_cancelling_an_assessment_records_the_calls_under_way(judge: LiveJ
             await following
     await judge.is_clean()
     record = json.loads((judge.output_dir / "runs" / "cut-off" / "run.json").read_text())
-    record_property("outcome", f"{record['state']}: {record['judge_usage']}")
     assert record["state"] == "cancelled"
     assert record["judge_usage"]["token_usage"]["estimated_calls"] >= 1
     assert record["judge_usage"]["cost_usd"] > 0

@@ -25,7 +25,6 @@ from judge.trajectory.record import CURRENT_RULES, Attempt
 from shared.models import Action
 from shared.protocol import render_reply
 
-Record = Callable[[str, object], None]
 Edit = Callable[[dict[str, Any]], object]
 CHECKS = ChecksJudge(RunConfig(judge_model="offline")).id
 BY_CODE = JUDGE.model_copy(update={"method": "webarena_verified", "prompt_set": NO_PROMPTS})
@@ -61,10 +60,6 @@ def score(run: RunStore, *options: str) -> str:
     return done.output
 
 
-def text_of(findings: Any) -> str:
-    return "; ".join((*findings.mismatches, *(f"note: {note}" for note in findings.notes)))
-
-
 def pass_every_check(verdict: dict[str, Any]) -> None:
     for check in verdict["evidence"]["checks"]:
         check["passed"] = True
@@ -95,23 +90,21 @@ EDITS: dict[str, tuple[Edit, str]] = {
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_an_edited_verdict_of_checks_is_named_by_verify(run: RunStore, what: str, record_property: Record) -> None:
+def test_an_edited_verdict_of_checks_is_named_by_verify(run: RunStore, what: str) -> None:
     assert verify_run(run).mismatches == ()
     change, expected = EDITS[what]
     edit(verdict_file(run), change)
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert any(f"results/lost/verdicts/{CHECKS}.json: {expected}" in line for line in verification.mismatches), (
         verification
     )
 
 
 @pytest.mark.parametrize("what", EDITS)
-def test_an_edited_verdict_of_checks_is_replaced_by_score(run: RunStore, what: str, record_property: Record) -> None:
+def test_an_edited_verdict_of_checks_is_replaced_by_score(run: RunStore, what: str) -> None:
     whole = json.loads(verdict_file(run).read_text())
     edit(verdict_file(run), EDITS[what][0])
     printed = score(run)
-    record_property("outcome", printed.splitlines()[-2:])
     assert "(kept)" not in printed
     stored = json.loads(verdict_file(run).read_text())
     assert {**stored, "judge": None} == {**whole, "judge": None}
@@ -133,28 +126,24 @@ def edit_everywhere(run: RunStore) -> None:
     edit(run.folder / "results.json", change)
 
 
-def test_a_verdict_edited_in_all_three_places_is_found_and_replaced(run: RunStore, record_property: Record) -> None:
+def test_a_verdict_edited_in_all_three_places_is_found_and_replaced(run: RunStore) -> None:
     edit_everywhere(run)
     verification = verify_run(run)
     assert any(f"verdicts/{CHECKS}.json: outcome" in line for line in verification.mismatches)
     printed = score(run)
-    record_property("outcome", f"{verification.mismatches[0]}; {printed.splitlines()[-2]}")
     assert "lost: failure (the stored verdict differed)" in printed
     assert "1 stored verdict differed from what the recording gives, and was replaced: lost" in printed
     assert verify_run(run).mismatches == ()
 
 
-def test_score_counts_replaced_verdicts_in_its_json(run: RunStore, record_property: Record) -> None:
+def test_score_counts_replaced_verdicts_in_its_json(run: RunStore) -> None:
     edit_everywhere(run)
     summary = json.loads(score(run, "--json"))
-    record_property("outcome", {key: summary[key] for key in ("success", "failure", "kept", "replaced", "updated")})
     assert (summary["replaced"], summary["updated"], summary["kept"]) == (["lost"], ["lost"], 0)
     assert json.loads(score(run, "--json"))["replaced"] == []
 
 
-def test_a_score_of_another_judge_does_not_take_over_an_edited_verdict_of_checks(
-    run: RunStore, record_property: Record
-) -> None:
+def test_a_score_of_another_judge_does_not_take_over_an_edited_verdict_of_checks(run: RunStore) -> None:
     """The run's judge was of other code, so that the installed one has another id and writes another file."""
     older = "checks-000000000000"
     for task in run.tasks():
@@ -165,36 +154,31 @@ def test_a_score_of_another_judge_does_not_take_over_an_edited_verdict_of_checks
     edit(run.task("lost").folder / f"verdicts/{older}.json", lambda v: v.update(outcome="success"))
     score(run)
     result = json.loads((run.task("lost").folder / "result.json").read_text())
-    record_property("outcome", f"{result['verdict']}: {result['reason']}")
     assert result["verdict"] == "failure"
     assert json.loads((run.task("lost").folder / f"verdicts/{older}.json").read_text())["outcome"] == "failure"
 
 
 @pytest.mark.parametrize("stop_reason", ["max_steps", "task_timeout", "participant_error", "unreadable_replies"])
-def test_an_edited_verdict_that_the_end_settles_is_found_and_replaced(
-    tmp_path: Path, stop_reason: str, record_property: Record
-) -> None:
+def test_an_edited_verdict_that_the_end_settles_is_found_and_replaced(tmp_path: Path, stop_reason: str) -> None:
     run = a_finished_run(tmp_path, attempt("t1", "/*", stop_reason), judge_id=CHECKS)
     score(run)
     assert verify_run(run).mismatches == ()
     edit(verdict_file(run, "t1"), lambda v: v.update(outcome="success", reason="the check passed"))
     mismatches = verify_run(run).mismatches
     printed = score(run)
-    record_property("outcome", f"{mismatches[0]}; {printed.splitlines()[-2]}")
     assert f'results/t1/verdicts/{CHECKS}.json: outcome: "success" is stored, expected "failure"' in mismatches
     assert "t1: failure (the stored verdict differed)" in printed
 
 
-def test_an_edited_model_verdict_on_an_attempt_over_budget_is_found(tmp_path: Path, record_property: Record) -> None:
+def test_an_edited_model_verdict_on_an_attempt_over_budget_is_found(tmp_path: Path) -> None:
     run = a_finished_run(tmp_path, a_result("t1", "max_steps", verdict=a_verdict("failure", judge=None)))
     assert verify_run(run).mismatches == ()
     edit(run.task("t1").folder / "verdicts/webjudge-1.json", lambda v: v.update(outcome="success"))
     mismatches = verify_run(run).mismatches
-    record_property("outcome", mismatches)
     assert any("webjudge-1.json: outcome" in line for line in mismatches)
 
 
-def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, record_property: Record) -> None:
+def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path) -> None:
     code = code_checksum()
     model = a_verdict(judge=JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code}))
     run = a_finished_run(tmp_path, a_result("t1", verdict=model), a_result("t2", verdict=model))
@@ -204,17 +188,15 @@ def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path, rec
         a_verdict(judge=BY_CODE),
     )
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert verification.mismatches == ()
     assert "not recomputed: 2 verdicts by a judge model" in verification.notes
     assert "not recomputed: 1 verdict by webarena_verified" in verification.notes
 
 
-def test_a_forged_verdict_of_a_model_does_not_decide_a_task_with_checks(run: RunStore, record_property: Record) -> None:
+def test_a_forged_verdict_of_a_model_does_not_decide_a_task_with_checks(run: RunStore) -> None:
     write_verdict_on(run.task("lost"), "webjudge-1", a_verdict())
     edit(run.folder / "run.json", lambda v: v.update(judge_ids={"lost": "webjudge-1"}))
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert any('names "webjudge-1" as its judge, but its checks decide' in line for line in verification.mismatches)
 
 
@@ -237,21 +219,19 @@ def as_recorded_by_other_code(run: RunStore, change: Edit) -> None:
     edit(run.folder / "run.json", change)
 
 
-def test_a_run_judged_by_other_code_with_the_same_rules_still_matches(run: RunStore, record_property: Record) -> None:
+def test_a_run_judged_by_other_code_with_the_same_rules_still_matches(run: RunStore) -> None:
     as_recorded_by_other_code(run, of_other_code)
     # Another version may word differently what it found.
     for task in run.tasks():
         edit(verdict_file(run, task.name), lambda v: v["evidence"]["checks"][0].update(found="in other words"))
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert verification.mismatches == ()
     assert any("judging code" in note for note in verification.notes)
 
 
-def test_a_run_judged_by_unknown_rules_is_reported_as_not_checked(run: RunStore, record_property: Record) -> None:
+def test_a_run_judged_by_unknown_rules_is_reported_as_not_checked(run: RunStore) -> None:
     as_recorded_by_other_code(run, lambda v: of_other_code(v, prompt_version="99"))
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert verification.mismatches == ()
     assert (
         "not recomputed: 2 verdicts by version 99 of the rules of checks, which is not installed" in verification.notes
@@ -259,9 +239,7 @@ def test_a_run_judged_by_unknown_rules_is_reported_as_not_checked(run: RunStore,
     assert CURRENT_RULES != "99"
 
 
-def test_a_verdict_of_checks_given_without_the_runs_settings_is_recomputed_without_them(
-    tmp_path: Path, record_property: Record
-) -> None:
+def test_a_verdict_of_checks_given_without_the_runs_settings_is_recomputed_without_them(tmp_path: Path) -> None:
     elsewhere = attempt("t1", "https://pay.example/")
     run = a_finished_run(
         tmp_path,
@@ -273,7 +251,6 @@ def test_a_verdict_of_checks_given_without_the_runs_settings_is_recomputed_witho
     done = CliRunner().invoke(app, ["score", str(run.task("t1").folder), "--model", "offline"])
     assert done.exit_code == 0, done.output
     verification = verify_run(run)
-    record_property("outcome", text_of(verification))
     assert len(list(run.task("t1").folder.glob("verdicts/checks-*.json"))) == 2
     assert verification.mismatches == ()
 
@@ -284,9 +261,7 @@ class Player:
 
 
 @pytest.mark.parametrize("what", ["the verdict only", "the verdict and the result", "its evidence only"])
-async def test_an_edited_verdict_of_checks_does_not_survive_resuming(
-    tmp_path: Path, what: str, record_property: Record
-) -> None:
+async def test_an_edited_verdict_of_checks_does_not_survive_resuming(tmp_path: Path, what: str) -> None:
     checks = [{"kind": "page", "url": "/never"}]
     first = await assess_in_shop(tmp_path, Player(), 1, max_steps=3, checks=checks)
     folder = RunStore(tmp_path, "r").task("t0").folder
@@ -298,30 +273,27 @@ async def test_an_edited_verdict_of_checks_does_not_survive_resuming(
     if what == "the verdict and the result":
         edit(folder / "result.json", lambda v: v.update(verdict_of_judge="success", reason="the check passed"))
     done = await assess_in_shop(tmp_path, Player(), 1, max_steps=3, checks=checks)
-    record_property("outcome", f"{first[0].outcome}, then {done[0].outcome}: {done[0].entry['reason']}")
     assert [first[0].outcome, done[0].outcome] == ["failure", "failure"]
     assert json.loads(path.read_text())["outcome"] == "failure"
     assert not json.loads(path.read_text())["evidence"]["checks"][0]["passed"]
     assert not (folder / "attempts").exists()
 
 
-def test_a_success_whose_evidence_was_deleted_is_not_scored_again(tmp_path: Path, record_property: Record) -> None:
+def test_a_success_whose_evidence_was_deleted_is_not_scored_again(tmp_path: Path) -> None:
     run = a_finished_run(tmp_path, attempt("t1", "/*"), judge_id=CHECKS)
     shutil.rmtree(run.task("t1").folder / "snapshots")
     printed, verification = score(run), verify_run(run)
-    record_property("outcome", f"{printed.splitlines()[0]}; {text_of(verification)}")
     assert "broken" in printed
     assert any("snapshots/" in line for line in verification.mismatches)
     assert "not recomputed: 1 verdict on a recording that is damaged" in verification.notes
 
 
-def test_a_success_by_a_request_is_unscored_without_the_trace(tmp_path: Path, record_property: Record) -> None:
+def test_a_success_by_a_request_is_unscored_without_the_trace(tmp_path: Path) -> None:
     """What cannot be recomputed because its evidence is gone does not stay a success."""
     requested = {"kind": "request", "url": "/**", "method": "GET"}
     run = a_finished_run(tmp_path, attempt("t1", "/*", network=A_TRACE, checks=[requested]), judge_id=CHECKS)
     edit(verdict_file(run, "t1"), lambda v: v.update(outcome="success"))
     (run.task("t1").folder / "network.har").unlink()
     verification, printed = verify_run(run), score(run)
-    record_property("outcome", f"{text_of(verification)}; {printed.splitlines()[0]}")
     assert verification.mismatches
     assert "t1: unscored (the stored verdict differed)" in printed

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +22,6 @@ from judge.commands.doctor import check_agent
 
 pytestmark = pytest.mark.slow
 
-Tell = Callable[[str, object], None]
 JUDGE = "http://127.0.0.1:9009"
 
 
@@ -53,7 +52,7 @@ EXAMPLE = ROOT / "examples" / "purple-node"
 
 
 @pytest.mark.e2e
-def test_an_image_without_any_of_this_project_is_started_and_plays(tmp_path: Path, record_property: Tell) -> None:
+def test_an_image_without_any_of_this_project_is_started_and_plays(tmp_path: Path) -> None:
     """The guide's Node example: no health check, no `wabe`, no Python. In containers where there is an engine with the
     judge's image (`scripts/build-green-image.sh --tag ci`), otherwise the same script starts processes.
     """
@@ -78,19 +77,14 @@ def test_an_image_without_any_of_this_project_is_started_and_plays(tmp_path: Pat
         done = Engine(folder, images, runs=True).play(scenario, "--output", str(tmp_path / "results.json"))
     assert done.returncode == 0, done.stdout + done.stderr
     [task] = json.loads((tmp_path / "results.json").read_text())["results"][0]["detail"]["tasks"]
-    started = "containers" if engine else "processes"
-    record_property("outcome", f"in {started}: {task['verdict']}, {task['action_history']}")
     assert task["error"] is None
     assert task["steps_taken"] > 0
 
 
-def test_an_image_that_ends_at_once_is_named_with_the_last_lines_of_its_log(
-    tmp_path: Path, record_property: Tell
-) -> None:
+def test_an_image_that_ends_at_once_is_named_with_the_last_lines_of_its_log(tmp_path: Path) -> None:
     program = "import sys; print('starting', flush=True); sys.exit('no \\x1b[31mMODEL_KEY')"
     port = free_port()
     done = an_engine(tmp_path, program).play(a_scenario(port))
-    record_property("outcome", " / ".join(done.stderr.splitlines()))
     assert error_of(done).startswith(
         "error: participant guest (image foreign) ended with exit code 1 before the run began"
     )
@@ -113,25 +107,19 @@ HTTPServer(("127.0.0.1", {port}), Handler).serve_forever()
 """
 
 
-def test_an_image_that_ignores_its_address_options_is_reported_as_unreachable(
-    tmp_path: Path, record_property: Tell
-) -> None:
+def test_an_image_that_ignores_its_address_options_is_reported_as_unreachable(tmp_path: Path) -> None:
     port, other = free_ports(2)
     program = SERVER.format(status=200, body=b"{}", port=other)
     line = error_of(an_engine(tmp_path, program).play(a_scenario(port), "--ready-timeout", "0"))
-    record_property("outcome", line)
     assert line.startswith(
         "error: participant guest (image foreign) serves no agent card that can be used: "
         f"http://127.0.0.1:{port}: the connection to the agent failed"
     )
 
 
-def test_a_judge_that_ends_meanwhile_is_blamed_in_the_place_of_the_participant(
-    tmp_path: Path, record_property: Tell
-) -> None:
+def test_a_judge_that_ends_meanwhile_is_blamed_in_the_place_of_the_participant(tmp_path: Path) -> None:
     engine = an_engine(tmp_path, "import time; time.sleep(600)", "import sys; sys.exit('no space left')")
     line = error_of(engine.play(a_scenario(free_port())))
-    record_property("outcome", line)
     assert line.startswith("error: the judge (image judge) ended with exit code 1 before the run began")
 
 
@@ -166,16 +154,15 @@ BROKEN_CARDS = {
 
 
 @pytest.mark.parametrize("kind", BROKEN_CARDS)
-async def test_what_is_wrong_with_a_broken_card_is_named(record_property: Tell, kind: str) -> None:
+async def test_what_is_wrong_with_a_broken_card_is_named(kind: str) -> None:
     status, body, expected = BROKEN_CARDS[kind]
     with answering(status, body) as url:
         finding = await check_agent(url, 0)
-    record_property("outcome", f"{finding.state}: {finding.text}")
     assert finding.state == "missing"
     assert expected in finding.text
 
 
-async def test_an_agent_that_comes_up_late_is_waited_for(record_property: Tell) -> None:
+async def test_an_agent_that_comes_up_late_is_waited_for() -> None:
     port = free_port()
     is_requested = threading.Event()
     body = json.dumps(CARD | {"preferredTransport": "JSONRPC"}).encode()
@@ -194,7 +181,6 @@ async def test_an_agent_that_comes_up_late_is_waited_for(record_property: Tell) 
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         finding = await check_agent(f"http://127.0.0.1:{port}", 30)
         server.shutdown()
-    record_property("outcome", f"503 first, then {finding.state}: {finding.text}")
     assert finding.state == "ok"
 
 
@@ -203,24 +189,20 @@ SHOW = (
 )
 
 
-def test_variables_reach_a_foreign_image_under_the_names_it_asks_for(tmp_path: Path, record_property: Tell) -> None:
+def test_variables_reach_a_foreign_image_under_the_names_it_asks_for(tmp_path: Path) -> None:
     engine = an_engine(tmp_path, SHOW)
     (tmp_path / ".env").write_text("# keys\nFILE_KEY=secret-1\nUNASKED=secret-2\n")
     env = 'env = { MODEL_KEY = "${MY_KEY}", OTHER = "Bearer ${FILE_KEY}", MODE = "fast" }'
     done = engine.play(a_scenario(free_port(), env), keys={"MY_KEY": "secret-3"})
     seen = next(json.loads(line) for line in done.stderr.splitlines() if line.startswith("{"))
-    record_property("outcome", f"the image has {', '.join(seen)}; in process lists: {'secret' in str(engine.calls())}")
     assert seen == {"MODEL_KEY": "secret-3", "OTHER": "Bearer secret-1", "MODE": "fast"}
     assert "secret" not in str(engine.calls())
 
 
 @pytest.mark.parametrize("keys", [{}, {"MY_KEY": ""}], ids=["not set", "empty"])
-def test_a_missing_variable_is_named_before_anything_starts(
-    tmp_path: Path, record_property: Tell, keys: dict[str, str]
-) -> None:
+def test_a_missing_variable_is_named_before_anything_starts(tmp_path: Path, keys: dict[str, str]) -> None:
     engine = an_engine(tmp_path, SHOW)
     line = error_of(engine.play(a_scenario(free_port(), 'env = { MODEL_KEY = "${MY_KEY}" }'), keys=keys))
-    record_property("outcome", line)
     assert "env MODEL_KEY: MY_KEY is not set" in line
     assert engine.calls() == []
 
@@ -245,9 +227,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of other users")
 @pytest.mark.parametrize(("owner", "then"), [(1000, 1000), (0, 2000), (IMAGE_USER, IMAGE_USER)])
-def test_containers_write_to_an_output_folder_of_any_owner(
-    open_folder: Path, record_property: Tell, owner: int, then: int
-) -> None:
+def test_containers_write_to_an_output_folder_of_any_owner(open_folder: Path, owner: int, then: int) -> None:
     """2000 owns the project: a folder that the engine made for the mount belongs to root and goes to them."""
     folder, script = open_folder / "output", open_folder / "share-output.sh"
     shutil.copy(ROOT / "docker" / "share-output.sh", script)
@@ -270,7 +250,6 @@ def test_containers_write_to_an_output_folder_of_any_owner(
     shutil.rmtree(folder / "runs" / "new", ignore_errors=True)
     after = write()
     result = folder.stat()
-    record_property("outcome", f"before: exit {before}, after: {after}; owner {result.st_uid}")
     assert (before == 0) is (owner == IMAGE_USER)
     assert after == 0
     assert (result.st_uid, result.st_mode & 0o7777) == (then, 0o2775)

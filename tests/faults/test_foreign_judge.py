@@ -24,7 +24,6 @@ from shared.a2a.tasks import AgentMessage, TaskSink, TextExecutor, TextHandler
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-Record = Callable[[str, object], None]
 # A shard without tasks: our own judge takes the request and answers it without a browser.
 EMPTY_SHARD = 'judge_model = "offline"\nshard_index = 4\nnum_shards = 5'
 
@@ -97,15 +96,12 @@ async def play(folder: Path, judge: str, config: str = EMPTY_SHARD, **options: o
         return await run_here(settings, scenario=path, output_dir=folder / "out", **options)  # type: ignore[arg-type]
 
 
-async def test_a_judge_that_is_already_running_takes_the_request(
-    tmp_path: Path, temp: Path, record_property: Record
-) -> None:
+async def test_a_judge_that_is_already_running_takes_the_request(tmp_path: Path, temp: Path) -> None:
     submission = tmp_path / "submission.json"
     async with agent(a_judge(tmp_path / "theirs")) as judge:
         code, text = await play(tmp_path, judge, output=submission)
     (theirs,) = (tmp_path / "theirs" / "runs").iterdir()
     named = json.loads(submission.read_text())["results"][0]["detail"]["provenance"]["run_id"]
-    record_property("outcome", f"exit {code}; here: submission.json only; the judge keeps the run {named[:15]}-…")
     assert code == 0
     assert named == theirs.name
     assert f"keeps the run as {theirs.name}" in text
@@ -113,11 +109,10 @@ async def test_a_judge_that_is_already_running_takes_the_request(
     assert list(temp.iterdir()) == []
 
 
-async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path, record_property: Record) -> None:
+async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path) -> None:
     async with agent(a_judge(tmp_path / "theirs")) as judge:
-        code, text = await play(tmp_path, judge)
+        _, text = await play(tmp_path, judge)
     files = sorted(path.name for path in tmp_path.iterdir() if path.name not in ("theirs", "temp", "s.toml"))
-    record_property("outcome", f"exit {code}; written: {files}")
     assert files == []
     assert "--output FILE" in text
 
@@ -132,33 +127,28 @@ async def test_without_output_nothing_is_written_here(tmp_path: Path, temp: Path
         'run_id = "r1"',
     ],
 )
-async def test_settings_of_the_judges_own_machine_are_not_sent(
-    tmp_path: Path, record_property: Record, setting: str
-) -> None:
+async def test_settings_of_the_judges_own_machine_are_not_sent(tmp_path: Path, setting: str) -> None:
     async with agent(a_judge(tmp_path / "theirs")) as judge:
         code, text = await play(tmp_path, judge, f"{EMPTY_SHARD}\n{setting}")
     note = next((line for line in text.splitlines() if line.startswith("Note:")), "not sent")
-    record_property("outcome", f"exit {code}: {note}")
     assert code == 0
     # The id is chosen for each run anyway.
     assert setting.startswith("run_id") or f"config.{setting.split()[0]} is not sent" in note
 
 
-async def test_the_run_of_a_foreign_judge_is_not_resumed_from_here(tmp_path: Path, record_property: Record) -> None:
+async def test_the_run_of_a_foreign_judge_is_not_resumed_from_here(tmp_path: Path) -> None:
     judge = OtherJudge(answer)
     async with agent(judge) as url:
-        with pytest.raises(ConfigError, match="--resume needs a judge that is started here") as refused:
+        with pytest.raises(ConfigError, match="--resume needs a judge that is started here"):
             await play(tmp_path, url, resume="latest")
-    record_property("outcome", f"exit 2: {refused.value.message.partition(': ')[2]}")
     assert judge.requests == []
 
 
-async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: Path, record_property: Record) -> None:
+async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: Path) -> None:
     judge = OtherJudge(answer)
     async with agent(judge) as url:
         code, output = await play(tmp_path, url, output=tmp_path / "o.json")
     (message,) = (json.loads(text) for text in judge.requests)
-    record_property("outcome", f"exit {code}; asked with {', '.join(sorted(message))}")
     assert code == 0
     assert {"run_id", "launch"} & {*message, *message["config"]} == set()
     assert "success rate 50.0 %" in output
@@ -176,7 +166,7 @@ async def test_a_judge_of_another_make_is_understood_without_metadata(tmp_path: 
     ],
 )
 async def test_the_runs_id_is_learned_from_the_judge(
-    record_property: Record, metadata: dict[str, str], provenance: object, learned: str | None
+    metadata: dict[str, str], provenance: object, learned: str | None
 ) -> None:
     async def on_told(sink: TaskSink) -> None:
         sink.annotate(metadata)
@@ -185,32 +175,29 @@ async def test_the_runs_id_is_learned_from_the_judge(
 
     async with agent(OtherJudge(on_told)) as url:
         outcome = await request_assessment(url, "{}", lambda _: None)
-    record_property("outcome", f"run_id {outcome.run_id}")
     assert outcome.run_id == learned
 
 
-async def test_a_refusal_of_the_judge_is_the_users_to_mend(tmp_path: Path, temp: Path, record_property: Record) -> None:
+async def test_a_refusal_of_the_judge_is_the_users_to_mend(tmp_path: Path, temp: Path) -> None:
     async def refuse(sink: TaskSink) -> None:
         await sink.reject("no such task set")
 
     async with agent(OtherJudge(refuse)) as url:
-        with pytest.raises(ConfigError, match="the judge refused the request: no such task set") as refused:
+        with pytest.raises(ConfigError, match="the judge refused the request: no such task set"):
             await play(tmp_path, url)
-    record_property("outcome", f"exit 2: {refused.value.message}")
     assert not (tmp_path / "out").exists()
     assert list(temp.iterdir()) == []
 
 
-async def test_a_judge_that_asks_for_a_token_is_given_it(tmp_path: Path, record_property: Record) -> None:
+async def test_a_judge_that_asks_for_a_token_is_given_it(tmp_path: Path) -> None:
     settings = Settings(path="/usr/bin:/bin", auth_token=SecretStr("s3cret"))
     async with agent(OtherJudge(answer), token="s3cret") as url:
         code, text = await play(tmp_path, url, settings=settings)
-    record_property("outcome", f"exit {code}")
     assert code == 0
     assert "s3cret" not in text
 
 
-async def test_an_interrupted_client_cancels_the_assessment(record_property: Record) -> None:
+async def test_an_interrupted_client_cancels_the_assessment() -> None:
     async def work(sink: TaskSink) -> None:
         sink.update("Assessment run-1: 1 tasks.")
         await asyncio.Event().wait()
@@ -223,11 +210,10 @@ async def test_an_interrupted_client_cancels_the_assessment(record_property: Rec
         await asyncio.gather(asking, return_exceptions=True)
         async with asyncio.timeout(60):
             await judge.cancelled.wait()
-    record_property("outcome", "cancelled at the judge as well")
     assert asking.cancelled()
 
 
-async def test_the_events_of_a_judge_are_read_from_metadata_and_its_prose_is_not(record_property: Record) -> None:
+async def test_the_events_of_a_judge_are_read_from_metadata_and_its_prose_is_not() -> None:
     done = TaskDone(task_id="t1", outcome="success", steps=2, reason="all checks passed")
 
     async def work(sink: TaskSink) -> None:
@@ -238,14 +224,11 @@ async def test_the_events_of_a_judge_are_read_from_metadata_and_its_prose_is_not
     events: list[Event] = []
     async with agent(OtherJudge(work)) as url:
         await request_assessment(url, "{}", events.append)
-    record_property("outcome", ", ".join(type(event).__name__ for event in events))
     assert events == [RunStarted(run_id="r", total=1), done]
 
 
 @pytest.mark.parametrize("metadata", [{}, {EVENT_KEY: {"event": "flown"}}], ids=["none", "unknown"])
-async def test_prose_without_events_is_shown_and_counts_nothing(
-    record_property: Record, metadata: dict[str, object]
-) -> None:
+async def test_prose_without_events_is_shown_and_counts_nothing(metadata: dict[str, object]) -> None:
     async def work(sink: TaskSink) -> None:
         sink.update("Assessment run-1: 1 task.\nTask t1: success after 2 steps: r", metadata)
         await answer(sink)
@@ -253,11 +236,10 @@ async def test_prose_without_events_is_shown_and_counts_nothing(
     events: list[Event] = []
     async with agent(OtherJudge(work)) as url:
         await request_assessment(url, "{}", events.append)
-    record_property("outcome", str(events))
     assert events == [JudgeText(text="Assessment run-1: 1 task."), JudgeText(text="Task t1: success after 2 steps: r")]
 
 
-async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_property: Record) -> None:
+async def test_a_judge_with_protocol_0_3_sends_its_events_as_well() -> None:
     started = RunStarted(run_id="r", total=12, kept=3)
 
     async def work(sink: TaskSink) -> None:
@@ -268,7 +250,6 @@ async def test_a_judge_with_protocol_0_3_sends_its_events_as_well(record_propert
     async with agent(OtherJudge(work)) as url:
         with patch("shared.a2a.client.choose_interface", _older):
             await request_assessment(url, "{}", events.append)
-    record_property("outcome", str(events))
     assert events == [started]
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -17,8 +17,6 @@ from helpers.episode.still_page import PlayedTask, play
 from shared.a2a.calls import blaming_the_agent
 from shared.a2a.client import ParticipantClient
 from shared.errors import InternalFault, ParticipantError, WabeError
-
-Record = Callable[[str, object], None]
 
 
 @contextmanager
@@ -65,26 +63,21 @@ async def play_starved(folder: Path, *, while_dialling: bool = False, attempts: 
         return await play(folder, connect, max_task_retries=1)
 
 
-async def test_no_descriptor_left_to_send_with_aborts_the_task(tmp_path: Path, record_property: Record) -> None:
+async def test_no_descriptor_left_to_send_with_aborts_the_task(tmp_path: Path) -> None:
     attempts = await play_starved(tmp_path)
-    record_property("outcome", attempts.summary())
     assert (attempts.outcome, attempts.retries) == ("aborted", 1)
     assert attempts.error.startswith("internal: this machine ran out of a resource")
     assert "Too many open files" in attempts.error
 
 
-async def test_no_descriptor_left_to_read_the_card_with_aborts_the_task(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_no_descriptor_left_to_read_the_card_with_aborts_the_task(tmp_path: Path) -> None:
     attempts = await play_starved(tmp_path, while_dialling=True)
-    record_property("outcome", attempts.summary())
     assert (attempts.outcome, attempts.retries) == ("aborted", 1)
     assert attempts.error.startswith("internal: ")
 
 
-async def test_a_shortage_that_passes_costs_one_attempt(tmp_path: Path, record_property: Record) -> None:
+async def test_a_shortage_that_passes_costs_one_attempt(tmp_path: Path) -> None:
     attempts = await play_starved(tmp_path, attempts=1)
-    record_property("outcome", attempts.summary())
     assert attempts.retries == 1
     assert attempts.entry["stop_reason"] == "unreadable_replies"
 
@@ -124,14 +117,12 @@ OTHERS: dict[str, Exception] = {
 
 
 @pytest.mark.parametrize("what", SHORTAGES)
-def test_a_shortage_is_the_judges_own_wherever_it_stands(what: str, record_property: Record) -> None:
-    record_property("outcome", blamed(SHORTAGES[what]))
+def test_a_shortage_is_the_judges_own_wherever_it_stands(what: str) -> None:
     assert blamed(SHORTAGES[what]).startswith("internal: ")
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_any_other_error_is_the_agents(what: str, record_property: Record) -> None:
-    record_property("outcome", blamed(OTHERS[what]))
+def test_any_other_error_is_the_agents(what: str) -> None:
     assert blamed(OTHERS[what]).startswith("participant: ")
 
 

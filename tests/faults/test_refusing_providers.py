@@ -1,6 +1,8 @@
-"""The judge model's provider refuses a question, in each form that its API has: who brought it about decides."""
+"""The judge model's provider refuses a question, in each form that its API has.
 
-import base64
+Who is to blame for a refusal, `judge/judges/test_withholding.py` shows.
+"""
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,7 @@ from helpers.llm.servers import (
     openai_error,
     serving,
 )
-from helpers.trajectory.attempts import BAD, ELSEWHERE, attempt, clicked, typed
+from helpers.trajectory.attempts import BAD, attempt, clicked, typed
 from judge.config import RunConfig
 from judge.judges.factory import open_judge
 from judge.records.verdicts import Verdict
@@ -52,24 +54,12 @@ FORMS = {
 }
 
 
-def content_of(call: ModelCall) -> str:
-    """All text of a request, and its pictures' contents."""
-    text = json.dumps(call.body)
-    return text + "".join(f"[shot {number}]" for number in range(9) if any(code in text for code in _codes(number)))
-
-
-def _codes(number: int) -> tuple[str, str]:
-    """A picture of `attempt` in both alphabets of base64."""
-    data = b"\xff\xd8\xff\xe0" + f"shot {number}".encode()
-    return base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()
-
-
-async def judged(one: Trajectory, form: str, objected: str, folder: Path) -> tuple[Verdict, list[ModelCall]]:
-    """The verdict of a judge whose provider refuses, in this form, what contains a text."""
+async def judged(one: Trajectory, form: str, folder: Path) -> tuple[Verdict, list[ModelCall]]:
+    """The verdict of a judge whose provider refuses, in this form, what contains a word."""
     provider = form.partition(":")[0]
 
     def plan(call: ModelCall, _: int) -> Answer:
-        return FORMS[form] if objected in content_of(call) else ANSWERS[provider](YES)
+        return FORMS[form] if BAD in json.dumps(call.body) else ANSWERS[provider](YES)
 
     known: dict[str, Any] = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     async with serving(plan=plan) as server:
@@ -81,51 +71,9 @@ async def judged(one: Trajectory, form: str, objected: str, folder: Path) -> tup
     return verdict, server.received
 
 
-@pytest.fixture
-def report_verdict(record_property: Callable[[str, object], None]) -> Callable[[Verdict], tuple[str, str | None]]:
-    """Puts a verdict into the test's report."""
-
-    def tell(verdict: Verdict) -> tuple[str, str | None]:
-        record_property("outcome", f"{verdict.outcome} {verdict.reason_code or ''}: {verdict.reason}")
-        return verdict.outcome, verdict.reason_code
-
-    return tell
-
-
-ReportVerdict = Callable[[Verdict], tuple[str, str | None]]
-WITHHELD = ("failure", "withheld_evidence")
-
-
 @pytest.mark.parametrize("form", FORMS)
-async def test_typed_text_that_the_provider_refuses_is_scored_zero(
-    tmp_path: Path, form: str, report_verdict: ReportVerdict
-) -> None:
-    verdict, request = await judged(attempt(tmp_path, typed(0, BAD), clicked(1)), form, BAD, tmp_path)
-    assert report_verdict(verdict) == WITHHELD
+async def test_typed_text_that_the_provider_refuses_is_scored_zero(tmp_path: Path, form: str) -> None:
+    verdict, request = await judged(attempt(tmp_path, typed(0, BAD), clicked(1)), form, tmp_path)
+    assert (verdict.outcome, verdict.reason_code) == ("failure", "withheld_evidence")
     # Two screenshots, the decision, and the decision without the text.
     assert len(request) == 4
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_a_page_of_another_site_that_the_provider_refuses_is_scored_zero(
-    tmp_path: Path, form: str, report_verdict: ReportVerdict
-) -> None:
-    one = attempt(tmp_path, clicked(0), clicked(1, at=ELSEWHERE))
-    verdict, _ = await judged(one, form, "[shot 1]", tmp_path)
-    assert report_verdict(verdict) == WITHHELD
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_the_site_s_own_page_that_the_provider_refuses_leaves_the_task_unscored(
-    tmp_path: Path, form: str, report_verdict: ReportVerdict
-) -> None:
-    verdict, _ = await judged(attempt(tmp_path, clicked(0), typed(1, "my words")), form, "[shot 0]", tmp_path)
-    assert report_verdict(verdict) == ("unscored", None)
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_a_provider_that_refuses_everything_leaves_the_task_unscored(
-    tmp_path: Path, form: str, report_verdict: ReportVerdict
-) -> None:
-    verdict, _ = await judged(attempt(tmp_path, typed(0, BAD)), form, "", tmp_path)
-    assert report_verdict(verdict) == ("unscored", None)

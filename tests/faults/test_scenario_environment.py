@@ -1,7 +1,5 @@
 """Variables in a scenario: `${NAME}` reaches an agent with its value, or the run does not start."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from shared.errors import ConfigError
 from shared.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-Record = Callable[[str, object], None]
 SHOW = "cmd = \"sh -c 'echo key=$MY_KEY mode=$MODE'\""
 
 
@@ -43,10 +40,9 @@ async def log_of_the_agent(folder: Path, env: str, environ: dict[str, str]) -> s
     ids=["the platform's syntax", "another name", "several, each once", "a plain value"],
 )
 async def test_an_agent_that_is_started_gets_the_values(
-    tmp_path: Path, record_property: Record, env: str, environ: dict[str, str], expected: str
+    tmp_path: Path, env: str, environ: dict[str, str], expected: str
 ) -> None:
     printed = await log_of_the_agent(tmp_path, env, environ)
-    record_property("outcome", printed)
     assert printed == expected
 
 
@@ -63,64 +59,57 @@ async def test_an_agent_that_is_started_gets_the_values(
     ids=["unset", "empty", "the second", "a default", "not closed", "no name"],
 )
 async def test_a_variable_without_a_value_is_named_before_anything_is_started(
-    tmp_path: Path, record_property: Record, env: str, environ: dict[str, str], complaint: str
+    tmp_path: Path, env: str, environ: dict[str, str], complaint: str
 ) -> None:
     path = write_scenario(tmp_path / "s.toml", env=env)
     with pytest.raises(ConfigError) as refused:
         await run_here(Settings.from_environ(environ), scenario=path, output_dir=tmp_path / "out")
-    record_property("outcome", f"exit 2: {str(refused.value).replace(str(path), path.name)}")
     assert complaint in refused.value.message
     assert f"{path}: \"white_agent\", key 'env'" in refused.value.message
     assert not (tmp_path / "out").exists()
 
 
-def test_the_judge_is_not_an_exception(tmp_path: Path, record_property: Record) -> None:
+def test_the_judge_is_not_an_exception(tmp_path: Path) -> None:
     command = 'cmd = "true"\nenv = { GOOGLE_API_KEY = "${GONE}" }'
     path = write_scenario(tmp_path / "s.toml", judge_cmd=command)
-    with pytest.raises(ConfigError, match=r"\"green_agent\", key 'env'.*GONE") as refused:
+    with pytest.raises(ConfigError, match=r"\"green_agent\", key 'env'.*GONE"):
         make_plan(RunOptions(scenario=path), Settings())
-    record_property("outcome", f"exit 2: {refused.value.message.replace(str(path), path.name)}")
 
 
-def test_a_key_that_only_the_judge_has_is_enough_for_its_model(tmp_path: Path, record_property: Record) -> None:
+def test_a_key_that_only_the_judge_has_is_enough_for_its_model(tmp_path: Path) -> None:
     command = 'cmd = "true"\nenv = { OPENAI_API_KEY = "${JUDGE_KEY}" }'
     path = write_scenario(tmp_path / "s.toml", judge_cmd=command, config='judge_model = "openai:o4-mini"')
     settings = Settings.from_environ({"JUDGE_KEY": "k"})
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         check_judge_model(load_scenario(path).config, settings)
     plan = make_plan(RunOptions(scenario=path), settings)
-    record_property("outcome", f"asked with {json.loads(plan.request)['config']['judge_model']}")
     assert plan.members[-1].env == {"OPENAI_API_KEY": "k"}
 
 
 @pytest.mark.parametrize("changes", [{}, {"agent_cmd": "", "judge_cmd": ""}], ids=["started here", "already running"])
-def test_no_value_is_shown_or_recorded(tmp_path: Path, record_property: Record, changes: dict[str, str]) -> None:
+def test_no_value_is_shown_or_recorded(tmp_path: Path, changes: dict[str, str]) -> None:
     path = write_scenario(tmp_path / "s.toml", env='env = { KEY = "${MY_KEY}" }', **changes)
     plan = make_plan(RunOptions(scenario=path), Settings.from_environ({"MY_KEY": "s3cret"}))
     text = f"{plan!r} {plan.request}"
-    record_property("outcome", f"shown {text.count('s3cret')} times")
     assert "s3cret" not in text
 
 
-def test_an_expired_log_in_is_noted_when_a_run_starts(tmp_path: Path, record_property: Record) -> None:
+def test_an_expired_log_in_is_noted_when_a_run_starts(tmp_path: Path) -> None:
     path = write_scenario(tmp_path / "s.toml")
     cookie = '{ name = "id", value = "v", domain = "shop.test", expires = 1 }'
     path.write_text(f"{path.read_text()}\nstorage_state = {{ cookies = [{cookie}] }}\n")
     notes = make_plan(RunOptions(scenario=path), Settings()).notes
-    record_property("outcome", notes)
     assert any("1 of 1 cookie expired: 'id'" in note for note in notes)
 
 
-def test_for_an_agent_that_is_already_running_nothing_is_resolved(tmp_path: Path, record_property: Record) -> None:
+def test_for_an_agent_that_is_already_running_nothing_is_resolved(tmp_path: Path) -> None:
     path = write_scenario(tmp_path / "s.toml", agent_cmd="", env='env = { KEY = "${GONE}" }')
     (agent, _) = members_of(load_scenario(path), Settings())
-    record_property("outcome", f"env {agent.env}")
     assert agent.env == {}
 
 
-def test_the_leaderboards_scenario_is_read_without_its_variables(record_property: Record) -> None:
+def test_the_leaderboards_scenario_is_read_without_its_variables() -> None:
     path = ROOT / "leaderboard" / "scenario.toml"
     scenario = load_scenario(path)
-    record_property("outcome", f"{scenario.participants[0].env}")
     with pytest.raises(ConfigError, match="has no endpoint"):
         members_of(scenario, Settings())

@@ -23,7 +23,6 @@ from judge.trajectory.record import Trajectory
 from shared.models import Action
 from shared.protocol import render_reply
 
-Record = Callable[[str, object], None]
 STEPS = 3
 
 
@@ -98,33 +97,27 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_success_is_played_again_on_resume(
-    tmp_path: Path, damage: str, record_property: Record
-) -> None:
+async def test_a_damaged_success_is_played_again_on_resume(tmp_path: Path, damage: str) -> None:
     first = await assess_in_shop(tmp_path, Player(clicks=True), 2, max_steps=STEPS, judge=ClickJudge())
     folder = RunStore(tmp_path, "r").task("t0").folder
     DAMAGES[damage](folder)
     events: list[Event] = []
     player = Player(clicks=False)
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge(), events=events)
-    record_property("outcome", f"{first[0].outcome}, then {done[0].outcome}: {done[0].entry['reason']}")
     assert [first[0].outcome, done[0].outcome] == ["success", "failure"]
     assert any(isinstance(event, TaskRetried) and "damaged" in event.cause for event in events)
     assert [path.name for path in folder.glob("verdicts/*")] == [f"{ClickJudge().id}.json"]
     assert (folder / "attempts/001/verdicts").is_dir()
 
 
-async def test_a_whole_success_is_kept_on_resume(tmp_path: Path, record_property: Record) -> None:
+async def test_a_whole_success_is_kept_on_resume(tmp_path: Path) -> None:
     await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
     player, judge = Player(clicks=False), ClickJudge()
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
-    record_property("outcome", f"{done[0].outcome}; {len(player.turns)} episodes and {judge.calls} verdicts more")
     assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 0)
 
 
-async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_is_kept(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_is_kept(tmp_path: Path) -> None:
     await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge("old"))
     store = RunStore(tmp_path, "r")
     folder = store.task("t0").folder
@@ -132,7 +125,6 @@ async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_
     player, judge = Player(clicks=False), ClickJudge("new")
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
     (file,) = (folder / "verdicts/earlier").iterdir()
-    record_property("outcome", f"{done[0].outcome}; {judge.calls} verdict more; the earlier one is {file.name[:8]}…")
     assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 1)
     assert file.read_bytes() == before
     for path in ("verdicts/click-1.json", "result.json"):
@@ -143,25 +135,19 @@ async def test_what_other_code_judged_is_judged_again_on_resume_and_its_verdict_
     assert again.calls == 0
 
 
-async def test_a_judge_of_other_code_that_is_down_leaves_no_verdict_of_the_code_before(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_a_judge_of_other_code_that_is_down_leaves_no_verdict_of_the_code_before(tmp_path: Path) -> None:
     await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge("old"))
     player = Player(clicks=False)
     down = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new", is_down=True))
     up = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=ClickJudge("new"))
-    record_property("outcome", f"{down[0].outcome}, then {up[0].outcome}")
     assert [down[0].outcome, up[0].outcome, len(player.turns)] == ["unscored", "success", 0]
 
 
-async def test_a_verdict_that_was_deleted_is_given_again_without_playing(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_a_verdict_that_was_deleted_is_given_again_without_playing(tmp_path: Path) -> None:
     await assess_in_shop(tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge())
     shutil.rmtree(RunStore(tmp_path, "r").task("t0").folder / "verdicts")
     player, judge = Player(clicks=False), ClickJudge()
     done = await assess_in_shop(tmp_path, player, 1, max_steps=STEPS, judge=judge)
-    record_property("outcome", f"{done[0].outcome}; {len(player.turns)} episodes and {judge.calls} verdicts more")
     assert (done[0].outcome, len(player.turns), judge.calls) == ("success", 0, 1)
 
 
@@ -176,23 +162,17 @@ async def a_failure_with_a_copied_success(folder: Path) -> TaskStore:
     return task
 
 
-async def test_a_verdict_copied_from_another_trajectory_is_ignored_on_resume(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_a_verdict_copied_from_another_trajectory_is_ignored_on_resume(tmp_path: Path) -> None:
     await a_failure_with_a_copied_success(tmp_path)
     done: tuple[TaskSummary, ...] = await assess_in_shop(
         tmp_path, Player(clicks=True), 1, max_steps=STEPS, judge=ClickJudge()
     )
-    record_property("outcome", f"{done[0].outcome}: {done[0].entry['reason']}")
     assert done[0].outcome == "failure"
 
 
-async def test_a_verdict_copied_from_another_trajectory_is_ignored_by_score(
-    tmp_path: Path, record_property: Record
-) -> None:
+async def test_a_verdict_copied_from_another_trajectory_is_ignored_by_score(tmp_path: Path) -> None:
     task = await a_failure_with_a_copied_success(tmp_path)
     scored = await judge_stored(task, ClickJudge())
-    record_property("outcome", f"{scored.outcome}, kept: {scored.kept}")
     assert (scored.outcome, scored.kept) == ("failure", False)
 
 
@@ -200,11 +180,10 @@ def without_digest(value: dict[str, Any]) -> None:
     value["trajectory_sha256"] = None
 
 
-async def test_a_verdict_that_names_no_trajectory_is_ignored(tmp_path: Path, record_property: Record) -> None:
+async def test_a_verdict_that_names_no_trajectory_is_ignored(tmp_path: Path) -> None:
     task = await a_failure_with_a_copied_success(tmp_path)
     edit(next(task.folder.glob("verdicts/*.json")), without_digest)
     scored = await judge_stored(task, ClickJudge())
-    record_property("outcome", f"{scored.outcome}, kept: {scored.kept}")
     assert (scored.outcome, scored.kept) == ("failure", False)
 
 
@@ -245,9 +224,8 @@ TAMPERINGS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_verify_finds(finished: RunStore, tampering: str, record_property: Record) -> None:
+def test_verify_finds(finished: RunStore, tampering: str) -> None:
     assert verify_run(finished).mismatches == ()
     TAMPERINGS[tampering](finished.task("t0").folder)
     mismatches = verify_run(finished).mismatches
-    record_property("outcome", "; ".join(mismatches))
     assert mismatches

@@ -17,7 +17,6 @@ from judge.scenario.models import Shard
 from judge.store.layout import RunStore
 from shared.files import write_json
 
-Record = Callable[[str, object], None]
 Leave = Callable[..., tuple[int, str]]
 
 UNUSABLE: dict[str, str] = {
@@ -43,7 +42,6 @@ UNUSABLE: dict[str, str] = {
     "a space": "t 1",
     "a trailing dot": "t1.",
 }
-RESERVED = ("con", "NUL", "Com1", "lpt9", "aux", "PRN")
 
 
 @pytest.fixture
@@ -75,24 +73,11 @@ def is_one_line(text: str, *parts: str) -> bool:
 
 
 @pytest.mark.parametrize("what", UNUSABLE)
-def test_merge_refuses_an_id_that_cannot_be_a_folder(
-    tmp_path: Path, leave: Leave, what: str, record_property: Record
-) -> None:
+def test_merge_refuses_an_id_that_cannot_be_a_folder(tmp_path: Path, leave: Leave, what: str) -> None:
     files = submission(tmp_path / "a.json", "t1"), submission(tmp_path / "b.json", UNUSABLE[what])
     code, text = leave("merge", *files)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
     assert is_one_line(text, "b.json: tasks #1: task_id", "not usable as a folder name")
-
-
-@pytest.mark.parametrize("name", RESERVED)
-def test_merge_refuses_a_name_that_windows_reserves(
-    tmp_path: Path, leave: Leave, name: str, record_property: Record
-) -> None:
-    code, text = leave("merge", submission(tmp_path / "a.json", name))
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
-    assert code == 2
-    assert is_one_line(text, f'a.json: tasks #1: task_id "{name}" is a name that Windows reserves')
 
 
 @pytest.mark.parametrize(
@@ -100,22 +85,18 @@ def test_merge_refuses_a_name_that_windows_reserves(
 )
 @pytest.mark.parametrize("files", [1, 2])
 def test_merge_refuses_ids_that_differ_only_in_case(
-    tmp_path: Path, leave: Leave, ids: tuple[str, str], files: int, record_property: Record
+    tmp_path: Path, leave: Leave, ids: tuple[str, str], files: int
 ) -> None:
     groups = [ids] if files == 1 else [(name,) for name in ids]
     paths = [submission(tmp_path / f"{number}.json", *group) for number, group in enumerate(groups)]
     code, text = leave("merge", *paths)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
     assert is_one_line(text, f"{paths[-1].name}: tasks #", "only in case")
 
 
 @pytest.mark.parametrize("epoch", [0, -1, 101, 10**9, True, 1.5, "1", None])
-def test_merge_refuses_an_epoch_that_no_run_has(
-    tmp_path: Path, leave: Leave, epoch: Any, record_property: Record
-) -> None:
+def test_merge_refuses_an_epoch_that_no_run_has(tmp_path: Path, leave: Leave, epoch: Any) -> None:
     code, text = leave("merge", submission(tmp_path / "a.json", "t1", epoch=epoch))
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
     assert is_one_line(text, "a.json: tasks #1: its epoch")
 
@@ -140,39 +121,30 @@ def shards_of(tmp_path: Path, *ids: str) -> RunStore:
 
 
 @pytest.mark.parametrize("what", ["above its folder", "absolute", "a look-alike", "too long", "an escape sequence"])
-def test_merging_shards_refuses_an_id_that_cannot_be_a_folder(
-    tmp_path: Path, leave: Leave, what: str, record_property: Record
-) -> None:
+def test_merging_shards_refuses_an_id_that_cannot_be_a_folder(tmp_path: Path, leave: Leave, what: str) -> None:
     run = shards_of(tmp_path, "t1", UNUSABLE[what])
     code, text = leave("merge", run.run_id, "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
     assert is_one_line(text, "001-of-002/run.json: task_id", "not usable as a folder name")
     assert not (tmp_path / "x").exists()
 
 
-def test_merging_shards_refuses_ids_that_differ_only_in_case(
-    tmp_path: Path, leave: Leave, record_property: Record
-) -> None:
+def test_merging_shards_refuses_ids_that_differ_only_in_case(tmp_path: Path, leave: Leave) -> None:
     run = shards_of(tmp_path, "shop", "Shop")
     code, text = leave("merge", run.run_id, "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')}")
     assert code == 2
     assert is_one_line(text, "001-of-002/run.json", '"Shop"', "only in case")
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "score"])
 @pytest.mark.parametrize("what", ["above its folder", "absolute", "a look-alike", "a line break", "1 MB"])
-def test_an_unusable_id_in_a_run_is_named(
-    tmp_path: Path, leave: Leave, command: str, what: str, record_property: Record
-) -> None:
+def test_an_unusable_id_in_a_run_is_named(tmp_path: Path, leave: Leave, command: str, what: str) -> None:
     run = a_finished_run(tmp_path, a_result("t1"))
     record = run.read_run() or {}
     write_json(run.folder / "run.json", record | {"task_ids": ["t1", UNUSABLE[what]]})
     options = ("--model", "offline") if command == "score" else ()
     code, text = leave(command, run.run_id, "--output-dir", tmp_path, *options)
     messages = [line for line in text.splitlines() if "task_id" in line]
-    record_property("outcome", f"exit {code}: {messages[0].replace(str(tmp_path), '')[:200]}")
     assert code in (1, 2)
     assert "run.json: task_id " in messages[0]
     assert all(line.isprintable() and len(line) < 700 for line in messages)
@@ -190,13 +162,10 @@ TASK = '[[tasks]]\ntask_id = {}\nwebsite = "https://shop.example/"\ntask = "Buy 
 
 
 @pytest.mark.parametrize("ids", [("shop", "Shop"), ("nul",), ("COM3",), ("t\u0430sk",), ("../x",)])
-def test_a_scenario_with_unusable_ids_is_refused(
-    tmp_path: Path, leave: Leave, ids: tuple[str, ...], record_property: Record
-) -> None:
+def test_a_scenario_with_unusable_ids_is_refused(tmp_path: Path, leave: Leave, ids: tuple[str, ...]) -> None:
     path = tmp_path / "s.toml"
     path.write_text(SCENARIO + "".join(TASK.format(json.dumps(name), number) for number, name in enumerate(ids)))
     code, text = leave("tasks", "validate", path)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
     assert code == 2
     assert "s.toml" in text
     assert "task_id" in text
@@ -213,9 +182,8 @@ def test_trajectories_of_a_folder_have_ids_that_are_different_folders_everywhere
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc", "r1/..", "r1/shards", "r\u0430", "", ".", "..", "x" * 200])
-def test_no_name_removes_anything_but_a_run(tmp_path: Path, leave: Leave, name: str, record_property: Record) -> None:
+def test_no_name_removes_anything_but_a_run(tmp_path: Path, leave: Leave, name: str) -> None:
     run = a_finished_run(tmp_path, a_result("t1"), run_id="r1")
-    code, text = leave("runs", "rm", name, "--yes", "--output-dir", tmp_path)
-    record_property("outcome", f"exit {code}: {text.strip().replace(str(tmp_path), '')[:200]}")
+    code, _ = leave("runs", "rm", name, "--yes", "--output-dir", tmp_path)
     assert code == 2
     assert run.folder.is_dir()

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from participants.command import load
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 
-Record = Callable[[str, object], None]
 FAILED = WHY_ZERO["participant_error"]
 
 
@@ -35,19 +33,16 @@ FAILED = WHY_ZERO["participant_error"]
 
 
 @pytest.mark.parametrize(("name", "variable"), [("gemini", "GOOGLE_API_KEY"), ("openai", "OPENAI_API_KEY")])
-def test_a_bundled_participant_without_its_key_does_not_start(
-    record_property: Record, name: str, variable: str
-) -> None:
+def test_a_bundled_participant_without_its_key_does_not_start(name: str, variable: str) -> None:
     create = load(name)
     with pytest.raises(ConfigError) as failed:
         create(ParticipantOptions(settings=Settings()))
-    record_property("outcome", str(failed.value))
     assert str(failed.value).startswith(f"participant {name}: {variable} is not set")
     assert len(str(failed.value).splitlines()) == 1
 
 
 @pytest.mark.slow
-async def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path, record_property: Record) -> None:
+async def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path) -> None:
     judge, agent = free_ports(2)
     path = write_scenario(
         tmp_path / "s.toml",
@@ -56,9 +51,8 @@ async def test_the_runner_shows_why_a_participant_does_not_start(tmp_path: Path,
         agent=f"http://127.0.0.1:{agent}",
         agent_cmd=f'cmd = "wabe participant gemini --port {agent}"',
     )
-    with pytest.raises(ConfigError, match="GOOGLE_API_KEY is not set") as failed:
+    with pytest.raises(ConfigError, match="GOOGLE_API_KEY is not set"):
         await run_here(scenario=path, output_dir=tmp_path / "out")
-    record_property("outcome", f"exit 2: {failed.value.message.splitlines()[-1]}")
     assert not (tmp_path / "out").exists()
 
 
@@ -116,10 +110,9 @@ def stops(*tasks: list[Event], total: int = 9, settled: int = 0) -> str | None:
     ids=["three", "two in all", "one in all", "other numbers", "an action that was refused", "resumed"],
 )
 def test_a_run_is_stopped_when_its_first_tasks_end_in_the_same_participant_error(
-    record_property: Record, tasks: list[list[Event]], total: int, settled: int
+    tasks: list[list[Event]], total: int, settled: int
 ) -> None:
     why = stops(*tasks, total=total, settled=settled)
-    record_property("outcome", why)
     assert why is not None
     assert FAILED in why
 
@@ -142,19 +135,17 @@ def test_a_run_is_stopped_when_its_first_tasks_end_in_the_same_participant_error
     ],
     ids=["it acted", "different errors", "another end", "an aborted task", "lost fairly"],
 )
-def test_a_participant_that_fails_in_other_ways_is_scored(record_property: Record, tasks: list[list[Event]]) -> None:
+def test_a_participant_that_fails_in_other_ways_is_scored(tasks: list[list[Event]]) -> None:
     why = stops(*tasks)
-    record_property("outcome", why or "goes on")
     assert why is None
 
 
-def test_the_last_task_of_a_resumed_run_is_scored(record_property: Record) -> None:
+def test_the_last_task_of_a_resumed_run_is_scored() -> None:
     why = stops(failed(8), total=9, settled=8)
-    record_property("outcome", why or "scored 0, as in the tasks before the participant could play")
     assert why is None
 
 
-def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path, record_property: Record) -> None:
+def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path) -> None:
     store = RunStore(tmp_path, "r1")
     store.create()
     store.write_run({"resumed_at": BEGAN - 60})
@@ -173,7 +164,6 @@ def test_what_was_scored_meanwhile_is_taken_back_and_nothing_else(tmp_path: Path
     store.write_submission({"results": []})
     withdraw_unplayed(store, "no key")
     left = [task.folder.name for task in store.tasks() if (task.folder / "result.json").exists()]
-    record_property("outcome", f"settled: {', '.join(left)}")
     assert left == ["earlier", "played", "won"]
     assert not (store.folder / "results.json").exists()
     assert (store.read_run() or {})["state"] == "stopped"
@@ -196,7 +186,7 @@ serve(decide, name="mine", port=int(sys.argv[2]))
 
 @pytest.mark.e2e
 async def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_fixed(
-    tmp_path: Path, browser_files: Path, record_property: Record
+    tmp_path: Path, browser_files: Path
 ) -> None:
     judge, agent = free_ports(2)
     key, script = tmp_path / "key", tmp_path / "agent.py"
@@ -221,7 +211,6 @@ async def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_fixed(
         (again,) = [line.partition("resume with: ")[2] for line in text if "--resume" in line]
         code, _ = await run_here(settings, **request, resume=again.split()[-1])
     (result,) = [json.loads(file.read_text()) for file in run.glob("results/*/result.json")]
-    record_property("outcome", f"{text[0]}; resumed: exit {code}")
     assert not isinstance(stopped.value, ConfigError)
     assert "LookupError" in text[0]
     assert text[-1] == "LookupError: the key is not there"
@@ -248,7 +237,7 @@ CHAINED = "try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('no mo
     ids=["traceback", "chained", "exit code", "killed", "ended"],
 )
 async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_log(
-    tmp_path: Path, record_property: Record, code: str, message: str
+    tmp_path: Path, code: str, message: str
 ) -> None:
     log = tmp_path / "white_agent.log"
     child = await start_child(
@@ -258,14 +247,12 @@ async def test_a_crashed_agent_is_shown_with_the_end_of_its_traceback_and_its_lo
         await child.process.wait()
     crash = child.crash()
     await child.stop()
-    record_property("outcome", str(crash).replace(str(log), log.name))
     assert crash == f"white_agent ended during the run {message} (its log: {log})"
 
 
-async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path, record_property: Record) -> None:
+async def test_an_agent_that_still_runs_has_not_crashed(tmp_path: Path) -> None:
     env = {"PATH": "/bin:/usr/bin"}
     child = await start_child("white_agent", "sleep 60", env=env, log=tmp_path / "log", scenario_dir=tmp_path)
     crash = child.crash()
     await child.stop()
-    record_property("outcome", str(crash))
     assert crash is None

@@ -42,6 +42,10 @@ def test_any_text_can_be_asked_for_its_place(url: str) -> None:
         ("http://localhost:80/", "http://localhost/"),
         ("http://10.0.0.1/", "https://10.0.0.1/"),
         ("https://mine.github.io/", "https://mine.github.io/page"),
+        ("https://shop.surge.sh/", "https://www.shop.surge.sh/"),
+        ("https://www.go.net/", "https://shop.go.net/"),
+        ("https://www.shop.internal-tld/", "https://cart.shop.internal-tld/"),
+        ("https://www.ck/", "https://shop.www.ck/"),
     ],
 )
 def test_the_same_site_is_not_flagged(website: str, url: str) -> None:
@@ -62,6 +66,14 @@ def test_the_same_site_is_not_flagged(website: str, url: str) -> None:
         ("https://shop.com/", "blob:https://evil.net/5f0c"),
         ("https://shop.com/", "view-source:https://evil.net/"),
         ("https://mine.github.io/", "https://others.github.io/"),
+        ("https://mine.github.io/", "https://github.io/"),
+        ("https://shop.eu-west-1.elasticbeanstalk.com/", "https://x.eu-west-1.elasticbeanstalk.com/"),
+        ("https://shop.s3.amazonaws.com/", "https://x.s3.amazonaws.com/"),
+        ("https://shop.gob.mx/", "https://x.gob.mx/"),
+        ("https://shop.chuo.tokyo.jp/", "https://x.chuo.tokyo.jp/"),
+        ("https://shop.公司.cn/", "https://x.xn--55qx5d.cn/"),
+        ("https://a.surge.sh/", "blob:https://b.surge.sh/5f0c"),
+        ("https://a.surge.sh/", "https://b.surge.sh./"),
         ("https://shop.com/", "https://xn--shp-tna.com/"),
     ],
 )

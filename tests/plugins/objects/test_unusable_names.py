@@ -1,6 +1,5 @@
 """Names in an object store are those of whoever can write to it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,19 +7,16 @@ import pytest
 from judge.plugins.objects.store import FsspecStore
 from shared.errors import ConfigError
 
-Record = Callable[[str, object], None]
-
 
 @pytest.mark.parametrize("name", ["/etc/x", "../../x", "results/../../../x", "results/t1/../../../../x"])
 def test_a_file_of_an_object_store_is_never_written_outside_its_run(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, record_property: Record
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "f").write_text("x")
     store = FsspecStore(f"file://{tmp_path}/objects")
     monkeypatch.setattr(FsspecStore, "_files_of", lambda *_: {name: str(tmp_path / "f")})
-    with pytest.raises(ConfigError, match="leads out of its folder") as refused:
+    with pytest.raises(ConfigError, match="leads out of its folder"):
         store.fetch("r1", tmp_path / "runs" / "r1")
-    record_property("outcome", str(refused.value))
 
 
 def test_files_of_an_object_store_that_differ_only_in_case_are_refused(

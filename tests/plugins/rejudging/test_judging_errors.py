@@ -1,6 +1,5 @@
 """Internal errors while `wabe score` judges."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from judge.commands.app import app
 from judge.plugins.rejudging import score_command
 from judge.store.layout import RunStore
 
-Record = Callable[[str, object], None]
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunStore:
@@ -21,24 +18,20 @@ def run(tmp_path: Path) -> RunStore:
     return a_finished_run(tmp_path, *(a_result(name, verdict=a_verdict("unscored")) for name in ("t0", "t1", "t2")))
 
 
-def test_the_command_names_the_folder_and_exits_with_1(
-    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
-) -> None:
+def test_the_command_names_the_folder_and_exits_with_1(run: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding(KeyError("t1")))
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
     line = next(line for line in result.stdout.splitlines() if line.startswith("t1"))
-    record_property("outcome", f"exit {result.exit_code}: {line}")
     assert result.exit_code == 1
     assert "internal error while judging (KeyError)" in line
     assert "2 success, 0 failure, 1 unscored" in result.stdout
 
 
 def test_the_command_scores_the_rest_of_a_run_with_a_damaged_folder(
-    run: RunStore, monkeypatch: pytest.MonkeyPatch, record_property: Record
+    run: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(score_command, "open_judge", lambda *_, **__: Exploding())
     (run.task("t1").folder / "result.json").write_text("{")
     result = CliRunner().invoke(app, ["score", "run-1", "--output-dir", str(run.output_dir)])
-    record_property("outcome", f"exit {result.exit_code}: {result.stdout.splitlines()[-1]}")
     assert result.exit_code == 1
     assert "2 success, 0 failure, 0 unscored, 0 aborted, 1 broken" in result.stdout
