@@ -121,6 +121,7 @@ def test_only_that_very_address_counts() -> None:
 def test_where_the_site_led_before_it_wrote_anything_is_the_sites() -> None:
     led = (CLICK, went(f"{HOME}out", f"{THIRD}count", OTHER))
     assert party(*led) == "site"
+    assert party(CLICK, went(f"{HOME}a"), WAIT, CLICK, went(OTHER)) == "site"
     assert party(*led, CLICK, went(HOME), TYPE, CLICK, went(OTHER)) == "site"
 
 
