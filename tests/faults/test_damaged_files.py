@@ -183,16 +183,6 @@ def test_verify_names_the_damaged_file_of_a_run(tmp_path: Path, leave: Leave, fi
     assert messages
 
 
-@pytest.mark.parametrize("command", ["merge", "leaderboard"])
-@pytest.mark.parametrize("content", ["null", "[]", "3", '"x"', "[null]", "{}"])
-def test_a_file_that_holds_no_submission_is_named(tmp_path: Path, leave: Leave, command: str, content: str) -> None:
-    path = tmp_path / "results.json"
-    path.write_text(content)
-    code, text = leave(command, path)
-    assert code == 2
-    assert text.startswith(f"error: {path}: ")
-
-
 async def test_a_screenshot_that_is_a_git_lfs_pointer_is_reported_as_one(tmp_path: Path) -> None:
     recorded = trajectory(tmp_path)
     recorded.screenshots[0].write_bytes(POINTER)

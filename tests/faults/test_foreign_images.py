@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -123,49 +122,11 @@ def test_a_judge_that_ends_meanwhile_is_blamed_in_the_place_of_the_participant(t
     assert line.startswith("error: the judge (image judge) ended with exit code 1 before the run began")
 
 
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing to say."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-CARD = {"name": "x", "description": "d", "version": "1", "url": "http://x.test/", "protocolVersion": "0.3.0"}
-BROKEN_CARDS = {
-    "no such page": (404, b"", "the agent answered HTTP 404"),
-    "an error": (500, b"", "HTTP 500"),
-    "a page": (200, b"<html>starting</html>", "JSONDecodeError"),
-    "a list": (200, b"[]", "must be a JSON object"),
-    "no way to call it": (200, b'{"name": "x"}', "offers neither JSON-RPC nor HTTP+JSON"),
-    "only gRPC": (200, json.dumps(CARD | {"preferredTransport": "GRPC"}).encode(), "offers neither"),
-    "a text that is none": (200, json.dumps(CARD | {"provider": {"organization": "\ud800"}}).encode(), "surrogate"),
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN_CARDS)
-async def test_what_is_wrong_with_a_broken_card_is_named(kind: str) -> None:
-    status, body, expected = BROKEN_CARDS[kind]
-    with answering(status, body) as url:
-        finding = await check_agent(url, 0)
-    assert finding.state == "missing"
-    assert expected in finding.text
-
-
 async def test_an_agent_that_comes_up_late_is_waited_for() -> None:
     port = free_port()
     is_requested = threading.Event()
-    body = json.dumps(CARD | {"preferredTransport": "JSONRPC"}).encode()
+    card = {"name": "x", "description": "d", "version": "1", "url": "http://x.test/", "protocolVersion": "0.3.0"}
+    body = json.dumps(card | {"preferredTransport": "JSONRPC"}).encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

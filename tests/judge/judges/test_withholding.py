@@ -142,16 +142,6 @@ async def test_of_a_form_the_values_are_withheld_and_not_the_names_of_its_fields
     assert first.trajectory.action_history == (text,)
 
 
-@pytest.mark.parametrize("method", [WebVoyagerJudge, WebJudge, AutonomousJudge, AgentTrekJudge, RubricJudge])
-async def test_an_answer_that_makes_the_model_refuse_is_a_failure_of_every_method(
-    tmp_path: Path, method: type[ModelJudge]
-) -> None:
-    one = attempt(tmp_path, clicked(0), final_answer=f"The lamp contains {BAD}.")
-    verdict = await judged(FilteredModel(BAD), one, method, judge_sees_answer=True)
-    assert is_withheld(verdict)
-    assert {text for entry in verdict.evidence["withheld"] for text in entry["texts"]} == {"answer_block"}
-
-
 async def test_thoughts_that_make_the_model_refuse_are_a_failure(tmp_path: Path) -> None:
     one = attempt(tmp_path, clicked(0), thoughts=(f"I want {BAD}",))
     assert is_withheld(await judged(FilteredModel(BAD), one, AgentTrekJudge), "text")
@@ -170,16 +160,6 @@ async def test_an_echo_of_typed_text_in_the_name_of_an_element_is_withheld_with_
     assert is_withheld(await judged(FilteredModel(BAD), one), "text")
 
 
-async def test_a_name_from_a_page_that_the_participant_had_not_written_into_stays(tmp_path: Path) -> None:
-    one = attempt(tmp_path, clicked(0, f"{BAD} link"), typed(1, BAD))
-    assert is_open(await judged(FilteredModel(BAD), one))
-
-
-async def test_a_name_that_typed_text_made_in_another_form_is_withheld_with_its_page(tmp_path: Path) -> None:
-    one = attempt(tmp_path, typed(0, "gun"), typed(1, "powder"), clicked(2, f"{BAD} button"))
-    assert is_withheld(await judged(FilteredModel(BAD), one), "after_text")
-
-
 async def test_a_note_that_repeats_typed_text_is_withheld_with_it(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Any:
         if stage(request) == "image":
@@ -190,23 +170,6 @@ async def test_a_note_that_repeats_typed_text_is_withheld_with_it(tmp_path: Path
     model = ScriptedModel(script)
     assert is_withheld(await judged(model, one), "text")
     assert f"It says {MARK}." in content_of(model.requests[-1])
-
-
-@pytest.mark.parametrize("method", [WebJudge, AutonomousJudge, WebVoyagerJudge, RubricJudge])
-async def test_a_screenshot_of_another_site_that_makes_the_model_refuse_is_a_failure(
-    tmp_path: Path, method: type[ModelJudge]
-) -> None:
-    model = FilteredModel("[shot 1]")
-    verdict = await judged(model, attempt(tmp_path, clicked(0), clicked(1, at=ELSEWHERE)), method)
-    assert is_withheld(verdict)
-    assert {shot for entry in verdict.evidence["withheld"] for shot in entry["screenshots"]} == {
-        "trajectory/step_001.jpg"
-    }
-
-
-async def test_a_name_on_another_site_is_withheld_with_its_page(tmp_path: Path) -> None:
-    one = attempt(tmp_path, clicked(0), clicked(1, f"{BAD} link", at=ELSEWHERE))
-    assert is_withheld(await judged(FilteredModel(BAD), one), "off_site")
 
 
 @pytest.mark.parametrize(
@@ -268,12 +231,6 @@ READING_ONLY = [
 async def test_a_screenshot_after_text_of_its_own_is_the_participant_s(tmp_path: Path, writing: Step) -> None:
     one = attempt(tmp_path, clicked(0), writing, clicked(2))
     assert is_withheld(await judged(FilteredModel("[shot 2]"), one), "after_text")
-
-
-@pytest.mark.parametrize("writing", WRITING, ids=lambda step: f"{step.action.tool} {step.outcome.line}")
-async def test_a_screenshot_before_text_of_its_own_is_the_site_s(tmp_path: Path, writing: Step) -> None:
-    one = attempt(tmp_path, clicked(0), writing, clicked(2))
-    assert is_open(await judged(FilteredModel("[shot 1]"), one))
 
 
 @pytest.mark.parametrize("reading", READING_ONLY, ids=lambda step: f"{step.action.tool} {step.outcome.line}")
