@@ -12,11 +12,12 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.episode.live_judge import live_judge, some_tasks, to_the_goal
 from helpers.llm.scripted import ScriptedModel, completion
 from helpers.llm.servers import ModelServer
+from helpers.runner.recorded_ends import RecordedEnds
 from judge.config import RunConfig
 from judge.scenario.models import AssessmentRequest
 from judge.server.limits import Capacity, ServiceLimits
 from judge.server.service import JudgeService
-from shared.a2a.tasks import AgentMessage, TaskSink
+from shared.a2a.tasks import AgentMessage
 from shared.errors import ModelBudgetSpent
 from shared.llm.limits import Budget, MeteredModel, estimate_tokens
 from shared.llm.model import ModelRequest
@@ -26,35 +27,6 @@ from shared.settings import Settings
 
 PRICED, UNPRICED = "openai:o4-mini", "openai:a-model-of-my-own"
 KEYS = Settings.from_environ({"OPENAI_API_KEY": "sk-not-a-real-key"})
-
-
-class RecordedEnds(TaskSink):
-    """A sink that keeps the notes and the end that a client receives."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.ending = ("", "")
-
-    def update(self, text: str, facts: object = None) -> None:
-        self.notes += [text] if text.startswith("Note: ") else []
-
-    def annotate(self, metadata: object, *, secrets: object = None) -> None:
-        pass
-
-    async def artifact(self, name: str, texts: list[str]) -> None:
-        pass
-
-    async def complete(self, text: str | None = None) -> None:
-        self.ending = ("completed", text or "")
-
-    async def fail(self, text: str, facts: object = None) -> None:
-        self.ending = ("failed", text)
-
-    async def reject(self, text: str, facts: object = None) -> None:
-        self.ending = ("rejected", text)
-
-    async def reply(self, text: str) -> None:
-        self.ending = ("reply", text)
 
 
 async def ask(folder: Path, limits: ServiceLimits, tasks: int = 1, **config: Any) -> RecordedEnds:

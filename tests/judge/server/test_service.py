@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from helpers.runner.recorded_ends import RecordedEnds
 from judge.records.events import CONTINUES_KEY, RUN_ID_KEY
 from judge.records.tasks import Task
 from judge.results.run_record import sha256_of, task_digests
@@ -20,38 +21,9 @@ from judge.server.resuming import keep
 from judge.server.running import AssessmentEnd, RunningAssessment
 from judge.server.service import JudgeService
 from judge.store.layout import RunStore
-from shared.a2a.tasks import AgentMessage, TaskSink
+from shared.a2a.tasks import AgentMessage
 from shared.errors import WabeError
 from shared.settings import Settings
-
-
-class RecordedEnds(TaskSink):
-    """A sink that keeps what an assessment comes to."""
-
-    def __init__(self) -> None:
-        self.ends: list[tuple[str, Any]] = []
-
-    def annotate(self, metadata: Mapping[str, str], *, secrets: Mapping[str, str] = MappingProxyType({})) -> None:
-        pass
-
-    def update(self, text: str, facts: object = None) -> None:
-        pass
-
-    async def artifact(self, name: str, texts: list[str]) -> None:
-        self.ends.append((name, texts))
-
-    async def complete(self, text: str | None = None) -> None:
-        self.ends.append(("completed", text))
-
-    async def fail(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.ends.append(("failed", text))
-        self.facts = facts
-
-    async def reject(self, text: str, facts: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.ends.append(("rejected", text))
-
-    async def reply(self, text: str) -> None:
-        self.ends.append(("reply", text))
 
 
 async def end_of_request(
