@@ -60,8 +60,6 @@ def end_of_reasoning(text: str) -> tuple[int, str | None]:
                 sections.append(family)
         elif family in sections:
             del sections[sections.index(family) :]
-        elif sections:
-            continue
         end = match.end()
     return (len(text), mark) if sections else (end, None)
 

@@ -120,6 +120,7 @@ def test_an_unfinished_quotation_hides_no_mark(text: str, reply: str) -> None:
 
 
 def test_an_escaped_mark_means_nothing() -> None:
+    assert escape_marks("[THINK] a <think> b") == r"\u005bTHINK\u005d a \u003cthink> b"
     for mark in MARKS:
         assert find_mark(mark), mark
         text = escape_marks(f"a {mark} b {mark} {REPLY}")
