@@ -7,20 +7,76 @@ import pytest
 from helpers.episode.live_judge import ALWAYS_YES
 from helpers.llm.scripted import ScriptedModel, parts_for
 from helpers.plugins import verify_run
-from helpers.results import a_finished_run, a_result, write_attempt
-from helpers.trajectory.largest import LONG, TEXTS, a_largest_step, sizes, write_largest
+from helpers.results import JPEG, a_finished_run, a_result, write_attempt
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.judges.rescoring import judge_stored
 from judge.judges.webjudge import WebJudge
-from judge.records.steps import MAX_STEPS
+from judge.records.checks import MAX_EXPRESSIONS
+from judge.records.steps import MAX_STEPS, Outcome, ProbeValue, Step
+from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from judge.report.data import read_task
-from judge.store.bounds import MAX_STEP_BYTES
+from judge.store.bounds import MAX_STEP_BYTES, bounded
 from judge.store.layout import TaskStore
 from judge.trajectory.files import read_steps
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import Attempt, Trajectory
 from shared.files import MAX_FILE_BYTES, write_json
+from shared.models import Action, Page
+
+# The largest steps that there can be: every field as large as it is recorded.
+# Longer than any text that a step may hold.
+LONG = 20_000
+# One byte a character, a JSON escape of six, four bytes of UTF-8, a line break of `steps.jsonl`, no UTF-8 at all.
+TEXTS = {"plain": "a", "control": "\x01", "emoji": "\U0001f600", "separator": "\u2028", "surrogate": "\ud800"}
+
+
+def a_largest_step(text: str) -> Step:
+    """A step with every field as large as it can be made."""
+    return Step(
+        index=MAX_STEPS,
+        url=text,
+        title=text,
+        screenshot="trajectory/step_0000.jpg",
+        screenshot_sha256="0" * 64,
+        snapshot="snapshots/step_0000.yaml",
+        snapshot_sha256="0" * 64,
+        dialog=text,
+        reply=text,
+        action=Action(tool=text, params={"text": text, text: [[text[:100]] * 20] * 9}, thought=text),
+        outcome=Outcome(ok=False, message=text, line=text),
+        feedback=text,
+        flags=(text,) * 100,
+        refused=(text,) * 100,
+        probes=(ProbeValue(value=text[:100]),) * MAX_EXPRESSIONS,
+    )
+
+
+def write_largest(task: TaskStore, text: str, count: int) -> Attempt:
+    """An attempt of `count` steps as large as there can be, on disk."""
+    task.begin()
+    loud = bounded(a_largest_step(text))
+    steps = []
+    for index in range(count):
+        page = Page(url="", title="", snapshot="- text", screenshot=JPEG + str(index).encode())
+        steps.append(task.append_step(loud.model_copy(update={"index": index, **task.write_page(index, page)})))
+    result = Attempt(
+        task=Task(task_id=task.folder.name, website="https://x.example/", task="Do it."),
+        steps=tuple(steps),
+        stop_reason="finished",
+        max_steps=MAX_STEPS,
+        final_answer=text[:10_000],
+        started_at=1.0,
+        ended_at=2.0,
+    )
+    task.write_result(result.to_json())
+    return result
+
+
+def sizes(task: TaskStore) -> dict[str, int]:
+    paths = [task.folder / "result.json", task.folder / "steps.jsonl", *task.folder.glob("verdicts/*")]
+    return {path.name: path.stat().st_size for path in paths}
+
 
 pytestmark = pytest.mark.slow
 
