@@ -105,8 +105,8 @@ def leaderboard(
     sets = {row[columns.index(_TASK_SET)] for row in rows} if _TASK_SET in columns else set()
     if len(sets) > 1:
         typer.echo(f"These are {len(sets)} different task sets: compare rows with the same {_TASK_SET} only.")
-    left_out = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
-    if len(left_out) > 1:
+    exclusions = {row[columns.index(_EXCLUDED)] for row in rows} if _EXCLUDED in columns else set()
+    if len(exclusions) > 1:
         typer.echo(f"A row with exclusions is comparable only with rows of the same {_TASK_SET} and {_EXCLUDED}.")
 
 
