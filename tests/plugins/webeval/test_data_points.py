@@ -16,7 +16,7 @@ USAGE = {"prompt_tokens": 50, "completion_tokens": 5}
 
 def events(*, ended: bool = True) -> list[dict[str, Any]]:
     """Two or three actions, each between a page before and a page after it."""
-    calls = [("left_click", {"coordinate": [10, 20]}), ("type", {"text": "tent"})]
+    calls: list[tuple[str, dict[str, Any]]] = [("left_click", {"coordinate": [10, 20]}), ("type", {"text": "tent"})]
     calls += [("terminate", {"answer": "80"})] if ended else []
     found: list[dict[str, Any]] = []
     for number, (name, arguments) in enumerate(calls, 1):
