@@ -16,10 +16,11 @@ from judge.commands.app import app
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
 from judge.plugins.rejudging.costs import Costs
-from judge.plugins.rejudging.edits import Edits, next_save, signature
+from judge.plugins.rejudging.edits import Edits
 from judge.records.tasks import Task
 from judge.results.progress import with_verdict
 from judge.store.layout import RunStore
+from shared.saves import next_save, signature
 
 SCENARIO = """
 [green_agent]

@@ -10,7 +10,6 @@ from typing import Annotated, NoReturn
 import typer
 
 from judge.commands import Command
-from judge.commands.score_tasks import next_save, signature
 from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, LetThrough, MissDecision, basis_of, checks_digest
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
@@ -27,6 +26,7 @@ from judge.scenario.toml import load_scenario, select
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, printable
+from shared.saves import next_save, signature
 from shared.settings import Settings
 from shared.text import counted, one_line
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,15 +27,12 @@ from judge.scenario.toml import load_scenario
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
 from shared.errors import ConfigError, TrajectoryError
+from shared.saves import next_save, signature
 from shared.text import counted, one_line
 
-# How often a watched file is checked: fast enough for a person, hardly any load for the machine.
-_POLL_S = 0.3
 _MAX_ABSENT = 5
 _MAX_LINE_CHARS = 700
 _sleep = asyncio.sleep
-
-FileStamp = tuple[int, int] | None
 
 
 @dataclass
@@ -206,24 +203,6 @@ def _task_in(folder: Path) -> Task | None:
         return load_trajectory(folder).task
     except (TrajectoryError, OSError):
         return None
-
-
-def signature(path: Path) -> FileStamp:
-    """A value that changes when the file is saved; `None` while an editor replaces it."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size
-
-
-async def next_save(path: Path, before: FileStamp, sleep: Callable[[float], Awaitable[None]]) -> FileStamp:
-    """Wait until the file differs from `before`."""
-    while True:
-        now = signature(path)
-        if now is not None and now != before:
-            return now
-        await sleep(_POLL_S)
 
 
 def changes(before: Mapping[str, tuple[str, str]], after: Mapping[str, tuple[str, str]]) -> list[str]:
