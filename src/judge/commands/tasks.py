@@ -184,7 +184,7 @@ def import_tasks(
         all_tasks = _tasks_from(Path(first) if first else None)
         imported = imported._replace(tasks=select(all_tasks, level=level, limit=None if where else limit))
     selected = select(tuple(imported.tasks), where=where, limit=limit) if where else imported.tasks
-    text = scenario_toml(selected, participant=participant, settings=imported.settings, site=imported.site)
+    text = scenario_toml(selected, participant=participant, settings=imported.settings, sites=imported.sites)
     if output is None:
         typer.echo(text, nl=False)
         return

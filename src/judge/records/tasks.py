@@ -106,6 +106,10 @@ class Task(Record):
     sealed: Annotated[str | None, _LATER] = omit_default(None)
     metadata: Annotated[Metadata, _LATER] = omit_default({})
 
+    def __hash__(self) -> int:
+        # Equal tasks have the same id and text; tables, such as metadata, have no hash.
+        return hash((self.task_id, self.task))
+
     @property
     def point_texts(self) -> tuple[str, ...]:
         """The texts of its key points."""

@@ -28,11 +28,11 @@ class ImportRequest(NamedTuple):
 
 
 class ImportedTasks(NamedTuple):
-    """The tasks, the `[config]` of their scenario, the site that serves them, and notes for the user."""
+    """The tasks, the `[config]` of their scenario, the sites that serve them, and notes for the user."""
 
     tasks: Sequence[Task]
     settings: Mapping[str, Any]
-    site: SiteEntry | None = None
+    sites: Sequence[SiteEntry] = ()
     notes: Sequence[str] = ()
 
 

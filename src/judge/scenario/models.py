@@ -346,7 +346,9 @@ class SiteEntry(_Process):
     def _has_addresses_of_its_own(self) -> Self:
         if self.login is not None and self.storage_state is not None:
             raise Invalid("login and storage_state", "keep one: login creates a storage state", key="login")
-        if self.ready and origin_of(urljoin(self.endpoint, self.ready.url)) != origin_of(self.endpoint):
+        # What resets the site may also know whether it is up.
+        own = {origin_of(self.endpoint), origin_of(self.reset_url or self.endpoint)}
+        if self.ready and origin_of(urljoin(self.endpoint, self.ready.url)) not in own:
             raise Invalid(f"{printable(self.ready.url)} is not an address of the site", "write its path", key="ready")
         if self.login and origin_of(urljoin(self.endpoint, self.login.url)) is None:
             raise Invalid("its url is not an address", 'write the path of the form, such as "/login"', key="login")

@@ -161,7 +161,7 @@ def scenario_toml(
     *,
     participant: str,
     settings: Mapping[str, Any] = MappingProxyType({"max_steps": 15}),
-    site: SiteEntry | None = None,
+    sites: Iterable[SiteEntry] = (),
 ) -> str:
     """A scenario for this machine with these tasks and settings and the bundled participant of that name.
 
@@ -177,7 +177,7 @@ role = "white_agent"
 endpoint = "http://127.0.0.1:9019"
 cmd = "wabe participant {participant} --host 127.0.0.1 --port 9019"
 
-{"" if site is None else _table("[[sites]]", site.model_dump(exclude_defaults=True))}
+{"".join(_table("[[sites]]", site.model_dump(exclude_defaults=True)) for site in sites)}
 {_table("[config]", settings)}
 {tasks_toml(tasks)}"""
 

@@ -148,9 +148,9 @@ def test_a_folder_of_static_sites_is_served_and_short_truths_are_checked(tmp_pat
     assert first.checks[0].model_dump(mode="json", exclude_defaults=True)["pattern"] == r"(?i)(?:^|\W)50\s*GB(?:\W|$)"
     assert second.key_points == ("The final answer says: It is closed for repairs until spring.",)
     assert list(imported_tasks.notes) == ["2 rows: its page is not in the folder: 'cc33', 'dd44'"]
-    assert imported_tasks.site is not None
-    assert imported_tasks.site.static is True
-    assert imported_tasks.site.cmd == (
+    assert imported_tasks.sites[0] is not None
+    assert imported_tasks.sites[0].static is True
+    assert imported_tasks.sites[0].cmd == (
         "python -m http.server 9300 --bind 127.0.0.1 --directory {scenario_dir}/../bench/websites"
     )
     with pytest.raises(ConfigError, match="no folder websites"):

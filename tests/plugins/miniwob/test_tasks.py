@@ -68,7 +68,7 @@ def test_the_scenario_serves_its_own_pages_and_ends_with_the_first_reward(tmp_pa
     selection = [MiniwobTask("click-test", 0), MiniwobTask("click-test", 7)]
     path = tmp_path / "miniwob.toml"
     tasks = [one.task("Click it.") for one in selection]
-    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(selection), site=site_entry()))
+    path.write_text(scenario_toml(tasks, participant="gemini", settings=settings_for(selection), sites=[site_entry()]))
     scenario = load_scenario(path)
     (check,) = scenario.tasks[1].checks
     assert isinstance(check, ProbeCheck)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from judge.plugins.webarena.package import PackageTask
 from judge.plugins.webarena.tasks import (
@@ -15,12 +16,15 @@ from judge.plugins.webarena.tasks import (
     imported,
     known_problems,
     read_addresses,
+    site_entries,
     task_number,
 )
-from judge.scenario.models import TASKS
-from judge.scenario.sources import tasks_toml
+from judge.scenario.models import TASKS, SiteEntry
+from judge.scenario.sources import scenario_toml, tasks_toml
+from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
 from shared.toml_text import parse_toml
+from shared.validation import validated
 
 SCHEMA = {"type": "object", "required": ["task_type", "status"]}
 ACCOUNT = {"username": "emma", "password": "correct-horse"}
@@ -149,3 +153,40 @@ def test_a_template_id_of_webarena_becomes_metadata(addresses: SiteAddresses) ->
     first, second = imported(rows, addresses, SCHEMA, None)
     assert (first.metadata, second.metadata) == ({"intent_template_id": 253}, {})
     assert "metadata = { intent_template_id = 253 }" in tasks_toml([first])
+
+
+CONTROLLED: dict[str, Any] = {
+    "environments": {
+        "__SHOPPING__": {
+            "urls": ["http://shop.test:7770"],
+            "env_ctrl_url": "http://shop.test:7771/",
+            "cmd": "serve",
+        },
+        "__REDDIT__": {"urls": ["http://forum.test:9999"], "extra": {"env_ctrl_url": "http://forum.test:8877"}},
+        "__GITLAB__": {"urls": ["http://git.test"], "env_ctrl_url": "http://git.test:8877"},
+        "__WIKIPEDIA__": {"urls": ["http://wiki.test:8888"]},
+    }
+}
+
+
+def test_an_import_writes_the_sites_with_their_reset_and_their_status(tmp_path: Path) -> None:
+    addresses = read(tmp_path, CONTROLLED)
+    rows = [row(41, "shopping", "reddit", starts=("__SHOPPING__/x",)), row(42, "wikipedia", starts=("__WIKIPEDIA__",))]
+    tasks = imported(rows, addresses, SCHEMA, None)
+    sites = site_entries(tasks, addresses)
+    assert [(site.name, site.endpoint, site.reset_url, site.cmd) for site in sites] == [
+        ("shopping", "http://shop.test:7770", "http://shop.test:7771/init", "serve"),
+        ("reddit", "http://forum.test:9999", "http://forum.test:8877/init", None),
+    ]
+    assert sites[0].ready is not None
+    assert sites[0].ready.url == "http://shop.test:7771/status"
+    text = scenario_toml(tasks, participant="idle", settings={}, sites=sites)
+    scenario = parse_scenario(text.encode(), tmp_path / "s.toml")
+    # A reset, so that attempts begin in the same state.
+    assert scenario.resets == {site.endpoint: site.reset_url for site in sites}
+
+
+def test_a_sites_status_is_its_own_or_its_resets(tmp_path: Path) -> None:
+    other = {"name": "s", "endpoint": "http://a.test", "reset_url": "http://a.test:8877/init"}
+    with pytest.raises(ConfigError, match="not an address of the site"):
+        validated(TypeAdapter(SiteEntry), {**other, "ready": {"url": "http://b.test/status"}}, "s.toml")

@@ -56,7 +56,7 @@ def import_tasks(request: ImportRequest) -> ImportedTasks:
     served = shlex.quote(below) if below.startswith(os.sep) else f"{{scenario_dir}}/{shlex.quote(below)}"
     command = f"python -m http.server {_PORT} --bind 127.0.0.1 --directory {served}"
     site = SiteEntry(name=_SITE, endpoint=base, static=True, cmd=command)
-    return ImportedTasks(tasks, _SETTINGS, site, notes.lines())
+    return ImportedTasks(tasks, _SETTINGS, [site], notes.lines())
 
 
 def _expected(truth: str, notes: Notes, name: str) -> dict[str, Any]:

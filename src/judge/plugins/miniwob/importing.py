@@ -104,7 +104,7 @@ def import_tasks(request: ImportRequest) -> ImportedTasks:
     rule = cast("SuccessRule", request.success or "exact")
     pages = chosen_tasks(request.names, request.seeds or "0")[: request.limit]
     tasks, unreachable = asyncio.run(with_utterances(pages, request.settings, rule))
-    return ImportedTasks(tasks, settings_for(pages), site_entry(), unreachable_notes(unreachable, rule))
+    return ImportedTasks(tasks, settings_for(pages), [site_entry()], unreachable_notes(unreachable, rule))
 
 
 def examine(_settings: Settings) -> Finding:

@@ -12,7 +12,14 @@ from judge.browser.form_login import Account, LoginFailed, log_in
 from judge.commands.findings import Finding
 from judge.commands.states import save_state
 from judge.plugins.webarena.package import PackageTask, WebArenaPackage, required_python
-from judge.plugins.webarena.tasks import SiteAddresses, account_groups, imported, known_problems, read_addresses
+from judge.plugins.webarena.tasks import (
+    SiteAddresses,
+    account_groups,
+    imported,
+    known_problems,
+    read_addresses,
+    site_entries,
+)
 from judge.records.tasks import Task
 from judge.scenario.importers import ImportedTasks, Importer, ImportRequest
 from judge.scenario.toml import select
@@ -99,7 +106,8 @@ def import_tasks(request: ImportRequest) -> ImportedTasks:
     """The tasks that `wabe tasks import webarena-verified` selects. Raises `ConfigError`."""
     imported_tasks = asyncio.run(webarena_tasks(request.config, request.subset, request.names, request.output))
     selection = select(imported_tasks, level=request.level, limit=request.limit)
-    return ImportedTasks(selection, _SETTINGS, notes=known_problems(task.task_id for task in selection))
+    sites = site_entries(selection, read_addresses(request.config))
+    return ImportedTasks(selection, _SETTINGS, sites, known_problems(task.task_id for task in selection))
 
 
 def log_in_with(config: Path, output: Path) -> None:

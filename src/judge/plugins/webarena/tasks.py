@@ -16,8 +16,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, TypeAdap
 
 from judge.plugins.webarena.package import Foreign, PackageTask
 from judge.records.tasks import Task
+from judge.scenario.models import SiteEntry
 from shared.errors import ConfigError
-from shared.fields import Invalid, Url, did_you_mean, without_none
+from shared.fields import Invalid, Url, as_mapping, did_you_mean, without_none
 from shared.files import read_errors, read_json
 from shared.validation import validated
 
@@ -41,6 +42,7 @@ DISPUTED = frozenset({339, 475, 600, 625, 699, 700})
 _PREFIX = "webarena-"
 # Sites with accounts used together in one task.
 _TOGETHER = (("gitlab", "reddit"), ("reddit", "shopping"))
+_SITE_ENTRY = TypeAdapter(SiteEntry)
 _EXAMPLE = '{"environments": {"__SHOPPING__": {"urls": ["http://…"]}}}'
 
 
@@ -65,11 +67,23 @@ class SiteAccount(Foreign):
 
 
 class SiteAddress(Foreign):
-    """The address of one site. Recorded requests to any of `urls` count as the site's; tasks use the active one."""
+    """The address of one site. Recorded requests to any of `urls` count as the site's; tasks use the active one.
+
+    `env_ctrl_url` is the service beside the site that resets it (`POST /init`) and knows whether it is up (`/status`),
+    `cmd` what starts both. The benchmark's own tools keep other keys under `extra`, so these may stand there.
+    """
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
     active_url_idx: int | None = Field(default=None, ge=0)
     credentials: SiteAccount | None = None
+    env_ctrl_url: Annotated[Url, AfterValidator(_without_slash)] | None = None
+    cmd: str | None = Field(default=None, min_length=1, max_length=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_extra(cls, value: Any) -> Any:
+        extra = as_mapping(as_mapping(value).get("extra"))
+        return {**{key: extra[key] for key in ("env_ctrl_url", "cmd") if key in extra}, **as_mapping(value)} or value
 
     @model_validator(mode="after")
     def _has_an_active_url(self) -> Self:
@@ -182,6 +196,20 @@ def _imported(row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping
         metadata=without_none(intent_template_id=row.intent_template_id),
         storage_state=f"{states}/{name}" if states and name else None,
     )
+
+
+def site_entries(tasks: Iterable[Task], addresses: SiteAddresses) -> list[SiteEntry]:
+    """The sites of these tasks that have a life of their own: they are reset before each attempt."""
+    used = {origin_text(url) for task in tasks for url in (task.website, *task.start_urls, *task.allowed_sites)}
+    entries: dict[str, SiteEntry] = {}
+    for name, each in addresses.environments.items():
+        endpoint, control = origin_text(each.url), each.env_ctrl_url
+        if endpoint not in used or (control is None and each.cmd is None):
+            continue
+        life = {"reset_url": f"{control}/init", "ready": {"url": f"{control}/status"}} if control else {}
+        entry = {"name": name, "endpoint": endpoint, **without_none(cmd=each.cmd), **life}
+        entries.setdefault(endpoint, validated(_SITE_ENTRY, entry, f"--config: {name}"))
+    return list(entries.values())
 
 
 def state_name(sites: Iterable[str], addresses: SiteAddresses) -> str | None:
