@@ -37,6 +37,8 @@ done
 known=$(list_agents)
 [ -n "$known" ] || stop "there is no participant in src/participants"
 for name in $names; do
+  # Of the first version.
+  case $name in adk_default) stop "$name is now: gemini" ;; reliability) stop "$name is now: replay" ;; esac
   grep -qxF -- "$name" <<<"$known" || stop "there is no participant $name; one of:" $known
 done
 require_engine

@@ -7,8 +7,9 @@ a function `create(options) -> Decide`.
 
 import ast
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from shared.errors import ConfigError
@@ -24,6 +25,8 @@ HUMAN = "human"
 PLAY_PATH = "/play"
 # The modules of that package, which are described by their docstrings.
 _OWN = "participants."
+# What replaces the participants of the first version.
+_FORMER: Mapping[str, str] = MappingProxyType({"adk_default": "gemini", "reliability": "replay"})
 # Functions `create(options) -> Decide`, under names of Python modules.
 PARTICIPANTS: Seam[Callable[..., Any]] = Seam("participants", "participant")
 
@@ -55,6 +58,8 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
 def module_of(name: str) -> str:
     """The name of the participant's module, for its name on a command line. Raises `ConfigError` if it is unknown."""
     known, module = list_participants(), name.replace("-", "_")
+    if module not in known and module in _FORMER:
+        raise ConfigError(f"there is no participant {name!r} any more", remedy=f"use {_FORMER[module]!r}")
     if module not in known:
         raise ConfigError(f"unknown participant {name!r}", remedy=f"{closest(name, known)}one of: {', '.join(known)}")
     return module

@@ -27,6 +27,7 @@ from judge.browser.installed import find_browser, wanted_by
 from judge.browser.pool import browser_pool
 from judge.commands import OutputDir
 from judge.commands.findings import FINDINGS, Finding
+from judge.commands.former import unread_variables
 from judge.commands.run import scenario_file
 from judge.config import RunConfig
 from judge.network.policy import NetworkPolicy
@@ -94,6 +95,8 @@ def doctor(
         if scenario is not None:
             findings = [finding for finding in findings if finding.subject != _JUDGE_MODEL]
             findings += check_scenario(scenario_file(scenario, settings.bundled_scenarios), settings)
+        if unread := unread_variables(settings.environ, Path()):
+            findings.append(Finding("note", ".env", unread))
     if not quiet:
         for state, subject, text in findings:
             mark, style = _MARKS[state]

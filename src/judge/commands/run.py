@@ -42,6 +42,7 @@ def run(
     console = Console(quiet=given["display"] in ("json", "none"))
     # Importing the rest takes a second, several on a busy machine.
     with console.status("Loading"):
+        from judge.commands.former import unread_variables
         from judge.store.layout import free_space, output_folder
         from shared.engines import ENGINES, player_of
         from shared.files import require_writable, write_errors
@@ -67,6 +68,8 @@ def run(
     space, is_enough = free_space(options.output_dir)
     if not is_enough:
         typer.echo(f"warning: {space}", err=True)
+    if unread := unread_variables(settings.environ, Path()):
+        typer.echo(f"note: {unread}", err=True)
     several = ENGINES.find("several")
     if several and several.run_several and (play := several.run_several(options, scenarios, settings)):
         raise typer.Exit(run_interruptible(play(console)))
@@ -85,13 +88,18 @@ def scenario_file(argument: str, bundled: Mapping[str, Path]) -> Path:
         return path
     if argument in bundled:
         return bundled[argument]
+    from judge.commands.former import replacement_of
+
+    replacement = replacement_of(argument)
     # It looks like a path, so the error message should be about that file, unless it is a bundled set with an ending.
-    if path.exists() or (path.stem not in bundled and "://" not in argument and (path.suffix or len(path.parts) > 1)):
+    if path.exists() or (
+        not replacement and path.stem not in bundled and "://" not in argument and (path.suffix or len(path.parts) > 1)
+    ):
         return path
     from shared.fields import closest
 
     raise ConfigError(
         f"{argument!r} is neither a scenario file nor a bundled task set",
-        remedy=f"{closest(argument, bundled)}give the path of a scenario TOML file,"
+        remedy=f"{replacement or closest(argument, bundled)}give the path of a scenario TOML file,"
         f" or one of: {', '.join(bundled) or 'none is installed'}",
     )
