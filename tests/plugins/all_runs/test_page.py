@@ -78,6 +78,10 @@ async def test_long_lists_have_pages(tmp_path: Path, monkeypatch: pytest.MonkeyP
         last = (await client.get("/?state=finished&page=3")).text
         assert rows(last) == ["n-0"]
         assert 'href="/?state=finished&amp;page=2"' in last
+        # On a phone, pages are shorter.
+        phone = {"User-Agent": "Mozilla/5.0 (Android) Mobile"}
+        monkeypatch.setattr("judge.plugins.all_runs.page._ROWS_ON_PHONE", 1)
+        assert rows((await client.get("/", headers=phone)).text) == ["n-4"]
         for page in ("9", "0", "-1", "x", "9" * 50):
             assert (await client.get("/", params={"page": page})).status_code == 200
 
