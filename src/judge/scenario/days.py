@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
+from urllib.parse import quote, quote_plus
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from judge.config import RunConfig
@@ -16,6 +18,7 @@ from shared.fields import Invalid, as_mapping
 _DATED = ("task", "key_points", "checks", "user_reply", "user_replies")
 # Those that are lists of tables, some of which are declared for many tasks.
 _TABLES_BY_IDENTITY = ("policies", "attacks", "hold", "allow_writes")
+_MIN_DATE_CHARS = 6
 # What identifies an entry of these is the same on every day.
 _IDENTITY = frozenset({"name", "dimension"})
 
@@ -104,3 +107,11 @@ def invalid_on(today: date, valid_from: date | None, valid_until: date | None) -
     if valid_from is not None and today < valid_from:
         return f"valid from {valid_from}"
     return f"valid until {valid_until}" if valid_until is not None and today > valid_until else None
+
+
+def undated(text: str, dates: Mapping[str, str]) -> str:
+    """A text or an address with these dates as the scenario has them, so that it is the same on every day."""
+    forms = {form: name for date, name in dates.items() for form in (date, quote(date), quote_plus(date))}
+    # Shorter ones, such as a day of the month, may be anything.
+    known = sorted((form for form in forms if len(form) >= _MIN_DATE_CHARS), key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, known)), lambda match: forms[match[0]], text) if known else text

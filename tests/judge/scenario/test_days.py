@@ -9,7 +9,7 @@ from judge.records.attacks import Modes
 from judge.records.tasks import Task
 from judge.results.run_record import task_digests, task_set_checksum
 from judge.scenario.attacks import planned
-from judge.scenario.days import today_of
+from judge.scenario.days import today_of, undated
 from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
 from judge.scenario.request import parse_request
@@ -263,3 +263,12 @@ def test_days_that_make_no_sense_are_refused(keys: str, problem: str) -> None:
 
 def test_a_scenario_whose_tasks_are_all_past_says_so() -> None:
     assert "every task is excluded" in refusal(PLAIN + "valid_until = 2026-11-01")
+
+
+def test_dates_of_the_scenario_make_no_difference_between_days() -> None:
+    dates = {"2030-06-07": "{next friday}", "June 7, 2030": "{next friday:%B %-d, %Y}", "7": "{next friday:%-d}"}
+    assert undated("/find?on=2030-06-07&as=June+7%2C+2030&n=7", dates) == (
+        "/find?on={next friday}&as={next friday:%B %-d, %Y}&n=7"
+    )
+    assert undated("Flights on June%207%2C%202030", dates) == "Flights on {next friday:%B %-d, %Y}"
+    assert undated("2030-06-14", {}) == "2030-06-14"

@@ -10,7 +10,7 @@ from typing import Any
 
 from judge.records.steps import Step, StopReason
 from judge.records.tools import DESCRIPTIONS, SITE_TOOL, TARGETS, tool_of
-from judge.scenario.freshness import undated
+from judge.scenario.days import undated
 from judge.scenario.sources import toml_value
 from judge.trajectory.network import read_har
 from judge.trajectory.record import Trajectory

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from judge.runner.boundary import EXIT_LOST
-from judge.runner.check_tasks import check_tasks
-from judge.scenario.days import day_of
-from judge.scenario.freshness import (
+from judge.commands import Command
+from judge.plugins.freshness.playing import check_tasks
+from judge.plugins.freshness.readings import (
     STATES,
     checks_path,
     exclusions_toml,
@@ -18,6 +17,8 @@ from judge.scenario.freshness import (
     read_checks,
     write_checks,
 )
+from judge.runner.boundary import EXIT_LOST
+from judge.scenario.days import day_of
 from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario
 from shared.files import write_atomic, write_errors
@@ -59,3 +60,6 @@ def check(
             write_atomic(propose, proposed.encode())
     if any(each.state not in ("fresh", "unchecked") for each in rows):
         raise typer.Exit(EXIT_LOST)
+
+
+COMMAND = Command(check)

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from judge.scenario.freshness import (
+from judge.plugins.freshness.readings import (
     AttemptOutcome,
     TaskReading,
     exclusions_toml,
     freshness_of,
     read_checks,
-    undated,
     write_checks,
 )
 from shared.errors import ConfigError
@@ -87,15 +86,6 @@ def test_a_first_page_that_is_no_longer_there_is_gone(status: int, verdict: str)
 def test_another_status_and_a_script_that_passes_are_not_gone(verdict: str, status: int | None, state: str) -> None:
     reading = READING.model_copy(update={"verdict": verdict})
     assert freshness_of(AttemptOutcome(task_id="one", seen=reading, status=status), READING).state == state
-
-
-def test_dates_of_the_scenario_make_no_difference_between_days() -> None:
-    dates = {"2030-06-07": "{next friday}", "June 7, 2030": "{next friday:%B %-d, %Y}", "7": "{next friday:%-d}"}
-    assert undated("/find?on=2030-06-07&as=June+7%2C+2030&n=7", dates) == (
-        "/find?on={next friday}&as={next friday:%B %-d, %Y}&n=7"
-    )
-    assert undated("Flights on June%207%2C%202030", dates) == "Flights on {next friday:%B %-d, %Y}"
-    assert undated("2030-06-14", {}) == "2030-06-14"
 
 
 def test_proposed_exclusions_are_toml_that_quotes_what_a_site_wrote() -> None:

@@ -1,12 +1,10 @@
 """Whether tasks on live websites are still as they were when they were last checked. Pure, apart from its file."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, get_args
-from urllib.parse import quote, quote_plus
 
 from pydantic import Field, TypeAdapter
 
@@ -22,7 +20,6 @@ STATES: tuple[State, ...] = get_args(State)
 _VERSION = 1
 _MAX_BYTES = 50_000_000
 _MAX_ADDRESSES = 1000
-_MIN_DATE_CHARS = 6
 # Not found, and gone for good.
 _MISSING = (404, 410)
 
@@ -172,14 +169,6 @@ def write_checks(path: Path, last: Mapping[str, TaskReading], outcomes: Iterable
 def over_since(valid_until: date | None, today: date) -> str:
     """Why a task can never be played again, if its last day has passed."""
     return f"its last day was {valid_until}" if valid_until is not None and valid_until < today else ""
-
-
-def undated(text: str, dates: Mapping[str, str]) -> str:
-    """A text or an address with these dates as the scenario has them, so that it is the same on every day."""
-    forms = {form: name for date, name in dates.items() for form in (date, quote(date), quote_plus(date))}
-    # Shorter ones, such as a day of the month, may be anything.
-    known = sorted((form for form in forms if len(form) >= _MIN_DATE_CHARS), key=len, reverse=True)
-    return re.sub("|".join(map(re.escape, known)), lambda match: forms[match[0]], text) if known else text
 
 
 def addresses_of(urls: Iterable[str]) -> tuple[str, ...]:

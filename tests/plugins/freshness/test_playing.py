@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from judge.runner.check_tasks import first_status
+from judge.plugins.freshness.playing import first_status
 from judge.trajectory.network import Entry
 
 

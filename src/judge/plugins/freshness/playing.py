@@ -8,9 +8,10 @@ from urllib.parse import urldefrag
 
 from judge.config import RunConfig
 from judge.evaluators.checks import evaluate
+from judge.plugins.freshness.readings import AttemptOutcome, TaskReading, addresses_of, over_since
 from judge.records.tasks import Task
 from judge.runner.rehearsal import played, walker_of
-from judge.scenario.freshness import AttemptOutcome, TaskReading, addresses_of, over_since, undated
+from judge.scenario.days import undated
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.trajectory.network import Entry, read_har
