@@ -43,7 +43,8 @@ def failure_categories(attempt: Attempt, verdict: Verdict | None = None) -> tupl
     if attempt.outcome not in ("failure", "aborted"):
         return ()
     candidates: tuple[Category, ...] = CATEGORIES if attempt.outcome == "failure" else ("blocked",)
-    results = ((name, _RULES[name](attempt, verdict)) for name in candidates)
+    noted = attempt.recorded_flags
+    results = ((name, _RULES[name](attempt, verdict) or noted.get(name)) for name in candidates)
     return tuple(CategoryEvidence(name, one_line(text, _MAX_FOUND_CHARS)) for name, text in results if text)
 
 

@@ -156,6 +156,8 @@ class Attempt(Record):
     """The verdict that counts."""
     progress: float | None = omit_default(None, ge=0, le=1)
     """The share of checks or key points met, from the verdict's evidence."""
+    recorded_flags: dict[str, str] = Field(default={}, exclude=True)
+    """What another program noted of its recording, by the category of failures that it belongs to."""
     claimed_usage: Annotated[RecordedClaim, ResultKey("participant_usage")] = omit_default(None)
     """What the participant says of its model, in the metadata of its replies, or another program that recorded it."""
     started_at: Annotated[Time, ResultKey("times.started_at")]

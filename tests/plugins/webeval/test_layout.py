@@ -13,6 +13,8 @@ from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_atte
 from judge.plugins.webeval.layout import WRITER
 from judge.records.steps import Outcome
 from judge.records.tasks import Task
+from judge.records.verdicts import Verdict
+from judge.results.categories import failure_categories
 from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
 from judge.store.layout import TaskStore
@@ -418,3 +420,17 @@ def test_our_verdict_on_a_folder_in_this_layout_is_written_beside_its_own_scores
     scores = {path.stem for path in (tmp_path / "out" / "t1" / "scores").iterdir()}
     assert scores == {"mmrubric", "WebJudge_Online_Mind2Web_eval-3"}
     assert what_the_analysis_reads(tmp_path / "out" / "t1") == (0.0, 4)
+
+
+def test_flags_of_the_verifier_become_categories_of_a_failure(tmp_path: Path) -> None:
+    folder = write_webeval(tmp_path / "t")
+    flags = {"encountered_captcha": True, "web_surfing_stalled": False, "did_web_surfing_fail": "yes"}
+    (folder / "task_data.json").write_text(json.dumps({"task_summary": "Find a tent", **flags}))
+    attempt = load_trajectory(folder).attempt
+    failed = attempt.model_copy(update={"verdict": Verdict(outcome="failure", reason="no")})
+    assert [(each.category, each.evidence) for each in failure_categories(failed)] == [
+        ("blocked", "encountered_captcha, as its own program recorded it")
+    ]
+    succeeded = attempt.model_copy(update={"verdict": Verdict(outcome="success", reason="yes")})
+    assert failure_categories(succeeded) == ()
+    assert "recorded_flags" not in attempt.to_json()

@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -54,6 +55,8 @@ _ANSWER = "_answer.json"
 _LOG = "web_surfer.log"
 _TASK_DATA = "task_data.json"
 _CORE_LOG = "core.log"
+# What the verifier notes of a recording, and our category of failures for it.
+_FLAGS = MappingProxyType({"encountered_captcha": "blocked", "web_surfing_stalled": "loop"})
 _SOURCE = "WebSurfer"
 _ERROR = "[ERROR]"
 # Keys of `arguments` besides the tool's parameters; a parameter of that name gets an underscore.
@@ -112,8 +115,9 @@ def load(folder: Path) -> Trajectory:
         raise TrajectoryError(f"{len(paths)} answer files (*{_ANSWER}), expected one", location=str(folder))
     answer = validated(_AnswerFile, folder, read_object(folder, paths[0].name), name=paths[0].name)
     # webeval's rubric verifier writes a file with the task's text.
-    text = read_object(folder, _TASK_DATA).get("task_summary") if (folder / _TASK_DATA).exists() else None
-    task = foreign_task(folder, {"task_id": usable_id(task_id_of(folder)), "task": text}, source=paths[0])
+    data = read_object(folder, _TASK_DATA) if (folder / _TASK_DATA).exists() else {}
+    known = {"task_id": usable_id(task_id_of(folder)), "task": data.get("task_summary")}
+    task = foreign_task(folder, known, source=paths[0])
     # Absolute paths refer to the recording machine.
     names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
@@ -136,6 +140,11 @@ def load(folder: Path) -> Trajectory:
         ended_at=max(started, ended_at),
         self_recorded=True,
         claimed_usage=_usage(answer, log_entries),
+        recorded_flags={
+            category: f"{flag}, as its own program recorded it"
+            for flag, category in _FLAGS.items()
+            if data.get(flag) is True
+        },
     )
     actions = [text for step, text in events if step.outcome and step.outcome.ok]
     return from_attempt(folder, attempt, screenshots, actions)
