@@ -98,6 +98,7 @@ SUITE = (
     Trial("download", "island", delay_s=4, other="tab"),
     Trial("form in a new tab", "site", delay_s=2, redirects=True, other="tab"),
     Trial("download", "site", delay_s=2),
+    Trial("file that the site makes", "site", other="same page"),
 )
 
 

@@ -306,11 +306,13 @@
   let [disqualifiedAt, inputAt, acts, isFollowing, running] = [-Infinity, -Infinity, 0, false, -2];
   // The event heard now, and the last one of the last act.
   let [hears, acting] = [null, null];
+  const isActing = () => acting !== null && phaseOf(acting) !== Event.NONE;
   const roots = new WeakSet();
   const hearRest = root => {
     if (roots.has(root)) return;
     roots.add(root);
-    const rest = event => { if (event.isTrusted && running > 0 && running === acts) acting = event; };
+    // Not of an event that a handler of another one causes.
+    const rest = event => { if (event.isTrusted && running > 0 && running === acts && !isActing()) acting = event; };
     for (const name of RESTS) root.addEventListener(name, rest, true);
   };
   const tellJudge = told => globalThis[eventName]?.(JSON.stringify(told));
@@ -344,7 +346,7 @@
   listenTo("runs", act => tellJudge({ runs: running = act }));
   let next = null;
   listenTo("next", ms => { next = ms; });
-  listenTo("acting", () => acting !== null && phaseOf(acting) !== Event.NONE);
+  listenTo("acting", isActing);
   const isElement = node => {
     try {
       return typeOf(node) === Node.ELEMENT_NODE;
