@@ -43,6 +43,9 @@ _WORDS = {
     "1.0": True,
     "true": True,
     "success": True,
+    # CUAVerifierBench's.
+    "correct": True,
+    "incorrect": False,
     "0": False,
     "0.0": False,
     "false": False,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.results import a_result, a_verdict
-from judge.results.agreement import agreement, read_labels, read_pairs, read_verdicts
+from judge.results.agreement import agreement, pair_of, read_labels, read_pairs, read_verdicts
 from shared.errors import ConfigError
 from shared.files import write_json
 
@@ -125,6 +125,19 @@ def test_labels_are_read_from_csv_and_json(tmp_path: Path, name: str, content: s
 
 def test_labels_may_be_a_plain_mapping(tmp_path: Path) -> None:
     assert read_labels(file(tmp_path, '{"t1": true, "t2": 0}', "l.json")) == {"t1": ("True", {}), "t2": ("0", {})}
+
+
+@pytest.mark.parametrize(
+    ("column", "label"), [("human_judgement_outcome", "Correct"), ("final_human_process_label", "1")]
+)
+def test_f33_the_labels_of_cua_verifier_bench_are_read_for_outcome_and_process(
+    tmp_path: Path, column: str, label: str
+) -> None:
+    row = {"task_id": "Shop--1", "human_judgement_outcome": "Correct", "final_human_process_label": 1}
+    labels = read_labels(file(tmp_path, json.dumps([row]), "annotations.json"), column)
+    assert labels["Shop--1"][0] == label
+    assert pair_of(label, "0", {}, "here").human is True
+    assert pair_of("Incorrect", "1", {}, "here").human is False
 
 
 @pytest.mark.parametrize("column", ["Operator_human_label", "Operator"])

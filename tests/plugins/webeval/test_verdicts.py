@@ -146,8 +146,12 @@ async def test_what_the_rubric_method_decided_is_read_back_from_its_export(tmp_p
 
 
 def test_f7_a_log_without_actions_is_a_failure_without_a_judge(tmp_path: Path) -> None:
-    attempt = load_trajectory(write_webeval(tmp_path / "t", log=[])).attempt
+    trajectory = load_trajectory(write_webeval(tmp_path / "t", log=[]))
+    attempt = trajectory.attempt
     assert (attempt.outcome, attempt.cause) == ("failure", "participant: no action in the trajectory")
+    assert (attempt.steps_taken, attempt.max_steps) == (0, 1)
+    # Written again, it has all its screenshots.
+    assert len(export(trajectory, {}).screenshots) == len(trajectory.screenshots) == 5
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def load(folder: Path) -> Trajectory:
     error = None if stop_reason == "finished" else _last_error(folder)
     attempt = Attempt(
         task=task,
-        steps=_steps(events, names),
+        steps=_steps(events, names) if events else (),
+        # Without actions there are no steps, and the last page is all that can be shown.
+        final_look=None if events or not names else Step(index=0, url="", title="", screenshot=names[-1]),
         stop_reason="participant_error" if problem else stop_reason,
         max_steps=max(1, len(events)),
         final_answer=final_answer,
