@@ -10,7 +10,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from judge.commands import Command
-from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, LetThrough, MissDecision, basis_of, checks_digest
+from judge.plugins.nearmiss.deciding import (
+    LISTED,
+    LOADS,
+    Class,
+    Deciding,
+    LetThrough,
+    MissDecision,
+    basis_of,
+    checks_digest,
+)
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
 from judge.plugins.nearmiss.recordings import FOLDER, Recorded, read_report, write_report
@@ -176,6 +185,7 @@ def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded]
         }
         for task_id in ids
     }
+    by_task[LOADS] = deciding.loads_as_json(basis)
     report = {
         "scenario": scenario.shown_name,
         "checks_sha256": digest,

@@ -14,7 +14,7 @@ from judge.evaluators.checks import evaluate
 from judge.evaluators.evidence import MissingEvidence
 from judge.judges.code import code_checksum
 from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
-from judge.plugins.nearmiss.oracle import Difference, Oracle, WalkReading, loads_of, reading
+from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, loads_of, reading
 from judge.plugins.nearmiss.proposals import proposal, relaxed
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.plugins.nearmiss.walks import RIGHT, ScriptedWalk
@@ -30,6 +30,8 @@ from shared.text import one_line
 # are listed and not counted. The others are counts: walks that broke off, that differ and fail, or that come to the
 # same and pass.
 Class = Literal["survivor", "over-strict", "way", "undecided", "stillborn", "killed", "same"]
+# Among the tasks of a report: what pages of their sites send when they are opened.
+LOADS = "/loads"
 LISTED: tuple[Class, ...] = ("survivor", "over-strict", "way", "undecided")
 
 
@@ -98,6 +100,7 @@ class Deciding:
     sites: RunSites
     # Of tasks that were decided before, with what they were decided on.
     known: Mapping[str, Any] = field(default_factory=dict)
+    loads: dict[str, frozenset[Kind]] = field(default_factory=dict)
     readings: dict[str, WalkReading | str] = field(default_factory=dict)
 
     def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[MissDecision]:
@@ -112,10 +115,27 @@ class Deciding:
                 continue
             task = self.tasks[task_id]
             rights = [each for each in walks if each.walk.operator == RIGHT]
-            beside = [each for each in recordings if self._is_beside(each, task)]
-            loads = loads_of(read for each in beside if isinstance(read := self.read(each), WalkReading))
-            decided = _TaskDeciding(self, task, rights, walks, loads, proposes)
+            decided = _TaskDeciding(self, task, rights, walks, self._loads_on(task, basis, recordings), proposes)
             yield from (decided.decide(each) for each in walks if each.walk.operator != RIGHT)
+
+    def _loads_on(self, task: Task, basis: str, recordings: Sequence[Recorded]) -> frozenset[Kind]:
+        """What pages of a task's site send when they are opened, in any of the recordings."""
+        site = str(origin_of(task.website))
+        if site not in self.loads:
+            before = as_mapping(self.known.get(LOADS))
+            if before.get("basis") == basis and site in before:
+                self.loads[site] = frozenset((method, path, tuple(map(tuple, of))) for method, path, of in before[site])
+            else:
+                beside = [each for each in recordings if self._is_beside(each, task)]
+                read = map(self.read, beside)
+                self.loads[site] = loads_of(each for each in read if isinstance(each, WalkReading))
+        return self.loads[site]
+
+    def loads_as_json(self, basis: str) -> dict[str, Any]:
+        """What is known of the sites, for the next time."""
+        before = as_mapping(self.known.get(LOADS))
+        kept = before if before.get("basis") == basis else {}
+        return {**kept, "basis": basis, **{site: sorted(kinds) for site, kinds in self.loads.items()}}
 
     def _is_beside(self, walk: Recorded, task: Task) -> bool:
         return origin_of(self.tasks[walk.walk.task_id].website) == origin_of(task.website)
