@@ -12,7 +12,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe run my.toml --max-parallel 4 --judge-model gemini:gemini-3-flash-preview",
             "wabe run my.toml --level easy --limit 10 --display plain",
             "wabe run my.toml --epochs 5",
-            "wabe run my.toml --fail-under 80 --junit results.xml",
+            "wabe run my.toml --fail-under 80 --output results.json",
             "wabe run my.toml --exclude 'winter_sale=closed until December'",
             "wabe run my.toml --resume",
             "wabe run my.toml --engine ray --shards 6",
