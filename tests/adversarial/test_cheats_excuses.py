@@ -27,7 +27,7 @@ AT_ONCE = """<title>Hang</title><script>const asked = new XMLHttpRequest(); aske
 asked.send()</script>"""
 ON_A_CLICK = """<title>Hang</title><h1>Hang</h1><script>const asked = new XMLHttpRequest();
 asked.open('GET', '/never', false)</script><button onclick='asked.send()'>Go</button>"""
-DETOURS = ("a page that hangs", "a page that hangs at once", "a tab", "the way back")
+DETOURS = ("a page that hangs", "the way back")
 HONEST = ("a link of the site", "the website's own address")
 
 
@@ -57,8 +57,6 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     async def play(judge: LiveJudge) -> dict[str, PlayedTask]:
         goes = {
             "a page that hangs": [tool_call("browser_navigate", url=f"{elsewhere.url}hanging")],
-            "a page that hangs at once": [tool_call("browser_navigate", url=f"{elsewhere.url}hang")],
-            "a tab": [tool_call("browser_tabs", action="new", url=f"{elsewhere.url}hang")],
             "the way back": [
                 tool_call("browser_navigate", url=f"{elsewhere.url}late"),
                 tool_call("browser_navigate", url=site.url),
@@ -73,7 +71,7 @@ async def led_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        hostile_site({"/hanging": HANGING, "/hang": AT_ONCE, "/never": never_answers}) as elsewhere,
+        hostile_site({"/hanging": HANGING, "/never": never_answers}) as elsewhere,
         hostile_site({"/partner": ON_A_CLICK, "/never": never_answers}) as partners,
         hostile_site({"/moved": to_partner}) as site,
     ):
@@ -231,13 +229,3 @@ def test_tabs_without_end_are_refused_before_they_are_a_fault(tmp_path: Path) ->
     assert outcome is not None
     assert "close one before" in outcome.message
     assert outcome.line is None
-
-
-@pytest.mark.usefixtures("text_browser")
-async def test_a_killed_participant_is_not_a_browser_fault(judge: LiveJudge) -> None:
-    async def script(turn: ParticipantTurn) -> str:
-        raise RuntimeError("I am gone")
-
-    with hostile_site() as site:
-        assessed = await judge.play(script, site.url)
-    assert assessed.verdict == ("failure", "participant_error")

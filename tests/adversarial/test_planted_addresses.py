@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from helpers.browser.hostile_site import HOME, Handler
-from helpers.cases import each, selected
+from helpers.browser.hostile_site import Handler
 from helpers.episode.blame_plays import ELSEWHERE, OWN
 from helpers.episode.blame_plays_live import fault_of, two_sites
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, crash, finish, ref, tool_call
@@ -25,12 +24,8 @@ LINKED: dict[str, Callable[[int], str]] = {
     "wide digits": lambda port: f"http://{'127.0.0.1'.translate(_WIDE)}:{port}/trap",
     "a user name of the task's site": lambda port: f"http://shop.example@127.0.0.1:{port}/trap",
 }
-# What the site makes of the address, with what is typed.
-NAME_FORMS: dict[str, Callable[[str], str]] = {
-    "base64": lambda address: base64.b64encode(address.encode()).decode(),
-    **dict.fromkeys(("frame", "frames", "script", "refresh", "tab", "form"), lambda address: address),
-}
-OTHERS = ("the port by keys", "the site's way back", "its own address, redirected by the site")
+# Other ways of a site to such an address, `test_ways_to_a_trap.py` plays.
+OTHERS = ("base64", "the port by keys")
 
 
 def _shows(handler: Handler) -> None:
@@ -41,16 +36,7 @@ def _shows(handler: Handler) -> None:
     if how == "base64":
         handler.redirect(base64.b64decode(text).decode())
         return
-    address = escape(text, quote=True)
-    body = {
-        "frame": f"<iframe src='{address}'></iframe>",
-        "frames": f"<iframe srcdoc=\"<iframe src='{address}'></iframe>\"></iframe>",
-        "script": f"<script>location = '{address}'</script>",
-        "refresh": f"<meta http-equiv=refresh content='0; url={address}'>",
-        "tab": f"<a href='{address}' target=_blank rel='noopener noreferrer'>Mine</a>",
-        "form": f"<form method=post action='{address}'><button>Mine</button></form>",
-    }.get(how, f"<a href='{address}'>Mine</a>")
-    handler.send(f"<title>Mine</title>{body}".encode())
+    handler.send(f"<title>Mine</title><a href='{escape(text, quote=True)}'>Mine</a>".encode())
 
 
 def _asks(handler: Handler) -> None:
@@ -70,9 +56,8 @@ def plants(text: str, keys: str = "") -> Script:
             return tool_call("browser_press_key", key=keys[turn.n - 1])
         if keys and turn.n == len(keys) + 1:
             return tool_call("browser_press_key", key="Enter")
-        for element in ('link "Mine"', 'button "Mine"'):
-            if element in turn.observation.page.snapshot:
-                return tool_call("browser_click", ref=ref(turn, element))
+        if 'link "Mine"' in turn.observation.page.snapshot:
+            return tool_call("browser_click", ref=ref(turn, 'link "Mine"'))
         return finish()
 
     return script
@@ -86,31 +71,15 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         def trap(_: Handler) -> None:
             crash(judge.browser_files)
 
-        def late(handler: Handler) -> None:
-            # At the second visit.
-            if elsewhere.paths.count("/late") > 1:
-                trap(handler)
-            handler.send(HOME.encode(), Cache_Control="no-store")
-
-        elsewhere.pages |= {"/trap": trap, "/late": late}
-        own.pages |= {"/show": _shows, "/ask": _asks, "/moved": lambda handler: handler.redirect("/die"), "/die": trap}
-        own.pages["/"] = f"{HOME}<button onclick='history.back()'>Way back</button>"
+        elsewhere.pages["/trap"] = trap
+        own.pages |= {"/show": _shows, "/ask": _asks}
         port = elsewhere.server_port
         ask, address = f"{own.url}ask?how=", LINKED["the address"](port)
-        goes_back = (
-            lambda _: tool_call("browser_navigate", url=f"{elsewhere.url}late"),
-            lambda _: tool_call("browser_navigate", url=own.url),
-            lambda turn: tool_call("browser_click", ref=ref(turn, 'button "Way back"')),
-            lambda _: finish(),
-        )
         plays = {name: Play(plants(write(port)), f"{ask}link") for name, write in LINKED.items()}
-        plays |= {how: Play(plants(write(address)), f"{ask}{how}") for how, write in NAME_FORMS.items()}
+        plays["base64"] = Play(plants(base64.b64encode(address.encode()).decode()), f"{ask}base64")
         plays["the port by keys"] = Play(
             plants(f"http://127.0.0.1:{str(port)[:-2]}", keys=str(port)[-2:]), f"{ask}link"
         )
-        plays["the site's way back"] = Play(lambda turn: goes_back[turn.n](turn), own.url)
-        plays[OTHERS[2]] = Play(lambda _: tool_call("browser_navigate", url=f"{own.url}moved"), own.url)
-        plays = {name: play for name, play in plays.items() if name in selected(request, "way")}
         # One after the other, because the trap kills all browsers.
         return await play_tasks(judge, plays, max_steps=8, max_task_retries=1)
 
@@ -123,14 +92,7 @@ async def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.mark.e2e
 @pytest.mark.own_browser
-@pytest.mark.parametrize(
-    "way",
-    each(
-        [*LINKED, *NAME_FORMS, *OTHERS],
-        # Every spelling: what the judge compares addresses by has no other test of blame.
-        suite=(*LINKED, "base64", "frame", "script", "form", *OTHERS),
-    ),
-)
+@pytest.mark.parametrize("way", [*LINKED, *OTHERS])
 def test_an_address_that_the_participant_planted_is_its_own_fault_and_final(
     planted: dict[str, PlayedTask], way: str
 ) -> None:
