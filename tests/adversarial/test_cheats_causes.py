@@ -28,8 +28,8 @@ def is_possible(trial: Trial) -> bool:
     """Whether what is acted on does anything, and what is acted on next is still there."""
     leaves = trial.effect in ("form", "form by Enter", "link", "link to a page that sends") and trial.place == "page"
     is_gone = trial.other in ("frame", "same page") and leaves and not trial.delay_s
-    # An attack's HTML cannot have this attribute.
-    is_refused = trial.author == "attack" and " download>" in EFFECTS[trial.effect][0]
+    # An attack's HTML cannot have these attributes.
+    is_refused = trial.author == "attack" and any(each in EFFECTS[trial.effect][0] for each in (" download>", " rel="))
     # In an editor a click on a link places the caret.
     is_text = trial.author == "editor" and "<a " in EFFECTS[trial.effect][0]
     # Nobody hears the event of a form in a shadow tree outside of it.
