@@ -20,6 +20,7 @@ from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
 from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable
 from shared.llm.providers import model_forms
+from shared.models import omit_default
 from shared.plugins import extended
 from shared.replies import MAX_ACTIONS
 from shared.seams import Seam
@@ -445,20 +446,22 @@ class RunConfig(Table):
             "models that vote in the `rubric` method in place of `judge_model`, each `judge_votes` times; a tie is"
             " unscored"
         ),
-    ] = ()
+    ] = omit_default(())
     rubric_success: Annotated[
         RubricSuccess,
         Setting(
             "what the `rubric` method demands: the `outcome`, the `process` (at least `rubric_threshold` of the"
             " points), or `both`"
         ),
-    ] = "outcome"
-    rubric_threshold: Annotated[float, Setting("the share of points from which the process is a success")] = Field(
-        default=0.8, gt=0, le=1
-    )
+    ] = omit_default("outcome")
+    rubric_threshold: Annotated[
+        float, Field(gt=0, le=1), Setting("the share of points from which the process is a success")
+    ] = omit_default(0.8)
     max_images_per_criterion: Annotated[
-        int, Setting("how many screenshots of each criterion the `rubric` method marks by, at most: the latest ones")
-    ] = Field(default=5, ge=1, le=500)
+        int,
+        Field(ge=1, le=500),
+        Setting("how many screenshots of each criterion the `rubric` method marks by, at most: the latest ones"),
+    ] = omit_default(5)
     # Off by default: what a participant says is a claim, not evidence.
     judge_sees_answer: Annotated[
         bool, Setting("show the final answer to the judge model, fenced and marked as a claim")

@@ -61,8 +61,12 @@ class Examined(NamedTuple):
 
 
 def examine(options: ParticipantOptions) -> Iterator[Examined]:
-    """What `create` and the program would need: the program, its keys, a sandbox. Raises `ConfigError`."""
-    preset = read_preset(options.command or "")
+    """What `create` and the program would need: a usable command, the program, its keys, a sandbox."""
+    try:
+        preset = read_preset(options.command or "")
+    except ConfigError as error:
+        yield Examined(False, "command", str(error))
+        return
     program = preset.argv({})[0]
     path = shutil.which(program, path=options.settings.path)
     if path is None:

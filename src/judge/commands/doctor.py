@@ -242,8 +242,6 @@ def check_program(command: str) -> list[Finding]:
     """What a program over MCP lacks, as the participant that would start it says."""
     words = [sys.executable, "-m", "participants", "mcp", "--check", "--command", command]
     done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if not done.stdout:
-        return [Finding("missing", "agent", one_line(done.stderr).removeprefix("error: "))]
     found = [json.loads(line) for line in done.stdout.splitlines()]
     return [Finding("ok" if is_there else "missing", subject, text) for is_there, subject, text in found]
 

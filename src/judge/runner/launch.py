@@ -400,7 +400,7 @@ def _not_up(member: Member, child: Child | None, problem: str) -> ConfigError:
     tail = log_tail(child.log)
     if "\n" in tail:
         return ConfigError(f"{message}\n--- end of its log ---\n{tail}")
-    return ConfigError(f"{message}: {tail.removeprefix('error: ')}" if tail else f"{message}; its log is empty")
+    return ConfigError(f"{message}: {tail}" if tail else f"{message}; its log is empty")
 
 
 async def _stop_all(children: list[Child]) -> None:

@@ -205,7 +205,9 @@ def test_tasks_that_only_the_judge_knows_cannot_be_chosen_among(
     tmp_path: Path, fails: Callable[..., str], choice: tuple[str, str]
 ) -> None:
     (tmp_path / "live.toml").write_text(NO_TASKS)
-    assert "--level, --task and --exclude choose among a scenario's own tasks" in fails(tmp_path / "live.toml", *choice)
+    assert "--level, --task, --where and --exclude choose among a scenario's own tasks" in fails(
+        tmp_path / "live.toml", *choice
+    )
 
 
 NEEDS_SITES = NO_TASKS.replace("[[part", 'cmd = "wabe serve --port 1"\n[[part')
