@@ -55,6 +55,7 @@ def test_rows_are_printed_as_json(app: typer.Typer, tmp_path: Path) -> None:
         "Actions",
         "Shards",
         "Excluded",
+        "Efficiency",
         "Corrected by Labels",
         "Labels",
         "Lower Bound",

@@ -316,11 +316,19 @@ def attempts() -> st.SearchStrategy[Attempt]:
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_facts"
 # Later columns, as they are where nothing of them was recorded.
 ADDED = {
-    **dict.fromkeys(("sealed", "score", "site_tools", "actions", "max_actions", "isolation")),
+    **dict.fromkeys(
+        ("sealed", "score", "site_tools", "actions", "max_actions", "isolation", "usage_source", "metadata")
+    ),
     "site_tool_calls": 0,
 }
 KINDS = ("demo", "held", "safety", "miniwob", "hosted", "frozen", "shards")
 EPOCHS = recorded_run()
+
+
+def efficiency_of(row: dict[str, Any]) -> float | None:
+    """What was not recorded then, and follows from what was; a step had one action."""
+    length = row.get("reference_length")
+    return round(min(1, length / row["steps"]), 4) if length and row["success"] else None
 
 
 @cache
@@ -380,6 +388,8 @@ def test_a_submission_is_made_as_it_was_recorded(output: Path, kind: str) -> Non
     detail = result["detail"]
     done = [TaskSummary.of(read_attempt(t.folder), judge_id_of(record, t.name, t.epoch)) for t in run.tasks()]
     by_key = {(entry["task_id"], entry["epoch"]): entry for entry in (each.entry for each in done)}
+    for entry in by_key.values():
+        entry.pop("efficiency", None)
     assert [by_key[entry["task_id"], entry["epoch"]] for entry in detail["tasks"]] == detail["tasks"]
     assert [list(by_key[entry["task_id"], entry["epoch"]]) for entry in detail["tasks"]] == list(
         map(list, detail["tasks"])
@@ -397,7 +407,8 @@ def test_a_submission_is_made_as_it_was_recorded(output: Path, kind: str) -> Non
 def test_rows_are_as_they_were(output: Path, kind: str) -> None:
     done = CliRunner().invoke(app, ["export", str(output / "runs" / kind), "--format", "jsonl", "--output", "-"])
     assert done.exit_code == 0, done.output
-    expected = [row | ADDED for row in recorded("runs")["rows"][kind]]
+    rows = recorded("runs")["rows"][kind]
+    expected = [row | ADDED | {"efficiency": efficiency_of(row)} for row in rows]
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
 
 
@@ -406,16 +417,20 @@ def test_digests_of_foreign_folders_are_as_they_were(tmp_path: Path, layout: str
     done = CliRunner().invoke(app, ["export", str(EPOCHS), "--format", layout, "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     digests = recorded("runs")["foreign"][layout]
-    assert sorted(digests) == sorted(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
+    # webeval's tasks are below `runs/…/traj`.
+    home = next(tmp_path.rglob("traj"), tmp_path)
+    assert sorted(digests) == sorted(folder.name for folder in home.iterdir() if folder.is_dir())
     for name, digest in digests.items():
         if layout == "webeval":
-            (tmp_path / name / "task.json").write_text('{"task": "x"}')
-        assert load_trajectory(tmp_path / name).sha256 == digest
+            (home / name / "task.json").write_text('{"task": "x"}')
+        assert load_trajectory(home / name).sha256 == digest
 
 
 def test_an_attempt_with_any_facts_is_written_as_it_was() -> None:
     for each in recorded("attempts"):
-        facts = each["attempt"]
+        facts = dict(each["attempt"])
+        # One fact with the claimed usage now; none of these attempts had any.
+        assert facts.pop("participant_usage") is None
         claimed = facts["claimed_usage"] and ClaimedUsage.model_validate(facts["claimed_usage"])
         assert dumped(Attempt.model_validate({**facts, "claimed_usage": claimed})) == each["result"]
 

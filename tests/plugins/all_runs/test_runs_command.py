@@ -95,7 +95,7 @@ def test_the_list_is_narrowed_by_every_declared_filter(tmp_path: Path) -> None:
         "--since": "2026-01-01",
         "--until": "2026-01-31",
     }
-    assert {f"--{name}" for name, _, _ in run_filters()} == {*options, "--judge", "--tag"}
+    assert {f"--{name}" for name, _, _ in run_filters()} == {*options, "--judge", "--tag", "--where"}
     narrowed = json.loads(run_list(tmp_path, "--json", *(word for pair in options.items() for word in pair)))
     assert [row["id"] for row in narrowed] == ["20260101-000000-aa"]
     assert [row["id"] for row in json.loads(run_list(tmp_path, "--json", "--tag", "best"))] == ["20260301-000000-bb"]
