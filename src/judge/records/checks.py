@@ -58,6 +58,12 @@ def _is_pattern(value: str) -> str:
     return value
 
 
+def _is_one_address(value: str) -> str:
+    if not re.match(r"https?://|/", value) or "*" in value:
+        raise Invalid("not one address", "write the whole path, without *", column=1)
+    return value
+
+
 def _is_address(value: str) -> str:
     match = re.search(r"\s", value)
     if match:
@@ -119,6 +125,11 @@ Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_lengt
 PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
 AddressPattern = Annotated[Text, AfterValidator(_is_address), AsWritten()]
+# What the judge requests itself.
+OneAddress = Annotated[AddressPattern, AfterValidator(_is_one_address)]
+# Where the value of a header comes from: an item of the browser's local storage.
+LOCAL_STORAGE = "localStorage:"
+Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
 ElementText = Annotated[Text, AfterValidator(_is_element), AsWritten()]
 PatternText = Annotated[Text, AfterValidator(_is_pattern), AsPattern()]
 # Beside `int`.

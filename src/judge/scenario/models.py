@@ -20,10 +20,9 @@ from judge.config import (
     RunConfig,
     instances_problem,
 )
-from judge.evaluators.kinds.fetch import Bearer, OneAddress
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.attacks import Attack, repeated_attack
-from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Check, expressions_of, fetches_of
+from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Bearer, Check, OneAddress, expressions_of, fetches_of
 from judge.records.credentials import Headers, HeadersByRole
 from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key

@@ -1,22 +1,23 @@
 """`fetch` checks: the judge's requests to the task's site after the last look."""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import urljoin
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Tag
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import UNSURE
 from judge.evaluators.values import json_differences
 from judge.records.checks import (
-    AddressPattern,
+    LOCAL_STORAGE,
     AnyOf,
+    Bearer,
     Check,
     KindCheck,
+    OneAddress,
     PathValues,
     Text,
     fetches_of,
@@ -27,7 +28,6 @@ from judge.records.sites import Site
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched, FetchResponse, Redacted, stored
 from judge.trajectory.forms import is_json
-from shared.fields import Invalid
 from shared.patterns import glob
 from shared.seen import values_as_seen
 from shared.strict_json import parse_json
@@ -38,18 +38,6 @@ RETRY_S = 2.0
 PAUSE_S = 0.2
 _MAX_REDIRECTS = 5
 _NOT_ASKED = "the attempt ended before the judge could ask"
-
-
-def _is_one_address(value: str) -> str:
-    if not re.match(r"https?://|/", value) or "*" in value:
-        raise Invalid("not one address", "write the whole path, without *", column=1)
-    return value
-
-
-OneAddress = Annotated[AddressPattern, AfterValidator(_is_one_address)]
-# Where the value of a header comes from: an item of the browser's local storage.
-LOCAL_STORAGE = "localStorage:"
-Bearer = Annotated[str, Field(pattern=rf"^{LOCAL_STORAGE}[!-~]([ -~]{{0,198}}[!-~])?$")]
 
 
 class FetchCheck(KindCheck):
