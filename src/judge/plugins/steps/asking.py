@@ -1,10 +1,13 @@
 """Asks a participant for the next action on each recorded page, over A2A and in the judge's protocol.
 
 Every step is a separate conversation (teacher forcing): the participant sees the task, the true actions so far and the
-page, but not its own earlier choices. It sees neither boxes nor the actions from this step on.
+page, but not its own earlier choices. It sees neither boxes nor the actions from this step on. The page is a snapshot,
+or only its elements with a reference, and the actions so far may be the last ones only, as in Mind2Web.
 """
 
+import re
 from collections.abc import Callable, Iterable
+from typing import Literal
 from uuid import uuid4
 
 from judge.browser.replies import understand
@@ -22,6 +25,17 @@ from shared.text import clip, escape_line, without_surrogates
 
 _MAX_REPLY_CHARS = 10_000
 _MAX_ACTION_CHARS = 500
+_HAS_REFERENCE = re.compile(r"\[ref=\w+\]")
+
+
+ObservationForm = Literal["snapshot", "elements"]
+
+
+class Shown(Record):
+    """What a participant sees of a step; without `previous`, all actions so far."""
+
+    form: ObservationForm = "snapshot"
+    previous: int | None = None
 
 
 class ScoredStep(Record):
@@ -39,25 +53,25 @@ async def ask_all(
     *,
     max_parallel: int,
     done: Callable[[ScoredStep, bytes | None], None],
+    shown: Shown,
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
     A participant that fails at a step scores 0 there. Errors from reading the pages are re-raised.
     """
-    chars = RunConfig().max_snapshot_chars
 
     async def ask(page: ReferencePage) -> None:
         reference, image = page
-        reply, choice = await _ask(participant, reference, image, chars)
+        reply, choice = await _ask(participant, reference, image, shown)
         answered = ScoredStep(reference=reference, reply=reply, choice=choice, score=score_step(reference, choice))
         done(answered, image)
 
     await for_each(pages, ask, at_once=max_parallel)
 
 
-async def _ask(participant: Participant, reference: Reference, image: bytes | None, chars: int) -> tuple[str, Choice]:
+async def _ask(participant: Participant, reference: Reference, image: bytes | None, shown: Shown) -> tuple[str, Choice]:
     kind = media_type(image) if image is not None else None
-    text = render_observation(observation_of(reference, chars))
+    text = render_observation(observation_of(reference, shown))
     try:
         reply = await participant.send(
             text, image=image if kind else None, media_type=kind or "image/jpeg", context_id=uuid4().hex
@@ -68,20 +82,23 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
     return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
 
 
-def observation_of(reference: Reference, max_snapshot_chars: int) -> ObservationMessage:
+def observation_of(reference: Reference, shown: Shown) -> ObservationMessage:
     """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
-    so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(
-        f"{n}. {line}" for n, line in enumerate(lines, 1)
-    )
+    numbered = [f"{n}. {line}" for n, line in enumerate(lines, 1)]
+    recent = numbered if shown.previous is None else numbered[max(0, len(numbered) - shown.previous) :]
+    so_far = "\n\nThe task is under way. Actions so far:\n" + "\n".join(recent)
+    snapshot = as_shown(reference.snapshot)
+    if shown.form == "elements":
+        snapshot = "\n".join(line.strip() for line in snapshot.splitlines() if _HAS_REFERENCE.search(line))
     return ObservationMessage(
         page=ShownPage(
             url=reference.url,
             title=reference.title,
-            snapshot=cut_snapshot(as_shown(reference.snapshot), max_snapshot_chars),
+            snapshot=cut_snapshot(snapshot, RunConfig().max_snapshot_chars),
         ),
         tools=TOOLS,
-        instruction=reference.task + (so_far if lines else ""),
+        instruction=reference.task + (so_far if recent else ""),
         website=reference.website,
     )
 

@@ -1,16 +1,18 @@
 """`wabe steps`: step-level scoring on recorded pages."""
 
 import json
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
 from judge.commands import AsJson, Command, OneRun, OutputDir, plain_app
 from judge.commands.run import scenario_file
-from judge.plugins.steps.asking import ScoredStep, ask_all
-from judge.plugins.steps.metrics import StepScore, averages, by_group
+from judge.plugins.steps.asking import ObservationForm, ScoredStep, Shown, ask_all
+from judge.plugins.steps.metrics import STEP_METRICS, StepScore, averages, by_group
 from judge.plugins.steps.mind2web import is_mind2web, read_rows
 from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
 from judge.plugins.steps.report import StepsReport
@@ -61,6 +63,10 @@ def score(
     ] = None,
     output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write the report.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N steps.")] = None,
+    observation: Annotated[
+        ObservationForm, typer.Option(help="The whole snapshot, or only the elements with a reference, one a line.")
+    ] = "snapshot",
+    previous: Annotated[int | None, typer.Option(min=0, help="Only the last N actions; without it, all.")] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many steps run at once.")] = 4,
     reply_timeout: Annotated[float, typer.Option(min=1, help="Seconds for one reply.")] = 120.0,
     as_json: AsJson = False,
@@ -78,28 +84,34 @@ def score(
             typer.echo(note, err=True)
     scores: list[StepScore] = []
     failed: list[str] = []
+    added: dict[str, list[float]] = {}
     report = StepsReport(output or runs / "steps" / new_run_id())
 
     def done(answered: ScoredStep, image: bytes | None) -> None:
         scores.append(answered.score)
+        for name in STEP_METRICS.names():
+            value = float(STEP_METRICS.load(name)(answered.reference, answered.choice))
+            added.setdefault(name, []).append(value)
         report.add(answered, image)
         if answered.choice.failed:
             failed.append(answered.choice.complaint)
 
+    shown = Shown(form=observation, previous=previous)
+
     async def ask() -> int:
         async with ParticipantClient(participant, reply_timeout_s=reply_timeout, headers=headers) as client:
-            await ask_all(pages, client, max_parallel=max_parallel, done=done)
+            await ask_all(pages, client, max_parallel=max_parallel, done=done, shown=shown)
         return EXIT_LOST if failed else EXIT_DONE
 
     code = run_interruptible(ask())
     if not scores:
         raise ConfigError(f"{file}: no steps in it", remedy="give recorded steps, see wabe steps make")
-    summary = {**averages(scores), "by": by_group(scores)}
+    summary = {**averages(scores), **{name: fmean(values) for name, values in added.items()}, "by": by_group(scores)}
     page = report.write(summary, participant=participant, source=file.name)
     if as_json:
         typer.echo(json.dumps({**summary, "failed": len(failed), "report": str(page)}))
     else:
-        for line in _lines(summary):
+        for line in _lines(summary, added):
             typer.echo(line)
         if failed:
             typer.echo(
@@ -109,7 +121,7 @@ def score(
     raise typer.Exit(code)
 
 
-def _lines(summary: dict[str, Any]) -> list[str]:
+def _lines(summary: dict[str, Any], added: Iterable[str]) -> list[str]:
     def percent(value: float | None) -> str:
         return "none" if value is None else f"{100 * value:.1f} %"
 
@@ -120,7 +132,7 @@ def _lines(summary: dict[str, Any]) -> list[str]:
     ]
     rest = [
         f"{name.replace('_', ' ')}: {percent(summary[name])}"
-        for name in ("task_success", "operation", "operation_and_value")
+        for name in ("task_success", "operation", "operation_and_value", *added)
     ]
     return [f"{counted(summary['steps'], 'step')} of {counted(summary['tasks'], 'task')}", *averaged, *rest]
 

@@ -7,7 +7,7 @@ succeeds if all of its steps do. The cookbook's metrics are whether the operatio
 operation and its value are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +15,7 @@ from judge.plugins.steps.reference import Operation, Reference
 from judge.records.metadata import shown
 from judge.report.data import host_of
 from shared.models import Record, omit_default
+from shared.seams import Seam
 
 
 class Choice(Record):
@@ -38,6 +39,9 @@ class StepScore(Record):
     # By what the step is grouped: the values by name.
     groups: dict[str, str] = omit_default({})
 
+
+STEP_METRICS: Seam[Callable[[Reference, Choice], float]] = Seam("step_metrics", "metric of steps")
+"""Further metrics of a step, from 0 to 1, averaged over steps."""
 
 # As published, these are averaged over steps only.
 _MICRO_ONLY = ("operation", "operation_and_value")
