@@ -20,6 +20,7 @@ OWN: Mapping[str, str] = {
     "judge/commands/new_agent.py": "templates of this package",
     "judge/results/leaderboard.py": "queries of this package",
     "judge/plugins/miniwob/site.py": "pages of this package",
+    "judge/plugins/nearmiss/recordings.py": "the recording of an attempt that this process has just played",
     "judge/plugins/miniwob/tasks.py": "the code of an installed package",
     "judge/plugins/metering/ledger.py": "the last byte of the file that it writes to",
     "judge/plugins/webarena/package.py": "the log of its own process, in a folder of its own",

@@ -5,8 +5,12 @@ import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from helpers.paths import ROOT
+
+# Python 3.11.2 has no filters.
+_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @cache
@@ -15,7 +19,7 @@ def unpacked(archive: str) -> Path:
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     with tarfile.open(ROOT / "tests" / "fixtures" / archive) as file:
-        file.extractall(folder.name, filter="data")
+        file.extractall(folder.name, **_FILTER)
     return Path(folder.name)
 
 

@@ -93,7 +93,7 @@ async def test_a_scenario_without_a_task_that_can_be_scored_is_refused(tmp_path:
 
 async def test_a_sealed_set_is_for_evaluation_only(tmp_path: Path) -> None:
     scenario = tmp_path / "held-out.sealed"
-    scenario.write_text('{"schema_version": "wabe-sealed-1"}')
+    scenario.write_text('{"wabe_sealed": 1}')
     with pytest.raises(ConfigError, match="a sealed task set is for evaluation only"):
         async with open_host(scenario):
             pass
