@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
@@ -18,7 +19,11 @@ def in_processes(do: Callable[..., R], *arguments: Sequence[Any], at_once: int =
     # Limited, because the largest task takes a few hundred megabytes.
     workers = min(os.cpu_count() or 1, _MAX_PROCESSES)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_begin) as pool:
+    with warnings.catch_warnings():
+        # A run ends everything that this process has started, multiprocessing's own helper with it: it starts again.
+        warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+        executor = ProcessPoolExecutor(workers, context, initializer=_begin)
+    with executor as pool:
         yield from pool.map(do, *arguments, chunksize=at_once)
 
 

@@ -114,7 +114,7 @@ def test_its_leaderboard_rows_are_unchanged(folder: Path, query: str) -> None:
     recorded = read(RECORDED / "leaderboard.json")[query]
     # Columns of later versions are empty.
     later = (
-        dict.fromkeys(["Shards", "Corrected by Labels", "Labels", "Lower Bound", "Upper Bound"])
+        dict.fromkeys(["Shards", "Efficiency", "Corrected by Labels", "Labels", "Lower Bound", "Upper Bound"])
         if query == "overall"
         else {}
     )
