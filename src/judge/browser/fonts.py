@@ -38,7 +38,7 @@ SCRIPTS = MappingProxyType(
         )
     }
 )
-# In a page of its own, outside of the attempt's context, so that neither can see or change the other.
+# In a separate page, outside of the attempt's context, so that neither can see or change the other.
 _MEASURE = """async page => {
   const blank = await page.context().browser().newPage();
   try {

@@ -18,7 +18,7 @@ from shared.imports import collector_paused
 
 
 def command_app(name: str, *, add_completion: bool = False) -> typer.Typer:
-    """The named command as an app of its own."""
+    """The named command as a separate app."""
     command, examples = find_command(name)
     # `\b` keeps the lines of this paragraph from being joined.
     epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
@@ -40,7 +40,7 @@ def find_command(name: str) -> Command:
     if name not in EXAMPLES:
         return COMMANDS.load(name)
     module, function = _place_of(name)
-    # Imported on demand, so that each command only waits for its own libraries.
+    # Imported on demand, so that each command only waits for the libraries that it uses.
     # Garbage collection would take a fifth of the import time and find nothing.
     with collector_paused():
         return Command(getattr(importlib.import_module(module), function), EXAMPLES[name])

@@ -89,7 +89,7 @@ def doctor(
     elif fonts:
         findings = [check_fonts(settings)]
     else:
-        # A scenario has ports and a judge model of its own.
+        # A scenario names its ports and its judge model.
         ports = _PORTS if scenario is None else ()
         findings = [*examine(settings, output_folder(output_dir, settings), ports), check_fonts(settings)]
         if scenario is not None:

@@ -77,7 +77,7 @@ class Assessment:
 
         await with_last_probe(todo, settle, self.setup.judge, at_once=self.setup.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
-        # Tasks under attack have figures of their own.
+        # Tasks under attack have separate figures.
         outcomes = [result.outcome for result in results if result.task.attack is None]
         scored = outcomes.count("success") + outcomes.count("failure")
         self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(outcomes), epochs=epochs))

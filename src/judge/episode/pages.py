@@ -68,7 +68,7 @@ class PageObserver(AttemptPart):
             return await self._probed(await (browser.observe() if why is None else browser.replace_tab(why)))
 
     async def observe_finally(self) -> PageLook:
-        """The page after the last step, on a clock of its own, because the participant's time may be used up."""
+        """The page after the last step, on a separate clock, because the participant's time may be used up."""
         limit = Clock(self.stage.config.step_timeout_s, BrowserFault("the final observation took too long"))
         async with limit.running():
             look = await self._probed(await self.stage.browser.observe())

@@ -31,7 +31,7 @@ _HAS_REFERENCE = re.compile(r"\[ref=\w+\]")
 ObservationForm = Literal["snapshot", "elements"]
 
 
-class Shown(Record):
+class StepView(Record):
     """What a participant sees of a step; without `previous`, all actions so far."""
 
     form: ObservationForm = "snapshot"
@@ -53,7 +53,7 @@ async def ask_all(
     *,
     max_parallel: int,
     done: Callable[[ScoredStep, bytes | None], None],
-    shown: Shown,
+    shown: StepView,
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
@@ -69,7 +69,9 @@ async def ask_all(
     await for_each(pages, ask, at_once=max_parallel)
 
 
-async def _ask(participant: Participant, reference: Reference, image: bytes | None, shown: Shown) -> tuple[str, Choice]:
+async def _ask(
+    participant: Participant, reference: Reference, image: bytes | None, shown: StepView
+) -> tuple[str, Choice]:
     kind = media_type(image) if image is not None else None
     text = render_observation(observation_of(reference, shown))
     try:
@@ -82,7 +84,7 @@ async def _ask(participant: Participant, reference: Reference, image: bytes | No
     return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
 
 
-def observation_of(reference: Reference, shown: Shown) -> ObservationMessage:
+def observation_of(reference: Reference, shown: StepView) -> ObservationMessage:
     """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
     numbered = [f"{n}. {line}" for n, line in enumerate(lines, 1)]
