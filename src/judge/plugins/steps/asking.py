@@ -31,7 +31,7 @@ _HAS_REFERENCE = re.compile(r"\[ref=\w+\]")
 ObservationForm = Literal["snapshot", "elements"]
 
 
-class StepView(Record):
+class ShownStep(Record):
     """What a participant sees of a step; without `previous`, all actions so far."""
 
     form: ObservationForm = "snapshot"
@@ -53,7 +53,7 @@ async def ask_all(
     *,
     max_parallel: int,
     done: Callable[[ScoredStep, bytes | None], None],
-    shown: StepView,
+    shown: ShownStep,
 ) -> None:
     """Ask about every page, at most `max_parallel` at once, and call `done` for each with its screenshot.
 
@@ -70,7 +70,7 @@ async def ask_all(
 
 
 async def _ask(
-    participant: Participant, reference: Reference, image: bytes | None, shown: StepView
+    participant: Participant, reference: Reference, image: bytes | None, shown: ShownStep
 ) -> tuple[str, Choice]:
     kind = media_type(image) if image is not None else None
     text = render_observation(observation_of(reference, shown))
@@ -84,7 +84,7 @@ async def _ask(
     return clip(reply, _MAX_REPLY_CHARS), choice_of(reply, reference)
 
 
-def observation_of(reference: Reference, shown: StepView) -> ObservationMessage:
+def observation_of(reference: Reference, shown: ShownStep) -> ObservationMessage:
     """The participant's observation. The history is part of the instruction, one line per action."""
     lines = [escape_line(clip(line, _MAX_ACTION_CHARS)) for line in reference.history]
     numbered = [f"{n}. {line}" for n, line in enumerate(lines, 1)]

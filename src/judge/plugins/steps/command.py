@@ -11,7 +11,7 @@ import typer
 
 from judge.commands import AsJson, Command, OneRun, OutputDir, plain_app
 from judge.commands.run import scenario_file
-from judge.plugins.steps.asking import ObservationForm, ScoredStep, StepView, ask_all
+from judge.plugins.steps.asking import ObservationForm, ScoredStep, ShownStep, ask_all
 from judge.plugins.steps.metrics import STEP_METRICS, StepScore, averages, by_group
 from judge.plugins.steps.mind2web import is_mind2web, read_rows
 from judge.plugins.steps.reference import STEPS_FILE, make_references, read_references
@@ -96,7 +96,7 @@ def score(
         if answered.choice.failed:
             failed.append(answered.choice.complaint)
 
-    shown = StepView(form=observation, previous=previous)
+    shown = ShownStep(form=observation, previous=previous)
 
     async def ask() -> int:
         async with ParticipantClient(participant, reply_timeout_s=reply_timeout, headers=headers) as client:
