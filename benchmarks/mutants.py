@@ -93,7 +93,7 @@ MUTANTS = (
         "verify accepts a submission with a count taken out",
         "for key in sorted({*own_entry, *entry}):",
         "for key in own_entry:",
-        ("test_verify.py",),
+        ("test_verifying.py",),
     ),
     Mutant(
         "a resumed run keeps unscored tasks as they are",
@@ -210,7 +210,7 @@ MUTANTS = (
         "merging shards takes either of two different results of one task",
         "if before.value != entry.value:",
         "if before.key != entry.key:",
-        ("test_merge.py",),
+        ("test_merging_submissions.py",),
     ),
     Mutant(
         "a misspelt key of a scenario or a check is ignored",
