@@ -63,6 +63,7 @@ CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     ),
     "cost": ("results.json", lambda v: detail(v).update(cost_usd=0), "cost_usd"),
     "entry": ("results.json", lambda v: detail(v)["tasks"][1].update(success=True), "t2: success"),
+    "entry's count": ("results.json", lambda v: detail(v)["tasks"][1].pop("steps_taken"), "t2: steps_taken"),
     "added": ("results.json", lambda v: detail(v)["tasks"][0].update(bonus=1), "t1: bonus"),
     "dropped": ("results.json", lambda v: detail(v)["tasks"].pop(), "t3 is missing"),
     "invented": ("results.json", lambda v: detail(v)["tasks"].append({"task_id": "t9"}), '"t9" has no files'),
