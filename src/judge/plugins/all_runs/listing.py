@@ -43,7 +43,7 @@ class ListedRun(Record):
     `key` is its name among all listed ones. `version` tells apart the versions of an agent. `state` of a run
     recorded as running is checked by `current`. `worked_on` is when it was last started or resumed, in seconds since
     1970. `rate`, `low` and `high` are as published, in percent. `tallies` are successes, scored and all attempts of
-    each clean task; `task_set` tells apart sets of tasks. `metadata` are those of all tasks: `category=shop`. `tags`
+    each clean task; `task_set` tells apart sets of tasks. `metadata` are of all tasks: `category=shop`. `tags`
     and `note` are the user's (`run_notes`).
     """
 
