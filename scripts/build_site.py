@@ -2,7 +2,7 @@
 
 python scripts/build_site.py OUTPUT     with the packages of docs/site/requirements.lock
 
-The navigation is docs/README.md. A link that leads nowhere fails; one to another file leads to the repository.
+The navigation is docs/README.md, and docs/plugins.md. A link that leads nowhere fails; one to another file leads to the repository.
 """
 
 import importlib
@@ -52,10 +52,10 @@ def api() -> str:
 
 
 def navigation() -> Iterator[str]:
-    """The lines of `nav`, from the rows and the last paragraph of docs/README.md."""
+    """The lines of `nav`, from the rows of docs/README.md and docs/plugins.md."""
     text = (ROOT / "docs" / "README.md").read_text("utf-8")
     groups = re.findall(r"^\| ([^|]+) \| (.*\]\(.*) \|$", text, re.MULTILINE)
-    groups.append(("plug-ins", text.partition("\nPlug-ins")[2]))
+    groups.append(("plug-ins", "](plugins.md)" + (ROOT / "docs" / "plugins.md").read_text("utf-8")))
     yield "nav:"
     yield "  - README.md"
     for title, row in groups:

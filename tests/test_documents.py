@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 import wabe
+from helpers.paths import ROOT, load_file
 from judge.config import RunConfig
 
-ROOT = Path(__file__).resolve().parents[1]
 TRACKED_DOCUMENTS = subprocess.run(
     ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
 ).stdout
 DOCUMENTS = sorted(TRACKED_DOCUMENTS.split())
 PLUGINS = ROOT / "src" / "judge" / "plugins"
+LIST = ROOT / "docs" / "plugins.md"
 # Set by `wabe run` itself.
 NOT_FOR_USERS = {"participant_ids"}
 
@@ -36,17 +37,22 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(name: str) -
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)", document.read_text()):
         file, _, anchor = target.partition("#")
         path = (document.parent / file).resolve() if file else document
-        if path.parent.parent == PLUGINS and not path.parent.is_dir():
-            continue  # It was taken away with its page.
+        # So that whoever takes a plug-in away has only the list to make again.
+        assert PLUGINS not in path.parents or document in (LIST, path.parent / document.name), target
         assert path.exists(), target
         assert not anchor or path.suffix != ".md" or anchor in anchors(path), target
 
 
 def test_the_index_leads_to_every_page() -> None:
     index = ROOT / "docs" / "README.md"
-    named = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", index.read_text())}
+    links = re.findall(r"\]\(([^)#]+)\)", index.read_text() + LIST.read_text())
+    named = {(index.parent / target).resolve() for target in links}
     pages = [ROOT / name for name in DOCUMENTS if name.startswith(("docs/", "src/judge/plugins/"))]
     assert [page for page in pages if page not in {*named, index}] == []
+
+
+def test_the_list_of_plug_ins_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert load_file(ROOT / "scripts" / "plugins.py").main(["--check"]) == 0, capsys.readouterr().err
 
 
 def test_every_setting_is_documented() -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from judge.store.layout import RunStore
 from shared.fields import as_mapping
 from shared.text import clip, one_line
 
 if TYPE_CHECKING:
     from judge.scenario.models import Launch
+    from judge.store.layout import RunStore
 
 _MAX_CHARS = 200
 # What the program behind the participant could reach.
@@ -41,7 +41,7 @@ def resumed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
     return identity | {"revision": _all_of(before.get("revision"), now.get("revision")) or None}
 
 
-def record_card(store: RunStore, name: str, version: str, isolation: str | None = None) -> None:
+def record_card(store: "RunStore", name: str, version: str, isolation: str | None = None) -> None:
     """Add the participant's agent card (untrusted text) to `run.json`, with all its versions. Raises `OSError`."""
     record = store.read_run()
     if record is not None:
