@@ -2,7 +2,8 @@
 
 python scripts/build_site.py OUTPUT     with the packages of docs/site/requirements.lock
 
-The navigation is docs/README.md, and docs/plugins.md. A link that leads nowhere fails; one to another file leads to the repository.
+The navigation is docs/README.md and docs/plugins.md. A link that leads nowhere fails; one to another file leads to
+the repository.
 """
 
 import importlib

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _HEAD = """\
 # Plug-ins
 
-What WABE can do without: each row is a folder of `src/judge/plugins`, which can be deleted with its tests. Made by `python scripts/plugins.py`.
+Each is a folder of `src/judge/plugins`, which can be deleted with its tests. Made by `python scripts/plugins.py`.
 
 | plug-in | what it adds |
 |---|---|
