@@ -64,7 +64,8 @@ def _is_one_address(value: str) -> str:
     return value
 
 
-def _is_address(value: str) -> str:
+def is_address(value: str) -> str:
+    """An address or a path, which may have `*`. Raises `Invalid`."""
     match = re.search(r"\s", value)
     if match:
         raise Invalid("an address contains no spaces", "write %20 or +", column=match.start() + 1)
@@ -124,7 +125,7 @@ T = TypeVar("T")
 Values = Annotated[dict[str, Any], BeforeValidator(_are_values), Field(min_length=1), at_most(100)]
 PathValues = Annotated[Values, AfterValidator(_are_found_by_path)]
 Text = Annotated[AnyText, at_most(2_000), AfterValidator(_is_filled)]
-AddressPattern = Annotated[Text, AfterValidator(_is_address), AsWritten()]
+AddressPattern = Annotated[Text, AfterValidator(is_address), AsWritten()]
 # What the judge requests itself.
 OneAddress = Annotated[AddressPattern, AfterValidator(_is_one_address)]
 # Where the value of a header comes from: an item of the browser's local storage.

@@ -7,9 +7,9 @@ never leave the folder.
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,14 +17,15 @@ from pydantic import BaseModel, ValidationError
 from judge.records.files import is_reserved
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
-from judge.records.verdicts import UNKNOWN_MODEL, JudgeInfo
+from judge.records.verdicts import INVALID_TASK, UNKNOWN_MODEL, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake, without_none
-from shared.files import MAX_FILE_BYTES, read_errors, read_json, sha256_file, sha256_json
+from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, reason_of, sha256_file, sha256_json
 from shared.models import Action
-from shared.text import one_line
+from shared.strict_json import parse_json
+from shared.text import clip, one_line
 
 V2_SCHEMA = "online-mind2web-v2"
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
@@ -32,6 +33,8 @@ MAX_IMAGE_BYTES = 20_000_000
 # More than any agent takes; bounds the work on a foreign file.
 MAX_FOREIGN_STEPS = 1_000
 _MAX_TOKENS = 10**12
+_MAX_TEXT_CHARS = 20_000
+_HEAD_BYTES = 64_000
 # The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
 _NOT_IN_A_VERB = re.compile("[^A-Z]+")
@@ -91,6 +94,44 @@ def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> 
     if not isinstance(value, dict):
         raise TrajectoryError(f"expected a JSON object, found {type(value).__name__}", location=str(path))
     return value
+
+
+def read_lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a file with one on each line. An incomplete last line, left by a killed process, is left out.
+
+    Raises `TrajectoryError`.
+    """
+    path = inside(folder, name, source=folder / name, max_bytes=MAX_FILE_BYTES)
+    with read_errors(path, kind=TrajectoryError):
+        lines = read_file(path).decode("utf-8", "replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise TrajectoryError(f"line {number}: {reason_of(error)}", location=str(path)) from None
+        if not isinstance(value, dict):
+            raise TrajectoryError(
+                f"line {number}: expected a JSON object, found {type(value).__name__}", location=str(path)
+            )
+        yield value
+
+
+def starts_like(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Whether a file begins as its layout does: tools use the same name for different files."""
+    try:
+        return pattern.search(read_file(path, head_bytes=_HEAD_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
+
+
+def local_name(name: str) -> str:
+    """The name of an image as a path relative to its folder: absolute paths refer to the recording machine."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.name if path.is_absolute() else path.as_posix()
 
 
 def plain(value: object, limit: int = 400) -> str:
@@ -174,11 +215,42 @@ def from_document(
     )
 
 
-def from_attempt(
-    folder: Path, attempt: Attempt, screenshots: Sequence[Path], actions: Sequence[str], *, network: Path | None = None
+def from_steps(
+    folder: Path,
+    task: Task,
+    steps: Iterable[Step],
+    *,
+    screenshots: Sequence[Path] | None = None,
+    actions: Sequence[str] | None = None,
+    state: str | None = None,
+    period: tuple[float, float] = (0.0, 0.0),
+    network: Path | None = None,
+    **facts: Any,
 ) -> Trajectory:
-    """A trajectory of steps. `actions` are their texts for judges, in the wording of the tool that recorded them."""
-    texts = Texts(action_history=tuple(actions), thoughts=tuple(attempt.thoughts), final_answer=attempt.final_answer)
+    """A trajectory of the steps that another program recorded; `facts` are further ones of the attempt.
+
+    `actions` are their texts for judges, in the wording of that program; by default, the action lines. `screenshots`
+    are by default those of the steps; `state` is the site's final one, `period` start and end in seconds since 1970.
+    """
+    step_list = tuple(steps)
+    attempt = Attempt(
+        task=task,
+        steps=step_list,
+        # The budget is not known, but the record needs one.
+        max_steps=max(1, sum(step.action is not None or step.outcome is not None for step in step_list)),
+        started_at=period[0],
+        ended_at=max(period),
+        self_recorded=True,
+        **facts,
+    )
+    texts = Texts(
+        action_history=tuple(attempt.action_history if actions is None else actions),
+        thoughts=tuple(attempt.thoughts),
+        final_answer=attempt.final_answer,
+        state=state,
+    )
+    if screenshots is None:
+        screenshots = [folder / step.screenshot for step in step_list if step.screenshot]
     return _with_digest(
         Trajectory(
             folder=folder,
@@ -215,6 +287,20 @@ def _sha256_inside(folder: Path, name: str) -> str | None:
         return sha256_file(inside(folder, name))
     except TrajectoryError:
         return None
+
+
+def foreign_verdict(method: str, is_success: object, reason: object, **more: Any) -> Verdict:
+    """The verdict of another tool's evaluator; unscored if `is_success` is neither true nor false."""
+    outcome: VerdictOutcome = "success" if is_success is True else "failure" if is_success is False else "unscored"
+    text = clip(str(reason or ""), _MAX_TEXT_CHARS)
+    return Verdict(outcome=outcome, reason=text, judge=evaluator_named(method[:200]), **more)
+
+
+def of_invalid_task(verdict: Verdict, codes: Iterable[object]) -> Verdict:
+    """A verdict on a task that its verifier calls invalid: it is not scored."""
+    named = ", ".join(map(str, codes)) or "no code"
+    reason = ": ".join(filter(None, (f"the task is invalid ({named})", verdict.reason)))
+    return verdict.model_copy(update={"outcome": "unscored", "reason_code": INVALID_TASK, "reason": reason})
 
 
 def evaluator_named(method: str) -> JudgeInfo:

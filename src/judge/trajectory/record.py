@@ -344,6 +344,8 @@ class Texts(Record):
     action_history: tuple[str, ...]
     thoughts: tuple[str, ...] = ()
     final_answer: str | None = None
+    state: str | None = omit_default(None)
+    """The site's final state, as another program recorded it."""
 
 
 class Trajectory(Record):

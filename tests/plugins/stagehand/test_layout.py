@@ -89,7 +89,7 @@ def test_an_invalid_task_is_unscored_with_its_code(tmp_path: Path) -> None:
     assert (verdict.outcome, verdict.reason_code, verdict.reason) == (
         "unscored",
         "invalid_task",
-        "the task is invalid (8.1)",
+        "the task is invalid (8.1): It is there.",
     )
 
 

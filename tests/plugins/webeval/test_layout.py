@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_attempt, write_verdict_on
+from judge.config import RunConfig
+from judge.judges.checked import ChecksJudge
 from judge.plugins.webeval.layout import WRITER
 from judge.records.steps import Outcome
 from judge.records.tasks import Task
@@ -19,6 +21,7 @@ from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
+from judge.trajectory.record import Trajectory
 from plugins.webeval.folders import ACTIONS, THOUGHTS, structured, write_score, write_webeval
 from shared.claims import ClaimedUsage
 from shared.errors import ConfigError, TrajectoryError
@@ -420,6 +423,66 @@ def test_our_verdict_on_a_folder_in_this_layout_is_written_beside_its_own_scores
     scores = {path.stem for path in (tmp_path / "out" / "t1" / "scores").iterdir()}
     assert scores == {"mmrubric", "WebJudge_Online_Mind2Web_eval-3"}
     assert what_the_analysis_reads(tmp_path / "out" / "t1") == (0.0, 4)
+
+
+def the_check(trajectory: Trajectory, **keys: Any) -> dict[str, Any]:
+    """What became of a check on the recorded state."""
+    check = {"kind": "text", "on": "state", **keys}
+    task = Task.model_validate({**trajectory.task.model_dump(by_alias=True), "checks": [check]})
+    (found,) = ChecksJudge(RunConfig()).recompute(trajectory.as_task(task)).evidence["checks"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("keys", "passed"),
+    [
+        ({"contains": '"total": 12'}, True),
+        ({"contains": "desk"}, False),
+        ({"pattern": r'"total": (\d+)', "max": 12}, True),
+        ({"response": {"cart.total": 12}}, True),
+        ({"response": {"cart.total": 13}}, False),
+        ({"response": {"cart.total": 13}, "not": True}, True),
+    ],
+)
+def test_f10_a_recorded_state_is_text_or_json_that_checks_compare(
+    tmp_path: Path, keys: dict[str, Any], passed: bool
+) -> None:
+    state = {"env_state_json": json.dumps({"cart": {"total": 12}})}
+    found = the_check(load_trajectory(write_webeval(tmp_path / "t", answer=state)), **keys)
+    assert found["passed"] is passed
+    assert found["found"].startswith("recorded by another program: ")
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+@pytest.mark.parametrize("state", ["<no_answer>", "not JSON", None])
+def test_f10_without_a_state_of_another_program_no_check_of_it_passes(
+    tmp_path: Path, state: str | None, inverted: bool
+) -> None:
+    """`None`: a recording of ours."""
+    folder = a_run_of_ours(tmp_path / "t").folder
+    if state is not None:
+        folder = write_webeval(tmp_path / "f", answer={"env_state_raw": state})
+    assert the_check(load_trajectory(folder), response={"cart": 1}, **{"not": inverted})["passed"] is not True
+
+
+def test_f10_f25_a_state_and_what_failed_are_written_and_read_again(tmp_path: Path) -> None:
+    state = {"env_state_json": '{"a": 1}', "final_answer": "<no_answer>"}
+    folder = write_webeval(tmp_path / "t", answer=state)
+    (folder / "task_data.json").write_text(json.dumps({"task_summary": "Find", "did_web_surfing_fail": True}))
+    list(export_tasks([TaskStore(folder)], tmp_path / "out", writer=WRITER))
+    for each in map(load_trajectory, (folder, tmp_path / "out" / "t")):
+        assert each.texts is not None
+        assert (each.texts.state, each.is_aborted) == ('{"a": 1}', True)
+
+
+def test_f25_our_categories_are_written_as_its_flags(tmp_path: Path) -> None:
+    refused = Outcome(ok=False, message="refused")
+    steps = tuple(a_step(place, outcome=refused, flags=("site_blocked",)) for place in range(2))
+    store = a_run_of_ours(tmp_path / "t1", steps=steps, verdict=a_verdict("failure"))
+    list(export_tasks([store], tmp_path / "out", writer=WRITER))
+    data = json.loads((tmp_path / "out" / "t1" / "task_data.json").read_text())
+    flags = {key: value for key, value in data.items() if key != "task_summary"}
+    assert flags == {"encountered_captcha": True, "web_surfing_stalled": False, "did_web_surfing_fail": False}
 
 
 def test_flags_of_the_verifier_become_categories_of_a_failure(tmp_path: Path) -> None:

@@ -1,24 +1,31 @@
-"""`text` checks: what a page's text contains, and the numbers in it."""
+"""`text` checks: what a page's text contains, with its numbers, or the final state that another program recorded."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
-from judge.evaluators.evidence import Look, TrajectoryEvidence
+from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import over_content
 from judge.evaluators.normalise import parse_number
 from judge.evaluators.unmatchable import unmatchable
-from judge.records.checks import OneOrMore, PatternText, ShownCheck, Text, as_tuple
+from judge.evaluators.values import json_differences
+from judge.records.checks import AsWritten, OneOrMore, PathValues, PatternText, ShownCheck, Text, as_tuple, is_address
 from judge.records.elements import parse_element
 from judge.records.findings import Fact, NumbersFound
 from shared.fields import Invalid
+from shared.models import omit_default
 from shared.patterns import Pattern
 from shared.snapshot import Node, Snapshot
+from shared.strict_json import parse_json
 from shared.text import counted, excerpt, plain
+
+# In place of a page's address: the final state of the site, as another program recorded it.
+STATE = "state"
+_MARK = "recorded by another program"
 
 
 class NumberKeys(Protocol):
@@ -57,18 +64,27 @@ def reads_numbers(check: NumberKeys) -> bool:
 
 
 class TextCheck(ShownCheck):
-    """The page's text has `contains` or matches `pattern`, whose only group satisfies `min`, `max` and `sorted`."""
+    """The page's text has `contains` or matches `pattern`, whose only group satisfies `min`, `max` and `sorted`.
+
+    `on = "state"`: so does the final state that another program recorded, or its JSON has the values of `response`.
+    """
 
     kind: Literal["text"]
+    on: Annotated[Text, AfterValidator(lambda on: on if on == STATE else is_address(on)), AsWritten()] | None = None
     contains: OneOrMore[Text] | None = None
     pattern: PatternText | None = None
     min: float | None = None
     max: float | None = None
     sorted: Literal["ascending", "descending"] | None = None
+    response: PathValues | None = omit_default(None)
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if (self.contains is None) == (self.pattern is None):
+        if self.on == STATE and (self.at != "end" or self.within is not None or self.in_view or self.editable):
+            raise Invalid("a recorded state is not a page", "leave out at, within, in_view and editable", key="on")
+        if self.response is not None and self.on != STATE:
+            raise Invalid("of a page, only the text is compared", f'write on = "{STATE}"', key="response")
+        if [self.contains, self.pattern, self.response].count(None) != 2:
             raise Invalid("needs either contains or pattern", "give exactly one of them")
         if isinstance(self.contains, tuple) and self.count is not None:
             raise Invalid("a list of texts cannot be counted", "write one check for each", key="count")
@@ -83,17 +99,34 @@ class TextCheck(ShownCheck):
 
 
 def decide(check: TextCheck, recording: TrajectoryEvidence, inverted: bool) -> Decision:
-    """Whether the page's text is as expected."""
+    """Whether the page's text, or the recorded state, is as expected."""
     # Parsed once for all looks.
     pattern = Pattern(check.pattern) if check.pattern else None
 
-    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> ComparisonResult:
-        text = look.texts(page, roots, check.in_view)
+    def compared(text: str) -> ComparisonResult:
         if pattern is None:
             return contained(text, as_tuple(check.contains), check.count)
         return matched(text, pattern, check)
 
-    return over_content(check, recording, inverted, compare)
+    def compare(look: Look, page: Snapshot, roots: Sequence[Node] | None, _explains: bool) -> ComparisonResult:
+        return compared(look.texts(page, roots, check.in_view))
+
+    if check.on != STATE:
+        return over_content(check, recording, inverted, compare)
+    state = recording.trajectory.texts.state if recording.trajectory.texts else None
+    if state is None:
+        raise MissingEvidence("no final state, which only recordings of other programs have")
+    result = compared(" ".join(state.split())) if check.response is None else _with_values(state, check.response)
+    return Decision(result.counts and result.passed != inverted, result._replace(text=f"{_MARK}: {result.text}"), None)
+
+
+def _with_values(state: str, expected: dict[str, Any]) -> ComparisonResult:
+    try:
+        problem = next(json_differences("response", expected, parse_json(state)), None)
+    except ValueError:
+        return ComparisonResult(False, f"not JSON: {excerpt(state, 200)}", counts=False)
+    text = excerpt(state, 200)
+    return ComparisonResult(True, text) if problem is None else ComparisonResult(False, f"{problem} in {text}")
 
 
 def contained(text: str, texts: Sequence[str], count: int | None) -> ComparisonResult:
@@ -140,6 +173,8 @@ def matched(text: str, pattern: Pattern, check: NumberKeys) -> ComparisonResult:
 
 def warnings(check: TextCheck) -> Iterator[str]:
     """Elements in `within` that never match, and texts that any page could repeat."""
+    if check.on == STATE:
+        yield "only recordings of other programs have a final state, so it fails for what WABE plays"
     if check.within is not None:
         yield from unmatchable((parse_element(check.within),))
     if not check.inverted and check.on is None and check.within is None:

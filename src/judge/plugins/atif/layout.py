@@ -19,22 +19,23 @@ from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
-    evaluator_named,
     foreign_task,
-    from_attempt,
+    foreign_verdict,
+    from_steps,
     inside,
+    local_name,
     period_of,
     read_object,
+    starts_like,
     tokens_of,
     tool_line,
     usable_id,
     validated,
 )
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
-from shared.files import read_file
 from shared.models import Action
 from shared.text import clip, split_line, without_surrogates
 
@@ -43,7 +44,6 @@ _VERSION = "ATIF-v1.8"
 _SCHEMA_VERSION = re.compile(rb'"schema_version"\s*:\s*"ATIF-v1\.\d+"')
 _IMAGES = "images"
 _OURS = "wabe"
-_HEAD_BYTES = 64_000
 _MAX_BYTES = 256_000_000
 _MAX_TEXT_CHARS = 20_000
 _MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
@@ -220,10 +220,7 @@ class _PageView(NamedTuple):
 def files(folder: Path) -> list[Path]:
     """The trajectory, if the folder has one of this format: other tools use the name for other files."""
     path = folder / _FILE
-    try:
-        return [path] if _SCHEMA_VERSION.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
-    except (OSError, ValueError):
-        return []
+    return [path] if starts_like(path, _SCHEMA_VERSION) else []
 
 
 def load(folder: Path) -> Trajectory:
@@ -236,27 +233,21 @@ def load(folder: Path) -> Trajectory:
         "task": _text(user_step.message) if user_step else None,
         **{key: ours[key] for key in ("website", "level", "reference_length") if key in ours},
     }
-    steps = tuple(_steps(folder, path, document))
     stop_reason, answer = _end(document)
     stamps = (ours.get("started_at"), *(step.timestamp for step in document.steps), ours.get("ended_at"))
-    started, ended_at = period_of(stamps)
     metrics = document.final_metrics or {}
-    attempt = Attempt(
-        task=foreign_task(folder, known, source=path),
-        steps=steps,
+    return from_steps(
+        folder,
+        foreign_task(folder, known, source=path),
+        _steps(folder, path, document),
+        period=period_of(stamps),
         stop_reason=stop_reason,
-        max_steps=max(1, len(steps)),
         final_answer=answer,
         error=error if isinstance(error := ours.get("error"), str) else None,
-        started_at=started,
-        ended_at=max(started, ended_at),
-        self_recorded=True,
         claimed_usage=tokens_of(
             *(metrics.get(f"total_{name}") for name in ("prompt_tokens", "completion_tokens", "cost_usd"))
         ),
     )
-    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
-    return from_attempt(folder, attempt, screenshots, attempt.action_history)
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
@@ -266,11 +257,11 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
     except TrajectoryError:
         return {}
     verdict_table = as_mapping(document.ours.get("verdict"))
-    if verdict_table.get("outcome") not in ("success", "failure"):
+    is_success = {"success": True, "failure": False}.get(str(verdict_table.get("outcome")))
+    if is_success is None:
         return {}
-    info = evaluator_named(f"atif {verdict_table.get('method') or 'verdict'}"[:200])
-    reason = clip(str(verdict_table.get("reason") or ""), _MAX_TEXT_CHARS)
-    return {"atif-verdict": Verdict(outcome=verdict_table["outcome"], reason=reason, judge=info)}
+    method = f"atif {verdict_table.get('method') or 'verdict'}"
+    return {"atif-verdict": foreign_verdict(method, is_success, verdict_table.get("reason"))}
 
 
 def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
@@ -320,9 +311,7 @@ def _page(folder: Path, path: Path, content: object, before: _PageView, ours: Ma
     names = [name for name in images if isinstance(name, str) and "://" not in name]
     if not names:
         return _PageView(None, url or before.url, title or before.title) if ours or images else before
-    # Absolute paths refer to the recording machine.
-    name = PurePosixPath(names[-1].replace("\\", "/"))
-    relative = name.name if name.is_absolute() else name.as_posix()
+    relative = local_name(names[-1])
     inside(folder, relative, source=path)
     return _PageView(relative, url, title)
 

@@ -10,9 +10,7 @@ have the thoughts under `model_output.current_state`.
 
 import base64
 import binascii
-import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,18 +21,19 @@ from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
-    evaluator_named,
     foreign_task,
-    from_attempt,
+    foreign_verdict,
+    from_steps,
     inside,
     plain,
     read_object,
     tokens_of,
+    tool_line,
     usable_id,
     validated,
 )
 from judge.trajectory.formats import Format, FormatReader
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping
 from shared.files import read_errors, read_file, write_atomic
@@ -43,10 +42,8 @@ from shared.models import Action
 from shared.text import clip
 
 _IMAGES = "screenshots"
-_MAX_TEXT_CHARS = 20_000
 # Large, because older versions contain the images.
 _MAX_BYTES = 256_000_000
-_NOT_IN_A_VERB = re.compile("[^A-Z]+")
 
 
 class _Thoughts(BaseModel):
@@ -102,25 +99,18 @@ def history_files(folder: Path) -> list[Path]:
 def load(folder: Path) -> Trajectory:
     """Read the folder of one history. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     path, items = _read(folder)
-    task = foreign_task(folder, {"task_id": usable_id(folder.resolve().name)}, source=path)
-    steps = tuple(_steps(folder, path, items))
     last = items[-1].result[-1] if items and items[-1].result else _ActionResult()
     times = [item.metadata for item in items if item.metadata]
-    started = times[0].step_start_time if times else 0.0
-    attempt = Attempt(
-        task=task,
-        steps=steps,
+    return from_steps(
+        folder,
+        foreign_task(folder, {"task_id": usable_id(folder.resolve().name)}, source=path),
+        _steps(folder, path, items),
+        period=(times[0].step_start_time, times[-1].step_end_time) if times else (0.0, 0.0),
         stop_reason=_stop_reason(last),
-        max_steps=max(1, len(items)),
         final_answer=last.extracted_content if last.is_done else None,
         error=None if last.is_done else last.error,
-        started_at=started,
-        ended_at=max(started, times[-1].step_end_time if times else 0.0),
-        self_recorded=True,
         claimed_usage=tokens_of(sum(time.input_tokens or 0 for time in times), None),
     )
-    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
-    return from_attempt(folder, attempt, screenshots, attempt.action_history)
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
@@ -132,10 +122,8 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
     judgement = items[-1].result[-1].judgement if items and items[-1].result else None
     if not judgement or not isinstance(judgement.get("verdict"), bool):
         return {}
-    reason = clip(str(judgement.get("failure_reason") or judgement.get("reasoning") or ""), _MAX_TEXT_CHARS)
-    info = evaluator_named("browser-use judgement")
-    outcome = "success" if judgement["verdict"] else "failure"
-    return {"browser-use-judgement": Verdict(outcome=outcome, reason=reason, judge=info)}
+    reason = judgement.get("failure_reason") or judgement.get("reasoning")
+    return {"browser-use-judgement": foreign_verdict("browser-use judgement", judgement["verdict"], reason)}
 
 
 def _read(folder: Path) -> tuple[Path, tuple[_HistoryItem, ...]]:
@@ -254,8 +242,7 @@ def _line(action: Action, element: Mapping[str, Any] | None) -> str:
             return f"<page> -> WAIT: {first_text('seconds')} s"
         case "done":
             return "<page> -> FINISH"
-    verb = _NOT_IN_A_VERB.sub(" ", action.tool.upper()).strip() or "ACT"
-    return f"<page> -> {verb[:60].strip()}: {plain(json.dumps(params, ensure_ascii=False))}"
+    return tool_line(action.tool, params)
 
 
 def _subject(element: Mapping[str, Any] | None) -> str:

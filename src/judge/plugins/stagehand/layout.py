@@ -13,33 +13,32 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from judge.records.steps import Outcome, Step, StopReason
-from judge.records.verdicts import INVALID_TASK, Verdict
+from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
-    evaluator_named,
     foreign_task,
-    from_attempt,
+    foreign_verdict,
+    from_steps,
     inside,
+    of_invalid_task,
     period_of,
     read_object,
+    starts_like,
     tokens_of,
     tool_line,
     usable_id,
     validated,
 )
 from judge.trajectory.formats import Format, FormatReader
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings
-from shared.files import read_file
 from shared.models import Action
 from shared.text import clip
 
 _FILE = "trajectory.json"
 _HEAD = re.compile(rb'"task"\s*:\s*\{[^{}]*"instruction"\s*:')
-_HEAD_BYTES = 64_000
 _MAX_BYTES = 256_000_000
-_MAX_TEXT_CHARS = 20_000
 _MAX_SCORES = 50
 _ENDS: Mapping[str, tuple[StopReason, str | None]] = MappingProxyType(
     {
@@ -83,10 +82,7 @@ class _HarnessRun(BaseModel):
 def files(folder: Path) -> list[Path]:
     """The trajectory, if the folder has one of this layout: other tools use the name for other files."""
     path = folder / _FILE
-    try:
-        return [path] if _HEAD.search(read_file(path, head_bytes=_HEAD_BYTES)) else []
-    except (OSError, ValueError):
-        return []
+    return [path] if starts_like(path, _HEAD) else []
 
 
 def load(folder: Path) -> Trajectory:
@@ -99,25 +95,19 @@ def load(folder: Path) -> Trajectory:
         "website": task.initUrl,
         "scenario_key_points": list(_points(task.precomputedRubric)),
     }
-    steps = tuple(_steps(folder, document))
     unknown: tuple[StopReason, str | None] = ("environment_fault", f"unknown status {document.status[:100]!a}")
     stop_reason, error = _ENDS.get(document.status, unknown)
     moments = [moment for step in document.steps for moment in (step.startedAt, step.finishedAt)]
-    started, ended_at = period_of((*document.timing.values(), *moments))
-    attempt = Attempt(
-        task=foreign_task(folder, known, source=folder / _FILE),
-        steps=steps,
+    return from_steps(
+        folder,
+        foreign_task(folder, known, source=folder / _FILE),
+        _steps(folder, document),
+        period=period_of((*document.timing.values(), *moments)),
         stop_reason=stop_reason,
-        max_steps=max(1, len(document.steps)),
         final_answer=document.finalAnswer or None,
         error=error,
-        started_at=started,
-        ended_at=ended_at,
-        self_recorded=True,
         claimed_usage=tokens_of(document.usage.get("input_tokens"), document.usage.get("output_tokens")),
     )
-    screenshots = [folder / step.screenshot for step in steps if step.screenshot]
-    return from_attempt(folder, attempt, screenshots, attempt.action_history)
 
 
 def _points(rubric: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
@@ -164,13 +154,13 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 
 def _verdict(folder: Path, path: Path) -> Verdict:
-    info = evaluator_named(f"stagehand {path.stem}"[:200])
+    method = f"stagehand {path.stem}"
     try:
         result = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_BYTES)
         if not isinstance(is_success := result.get("outcomeSuccess"), bool):
             raise TrajectoryError("key 'outcomeSuccess' is missing or not true or false", location=str(path))
     except TrajectoryError as error:
-        return Verdict(outcome="unscored", reason=str(error), judge=info)
+        return foreign_verdict(method, None, error)
     criteria, marks = [], []
     for number, item in enumerate(as_mappings(result.get("perCriterion"))[:200], 1):
         most, earned, name = item.get("maxPoints"), item.get("earnedPoints"), f"c{number}"
@@ -183,19 +173,15 @@ def _verdict(folder: Path, path: Path) -> Verdict:
         marks.append({"criterion": name, "verdict": mark, "reason": str(item.get("justification") or ""), **partial})
     steps = as_mapping(result.get("rawSteps"))
     validity = as_mapping(result.get("taskValidity"))
-    reason = clip(str(steps.get("reasoning") or result.get("explanation") or ""), _MAX_TEXT_CHARS)
-    known = Verdict(
-        outcome="success" if is_success else "failure",
-        reason=reason,
-        judge=info,
+    known = foreign_verdict(
+        method,
+        is_success,
+        steps.get("reasoning") or result.get("explanation"),
         key_points=tuple(str(each["requirement"]) for each in criteria),
         evidence={"rubric": {"criteria": criteria, "marks": marks, "success": "outcome", "task": dict(validity)}},
     )
-    if validity.get("isInvalid") is True:
-        codes = ", ".join(map(str, validity.get("invalidTaskCodes") or ())) or "no code"
-        changes = {"outcome": "unscored", "reason_code": INVALID_TASK, "reason": f"the task is invalid ({codes})"}
-        return known.model_copy(update=changes)
-    return known
+    is_invalid = validity.get("isInvalid") is True
+    return of_invalid_task(known, validity.get("invalidTaskCodes") or ()) if is_invalid else known
 
 
 FORMAT = Format(reader=FormatReader(files=files, load=load, verdicts=verdicts))

@@ -15,7 +15,7 @@ from judge.plugins.webarena.judge import METHOD, failed_because, read_trace
 from judge.plugins.webarena.package import EvaluatorError, PackageResult, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number, unknown_text
 from judge.records.verdicts import Verdict
-from judge.trajectory.foreign import evaluator_named, foreign_task, from_attempt, inside, read_object, validated
+from judge.trajectory.foreign import evaluator_named, foreign_task, from_steps, inside, read_object, validated
 from judge.trajectory.formats import (
     ExportedTask,
     FolderCheck,
@@ -26,7 +26,7 @@ from judge.trajectory.formats import (
     json_text,
 )
 from judge.trajectory.network import NETWORK_FILE
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, write_atomic
 from shared.settings import Settings
@@ -56,19 +56,15 @@ def load(folder: Path) -> Trajectory:
     number = int(match[1])
     is_traced = (folder / NETWORK_FILE).exists()
     known = {"task_id": f"webarena-{number}", "task": unknown_text(number)}
-    attempt = Attempt(
-        task=foreign_task(folder, known, source=answer).model_copy(update={"task_id": known["task_id"]}),
-        steps=(),
-        stop_reason="finished",
-        max_steps=1,
-        final_answer=text,
+    return from_steps(
+        folder,
+        foreign_task(folder, known, source=answer).model_copy(update={"task_id": known["task_id"]}),
+        (),
+        network=inside(folder, NETWORK_FILE, max_bytes=MAX_FILE_BYTES) if is_traced else None,
         network_missing=None if is_traced else f"{folder / NETWORK_FILE}: no such file",
-        started_at=0.0,
-        ended_at=0.0,
-        self_recorded=True,
+        stop_reason="finished",
+        final_answer=text,
     )
-    network = inside(folder, NETWORK_FILE, max_bytes=MAX_FILE_BYTES) if is_traced else None
-    return from_attempt(folder, attempt, [], [], network=network)
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:

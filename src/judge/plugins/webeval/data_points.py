@@ -17,11 +17,13 @@ from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
-    evaluator_named,
     foreign_task,
-    from_attempt,
+    foreign_verdict,
+    from_steps,
     inside,
+    local_name,
     period_of,
+    read_lines,
     read_object,
     tool_line,
     usable_id,
@@ -29,19 +31,16 @@ from judge.trajectory.foreign import (
     validated,
 )
 from judge.trajectory.formats import Format, FormatReader
-from judge.trajectory.record import Attempt, Trajectory
+from judge.trajectory.record import Trajectory
 from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings
-from shared.files import MAX_FILE_BYTES, read_errors, read_file
 from shared.models import Action
-from shared.strict_json import parse_json
 from shared.text import clip
 
 _FILE = "data_point.json"
 _TASK, _LOG = "task.json", "solver_log"
 _STATUS, _EVENTS, _VERIFICATION = f"{_LOG}/status.json", f"{_LOG}/events.jsonl", "verification.jsonl"
-_MAX_TEXT_CHARS = 20_000
 # Where verifiers put their verdict, if not in the score.
 _FLAGS = ("output_success", "rubric_is_success")
 
@@ -82,22 +81,16 @@ def load(folder: Path) -> Trajectory:
     steps = tuple(_steps(folder, source, log.events))
     acting = [step for step in steps if step.action is not None]
     stop_reason, error = _end(log, acting)
-    started, ended_at = period_of(event.get("timestamp") for event in log.events)
     known = {"task_id": usable_id(point.task.task_id or folder.resolve().name), "task": point.task.instruction}
-    attempt = Attempt(
-        task=foreign_task(folder, known, source=source).model_copy(update={"task_id": known["task_id"]}),
-        steps=steps,
+    return from_steps(
+        folder,
+        foreign_task(folder, known, source=source).model_copy(update={"task_id": known["task_id"]}),
+        steps,
+        period=period_of(event.get("timestamp") for event in log.events),
         stop_reason=stop_reason,
-        max_steps=max(1, len(acting)),
         final_answer=log.outcome.answer if log.outcome and stop_reason == "finished" else None,
         error=error,
-        started_at=started,
-        ended_at=ended_at,
-        self_recorded=True,
         claimed_usage=_usage(log.events),
-    )
-    return from_attempt(
-        folder, attempt, [folder / step.screenshot for step in steps if step.screenshot], attempt.action_history
     )
 
 
@@ -112,10 +105,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
         score = result.get("score")
         flags = [result[key] for key in _FLAGS if isinstance(result.get(key), bool)]
         is_success = flags[0] if flags else score >= 0.5 if isinstance(score, int | float) else None
-        reason = clip(str(result.get("reasoning") or ""), _MAX_TEXT_CHARS)
-        outcome = "unscored" if is_success is None else "success" if is_success else "failure"
-        info = evaluator_named(f"fara {name}"[:200])
-        found[f"fara-{usable_id(name)}"] = Verdict.model_validate({"outcome": outcome, "reason": reason, "judge": info})
+        found[f"fara-{usable_id(name)}"] = foreign_verdict(f"fara {name}", is_success, result.get("reasoning"))
     return found
 
 
@@ -123,32 +113,15 @@ def _read(folder: Path) -> tuple[_DataPoint, Path]:
     if (folder / _FILE).is_file():
         return validated(_DataPoint, folder, read_object(folder, _FILE), name=_FILE), folder / _FILE
     status = read_object(folder, _STATUS)
-    results = {str(each.get("verifier_name")): each for each in _lines(folder, _VERIFICATION)}
+    events, results = (
+        tuple(read_lines(folder, name)) if (folder / name).exists() else () for name in (_EVENTS, _VERIFICATION)
+    )
     parts = {
         "task": read_object(folder, _TASK),
-        "solver_log": {**status, "events": tuple(_lines(folder, _EVENTS))},
-        "verification": results,
+        "solver_log": {**status, "events": events},
+        "verification": {str(each.get("verifier_name")): each for each in results},
     }
     return validated(_DataPoint, folder, parts, name=_LOG), folder / _TASK
-
-
-def _lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a file with one on each line; none if there is no such file."""
-    if not (folder / name).exists():
-        return
-    path = inside(folder, name, max_bytes=MAX_FILE_BYTES)
-    with read_errors(path, kind=TrajectoryError):
-        lines = read_file(path).decode("utf-8", "replace").splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            value = parse_json(line) if line.strip() else None
-        except ValueError as error:
-            if number == len(lines):
-                # Left by a process that was killed while writing.
-                return
-            raise TrajectoryError(f"line {number}: {error}", location=str(path)) from None
-        if isinstance(value, dict):
-            yield value
 
 
 def _steps(folder: Path, source: Path, events: tuple[dict[str, Any], ...]) -> Iterator[Step]:
@@ -195,10 +168,9 @@ def _step(
 
 def _page(folder: Path, source: Path, event: Mapping[str, Any]) -> dict[str, Any]:
     name, url = event.get("screenshot_path"), event.get("url")
-    # Absolute paths refer to the recording machine.
-    shown = Path(name).name if isinstance(name, str) and Path(name).is_absolute() else name or None
+    shown = local_name(name) if name and isinstance(name, str) else None
     if shown is not None:
-        inside(folder, str(shown), source=source)
+        inside(folder, shown, source=source)
     return {"screenshot": shown, "url": url if isinstance(url, str) else ""}
 
 

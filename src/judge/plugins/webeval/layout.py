@@ -29,12 +29,15 @@ from pydantic import BaseModel, Field
 from judge.plugins.webeval.scores import score_files, score_texts, verdicts
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
+from judge.results.categories import failure_categories
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
-    from_attempt,
+    from_steps,
     inside,
+    local_name,
     plain,
+    read_lines,
     read_object,
     usable_id,
     usage_of,
@@ -45,18 +48,21 @@ from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, without_none
-from shared.files import MAX_FILE_BYTES, read_errors, read_file, reason_of
+from shared.files import MAX_FILE_BYTES, read_errors, read_file
 from shared.models import Action, Record
 from shared.strict_json import parse_json
 from shared.text import clip, one_line, split_line, without_surrogates
 
 NO_ANSWER = "<no_answer>"
+_NONE = (NO_ANSWER, None, "")
 _ANSWER = "_answer.json"
 _LOG = "web_surfer.log"
 _TASK_DATA = "task_data.json"
 _CORE_LOG = "core.log"
 # What the verifier notes of a recording, and our category of failures for it.
 _FLAGS = MappingProxyType({"encountered_captcha": "blocked", "web_surfing_stalled": "loop"})
+# The environment failed; without an answer, the attempt was aborted.
+_FAILED = "did_web_surfing_fail"
 _SOURCE = "WebSurfer"
 _ERROR = "[ERROR]"
 # Keys of `arguments` besides the tool's parameters; a parameter of that name gets an underscore.
@@ -73,6 +79,8 @@ class _AnswerFile(BaseModel):
     """The fields read from an answer file."""
 
     final_answer: str | None = NO_ANSWER
+    env_state_json: str | None = NO_ANSWER
+    env_state_raw: str | None = NO_ANSWER
     screenshots: tuple[str, ...] = Field(default=(), max_length=MAX_FOREIGN_STEPS)
     is_aborted: bool = False
     token_usage: dict[str, Any] | None = None
@@ -118,29 +126,27 @@ def load(folder: Path) -> Trajectory:
     data = read_object(folder, _TASK_DATA) if (folder / _TASK_DATA).exists() else {}
     known = {"task_id": usable_id(task_id_of(folder)), "task": data.get("task_summary")}
     task = foreign_task(folder, known, source=paths[0])
-    # Absolute paths refer to the recording machine.
-    names = [PurePosixPath(name).name if PurePosixPath(name).is_absolute() else name for name in answer.screenshots]
+    names = list(map(local_name, answer.screenshots))
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
-    log_entries = list(_log(inside(folder, _LOG, source=folder / _LOG, max_bytes=MAX_FILE_BYTES)))
+    log_entries = list(read_lines(folder, _LOG))
     events = _events(folder, log_entries)
-    final_answer = None if answer.final_answer in (NO_ANSWER, None, "") else answer.final_answer
-    started, ended_at = _times(folder)
-    stop_reason = _stop_reason(answer)
+    stop_reason = _stop_reason(answer, data)
     problem = _participants_fault(folder, events) if stop_reason == "finished" else None
     error = None if stop_reason == "finished" else _last_error(folder)
-    attempt = Attempt(
-        task=task,
-        steps=_steps(events, names) if events else (),
+    return from_steps(
+        folder,
+        task,
+        _steps(events, names) if events else (),
+        screenshots=screenshots,
+        actions=[text for step, text in events if step.outcome and step.outcome.ok],
+        state=next((each for each in (answer.env_state_json, answer.env_state_raw) if each not in _NONE), None),
+        period=_times(folder),
         # Without actions there are no steps, and the last page is all that can be shown.
         final_look=None if events or not names else Step(index=0, url="", title="", screenshot=names[-1]),
         stop_reason="participant_error" if problem else stop_reason,
-        max_steps=max(1, len(events)),
-        final_answer=final_answer,
+        final_answer=None if answer.final_answer in _NONE else answer.final_answer,
         error=problem or error,
         blame="participant" if problem else None,
-        started_at=started,
-        ended_at=max(started, ended_at),
-        self_recorded=True,
         claimed_usage=_usage(answer, log_entries),
         recorded_flags={
             category: f"{flag}, as its own program recorded it"
@@ -148,8 +154,6 @@ def load(folder: Path) -> Trajectory:
             if data.get(flag) is True
         },
     )
-    actions = [text for step, text in events if step.outcome and step.outcome.ok]
-    return from_attempt(folder, attempt, screenshots, actions)
 
 
 def _times(folder: Path) -> tuple[float, float]:
@@ -161,8 +165,9 @@ def _times(folder: Path) -> tuple[float, float]:
     return (float(start or 0), float(end or 0)) if is_known else (0.0, 0.0)
 
 
-def _stop_reason(answer: _AnswerFile) -> StopReason:
-    if answer.is_aborted:
+def _stop_reason(answer: _AnswerFile, data: Mapping[str, Any]) -> StopReason:
+    is_failed = data.get(_FAILED) is True and answer.final_answer in _NONE
+    if answer.is_aborted or is_failed:
         return "environment_fault"
     return "max_steps" if answer.final_answer in (NO_ANSWER, None) else "finished"
 
@@ -227,26 +232,6 @@ def _with_messages(log_entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]
             thought = arguments.get("thoughts") or clip("\n".join(said), _MAX_TEXT_CHARS)
             entry, said = {**entry, "arguments": {**arguments, "thoughts": thought}}, []
         yield entry
-
-
-def _log(path: Path) -> Iterator[dict[str, Any]]:
-    """The log's objects. Skips an incomplete last line, left by a process killed while writing."""
-    with read_errors(path, kind=TrajectoryError):
-        lines = read_file(path).decode("utf-8", "replace").split("\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            value = parse_json(line)
-        except ValueError as error:
-            if number == len(lines):
-                return
-            raise TrajectoryError(f"line {number}: {reason_of(error)}", location=str(path)) from None
-        if not isinstance(value, dict):
-            raise TrajectoryError(
-                f"line {number}: expected a JSON object, found {type(value).__name__}", location=str(path)
-            )
-        yield value
 
 
 def _structured(event: Mapping[str, Any]) -> _Event:
@@ -383,6 +368,7 @@ def export(trajectory: Trajectory, verdicts: Mapping[str, Verdict], counted: Ver
     else:
         answer = _answer(trajectory, attempt, names)
         texts[f"{trajectory.task.task_id}_final{_ANSWER}"] = json.dumps(answer, indent=2)
+        texts[_TASK_DATA] = json.dumps(_task_data(trajectory, counted), indent=2)
     texts |= score_texts(verdicts, counted, attempt.final_answer, names=texts.keys())
     return Export(
         texts={name: without_surrogates(text) for name, text in texts.items()}, screenshots=tuple(screenshots)
@@ -393,13 +379,21 @@ def _answer(trajectory: Trajectory, attempt: Attempt, names: Mapping[str, str]) 
     usage = attempt.claimed_usage
     return {
         "final_answer": (attempt.final_answer or "") if attempt.stop_reason in JUDGED_ENDS else NO_ANSWER,
-        "env_state_json": NO_ANSWER,
-        "env_state_raw": NO_ANSWER,
+        **dict.fromkeys(
+            ("env_state_json", "env_state_raw"), (trajectory.texts and trajectory.texts.state) or NO_ANSWER
+        ),
         "screenshots": list(names.values()),
         "is_aborted": trajectory.is_aborted,
         "is_rel_paths": True,
         "token_usage": {"agent": {"prompt_tokens": usage.input, "completion_tokens": usage.output}} if usage else {},
     }
+
+
+def _task_data(trajectory: Trajectory, counted: Verdict | None) -> dict[str, Any]:
+    attempt = trajectory.attempt.model_copy(update={"verdict": counted})
+    found = {category for category, _ in failure_categories(attempt, counted)}
+    flags = {flag: category in found for flag, category in _FLAGS.items()}
+    return {"task_summary": trajectory.task.task, **flags, _FAILED: attempt.is_aborted}
 
 
 def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from judge.records.key_points import MAX_WEIGHT
 from judge.records.verdicts import INVALID_TASK, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.foreign import evaluator_named, read_object, usable_id
+from judge.trajectory.foreign import evaluator_named, of_invalid_task, read_object, usable_id
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.strict_json import parse_json
@@ -101,15 +101,7 @@ def rubric_verdict(response: str, *, is_success: bool, info: JudgeInfo, name: st
         key_points=tuple(str(each["requirement"]) for each in criteria if each["id"] not in left_out),
         evidence={_RUBRIC: rubric},
     )
-    if task and task["is_invalid"]:
-        codes = ", ".join(task["invalid"]) or "no code"
-        changes = {
-            "outcome": "unscored",
-            "reason_code": INVALID_TASK,
-            "reason": f"the task is invalid ({codes}): {reason}",
-        }
-        return known.model_copy(update=changes)
-    return known
+    return of_invalid_task(known, task["invalid"]) if task and task["is_invalid"] else known
 
 
 def _read_items(payload: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
