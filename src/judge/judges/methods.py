@@ -46,6 +46,14 @@ def evaluators() -> dict[str, Evaluator]:
     return {name: each for name in METHODS.names() if (each := evaluator(name))}
 
 
+def named_judge(name: str) -> dict[str, str]:
+    """The settings in the name of a judge: METHOD, MODEL or METHOD@MODEL. A part that is not named is left open."""
+    method, at, model = name.partition("@")
+    if not at and name not in METHODS.names():
+        method, model = "", name
+    return {key: value for key, value in (("judge_method", method), ("judge_model", model)) if value}
+
+
 def check_judge(config: RunConfig) -> None:
     """Raises `ConfigError` for an unknown judge, or a budget that cannot be enforced."""
     if config.fidelity == "published" and (config.prompts is None or config.judge_method != "webjudge"):

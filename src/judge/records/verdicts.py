@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from judge.records.result_keys import ResultKey
+from shared.fields import as_mapping
 from shared.models import Record, RecordedLimit, TokenUsage, omit_default
 from shared.seams import PluginInfo
 
@@ -97,6 +98,12 @@ class Verdict(Record):
     cost_usd: Annotated[float | None, ResultKey(after="token_usage")] = None
     # The date of the price data, where calls were paid for.
     price_date: Annotated[str | None, ResultKey(after="reason_code")] = omit_default(None, max_length=40)
+
+    @property
+    def wrong_action(self) -> int | None:
+        """The number of the action, from 1, at which the attempt went wrong, if the judge names one."""
+        action = as_mapping(as_mapping(self.evidence.get("rubric")).get("first_failure")).get("action")
+        return action if isinstance(action, int) and not isinstance(action, bool) else None
 
     @property
     def cost(self) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 
 from judge.records.tasks import key_of
+from judge.records.verdicts import CHECKS, method_of
 from judge.report.comparing import matrix_of, pairs_of, with_corrections
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
@@ -18,6 +19,7 @@ from judge.results.figures import cluster_in
 from judge.results.film import FILM_FORMATS, film_path
 from judge.results.processes import in_processes
 from judge.results.tables import csv_of, json_of
+from judge.results.trivial_judges import floors_in
 from judge.store.layout import RunStore
 from judge.trajectory.network import NETWORK_FILE
 from shared.errors import ConfigError
@@ -210,8 +212,18 @@ class _RunPages:
         up = "../index.html" if self._folder else ""
         self._out.table(f"{self._folder}tasks.csv", csv_of(self.rows))
         self._out.table(f"{self._folder}tasks.json", json_of(self.rows))
-        self._out.page(f"{self._folder}index.html", self._renderer.index(self.view, totals, self.rows, up=up))
+        page = self._renderer.index(self.view, totals, self.rows, up=up, floors=self._floors(totals))
+        self._out.page(f"{self._folder}index.html", page)
         return totals
+
+    def _floors(self, totals: Totals) -> list[str]:
+        """What to say of judges that do not beat judges that look at no page."""
+        methods = {method_of(each.judge_id) for row in self.rows for each in row.judgings if each.is_stored}
+        if CHECKS not in methods or len(methods) < 2:
+            return []
+        floors = floors_in(self._store.task(*play).folder for play in self._plays.values())
+        words = (floor.words(str(totals.judge_names.get(name, name))) for name, floor in floors.items())
+        return list(filter(None, words))
 
     def _film(self, key: str) -> str:
         """The name of the task's film, if `wabe export` has made one; a page in a single file has none."""

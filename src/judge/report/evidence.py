@@ -114,7 +114,6 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
     """Everything in a verdict file. `checks` are the task's."""
     judge = verdict.judge
     rubric = as_mapping(verdict.evidence.get("rubric"))
-    action = as_mapping(rubric.get("first_failure")).get("action")
     code = verdict.reason_code
     codes = [f"reason code: {code}, see the evidence"] if code == WITHHELD_EVIDENCE else []
     flags = [f"flag: {flag}, see the evidence" for flag in verdict.flags]
@@ -128,7 +127,7 @@ def verdict_view(judge_id: str, verdict: Verdict, *, counts: bool, checks: Seque
         points=points_of(verdict, checks),
         scores=verdict.image_judge_record,
         notes=(*codes, *flags, *_notes(rubric)),
-        wrong_action=action if isinstance(action, int) and not isinstance(action, bool) else None,
+        wrong_action=verdict.wrong_action,
         evidence=stages_of(verdict.evidence),
         cost_usd=verdict.cost,
         tokens=verdict.token_usage,

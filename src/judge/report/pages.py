@@ -80,8 +80,10 @@ class Renderer:
         self._bundled = bundled
         self._contents = contents
 
-    def index(self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "") -> str:
-        """The run's front page. `up` is a link to the comparison it belongs to."""
+    def index(
+        self, run: RunView, totals: Totals, rows: list[TaskRow], *, up: str = "", floors: Sequence[str] = ()
+    ) -> str:
+        """The run's front page. `up` is a link to the comparison it belongs to, `floors` are notes on its judges."""
         record = run.record
         judge = record.get("judge")
         groups = grouped(rows)
@@ -98,6 +100,7 @@ class Renderer:
             outcomes=Counter(outcome for group in clean for outcome in group.outcomes),
             all_outcomes={outcome for group in groups for outcome in group.outcomes},
             up=up,
+            floors=floors,
             charts=charts_of(totals, [row for row in rows if row.attack is None]),
             first=FAILURES_FIRST,
             trivial_agents={run.player or "this run": totals.all, **run.trivial_agents} if run.trivial_agents else {},

@@ -69,7 +69,8 @@ def measure(results: Path, truth: str, *, run: str, method: str | None = None) -
             # Undecided truth counts as a missing label: there is nothing to compare with.
             label = "" if known.outcome == "unscored" else known.outcome
             pair = pair_of(label, verdict.outcome, facts_of(folder), str(folder))
-            pairs.setdefault(judge_id, []).append(pair.model_copy(update={"excluded": "settled"}) if settled else pair)
+            changes = {"task_id": folder.name, **({"excluded": "settled"} if settled else {})}
+            pairs.setdefault(judge_id, []).append(pair.model_copy(update=changes))
             disagreement = None if settled else difference(folder.name, truth_id, known, judge_id, verdict)
             differences.setdefault(judge_id, []).extend([disagreement] if disagreement else [])
     if not any(pair.excluded is None for judge_pairs in pairs.values() for pair in judge_pairs):

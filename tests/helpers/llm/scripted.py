@@ -53,7 +53,12 @@ def completion(text: str, finish_reason: FinishReason = "stop") -> Completion:
 
 def stage(request: ModelRequest) -> str:
     """The bundled prompt that a request was made from."""
-    return _stages()[request.system]
+    return stage_of(request.system)
+
+
+def stage_of(system: str) -> str:
+    """The bundled prompt with this system text."""
+    return _stages()[system]
 
 
 @functools.cache

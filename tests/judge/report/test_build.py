@@ -302,6 +302,7 @@ def test_a_disagreement_with_ground_truth_is_linked_and_shown_side_by_side(mixed
     index = make_report([mixed], tmp_path / "report").read_text()
     assert "tasks/t1.html#disagreements" in tags_of(index).addresses
     assert "tasks/t2.html#disagreements" not in tags_of(index).addresses
+    assert "a judge that looks at no page" in index
     page = (tmp_path / "report" / "tasks" / "t1.html").read_text()
     section = page.partition('<section id="disagreements">')[2].partition("</section>")[0]
     for text in (">checks<", "Oak is chosen", "Expected: oak", "Found: pine", ">webjudge<", "It is done."):

@@ -155,6 +155,8 @@ def test_a_judge_that_was_asked_again_is_one_judge(app: typer.Typer, judged: str
 def test_json_against_ground_truth_lists_the_disagreements(app: typer.Typer, judged: str) -> None:
     value = json.loads(run(app, judged, "--truth", "checks", "--json"))
     assert (value["truth"], value["judge"], value["overall"]["accuracy"]) == ("checks", "webjudge-1", 0.5)
+    assert value["floor"]["right"] == value["overall"]["n"] / 2
+    assert "does not beat a judge that looks at no page" in run(app, judged, "--truth", "checks")
     (result,) = value["disagreements"]
     assert (result["task_id"], result["failed"][0]["description"]) == ("t0", "Oak is chosen")
 

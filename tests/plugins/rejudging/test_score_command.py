@@ -97,6 +97,9 @@ def test_a_model_that_is_named_judges_tasks_with_checks_as_well(run: RunStore, s
     by_checks = json.loads(invoke(run, "run-1", "--json").stdout)
     by_model = json.loads(invoke(run, "run-1", *on(server)).stdout)
     assert (by_checks["failure"], by_checks["unscored"], by_model["success"]) == (1, 1, 2)
+    # The checks say that t1 failed: the model is right on no attempt that both decided.
+    (floor,) = by_model["floors"].values()
+    assert (floor["n"], floor["right"], floor["trivial"]["always yes"]) == (1, 0, 0)
 
 
 def test_limit_scores_only_the_first_ones(run: RunStore, server: ModelServer) -> None:

@@ -30,6 +30,7 @@ from judge.results.folders import FolderStore, resolve_store
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
 from judge.results.label_files import AttemptKey, Opinions
+from judge.results.trivial_judges import JudgeFloor, floor_of_pairs
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.text import counted, one_line
@@ -67,6 +68,7 @@ class _JudgeAgreement(NamedTuple):
     name: str = ""
     # Those with a label, if it was compared with labels.
     labelled: tuple[LabelledVerdict, ...] | None = None
+    floor: JudgeFloor | None = None
 
 
 def agreement(
@@ -188,8 +190,10 @@ def _compared(request: _AgreementRequest, output: Path) -> tuple[Path | None, li
     if file is not None and truth is not None:
         results = _results(file, output)
         measured = measure(results, truth, run=file, method=request.method)
-        by_judge = measured.items()
-        return results, [_JudgeAgreement(judge, compare(each.pairs), each.differences) for judge, each in by_judge]
+        return results, [
+            _JudgeAgreement(judge, compare(each.pairs), each.differences, floor=floor_of_pairs(each.pairs, results))
+            for judge, each in measured.items()
+        ]
     if file is not None and labels is None and request.verdicts is None:
         if not Path(file).is_file() and Path(file).suffix != ".csv":
             _results(file, output)
@@ -197,7 +201,8 @@ def _compared(request: _AgreementRequest, output: Path) -> tuple[Path | None, li
             raise ConfigError(f"{file} is a run, and nothing says what to compare it with", remedy=remedy)
         if request.method is not None:
             raise ConfigError("--method goes with --verdicts", remedy="leave it out")
-        return None, [_JudgeAgreement("", compare(read_pairs(Path(file))))]
+        pairs = read_pairs(Path(file))
+        return None, [_JudgeAgreement("", compare(pairs), floor=floor_of_pairs(pairs, None))]
     is_csv = file is not None and Path(file).is_file()
     if run is not None and labels is not None and not is_csv and (file is None) != (request.verdicts is None):
         if not labels.exists():
@@ -224,8 +229,8 @@ def _with_labels(
 def _against(results: Path, labels_known: Labels, labels: Path, method: str | None) -> list[_JudgeAgreement]:
     pairs = read_verdicts(results, labels_known, labels_path=labels, method=method)
     return [
-        _JudgeAgreement(judge, compare(pairs_of_judge), labelled=tuple(pairs_of_judge))
-        for judge, pairs_of_judge in pairs.items()
+        _JudgeAgreement(judge, compare(of_judge), labelled=tuple(of_judge), floor=floor_of_pairs(of_judge, results))
+        for judge, of_judge in pairs.items()
     ]
 
 
@@ -269,7 +274,9 @@ def _show(group: Sequence[_JudgeAgreement], truth: str | None) -> None:
         console.print(_table(f"By {column}{' (first verdicts)' if len(group) > 1 else ''}", column, by_value))
     words = _EXCLUDED_BY_TRUTH if truth else _EXCLUDED
     excluded = [f"Left out: {count} {words[why]}" for why, count in agreed.overall.excluded.items()]
-    for note in (*agreed.notes, *excluded, _INTERVALS):
+    floor = group[0].floor
+    said = [floor.words(name or "The judge")] if floor else []
+    for note in filter(None, (*agreed.notes, *excluded, *said, _INTERVALS)):
         console.print(Text(one_line(note)), style="dim", soft_wrap=True)
 
 
@@ -331,7 +338,8 @@ def _plain(agreements: Sequence[_JudgeAgreement], truth: str | None) -> dict[str
             ]
             of_truth = {"disagreements": differing}
         name_entry = {"name": each.name} if each.name else {}
-        plain[each.judge_id] = name_entry | of_truth | each.agreement.model_dump(mode="json")
+        floor = {"floor": each.floor.model_dump()} if each.floor else {}
+        plain[each.judge_id] = name_entry | of_truth | each.agreement.model_dump(mode="json") | floor
     if len(plain) > 1:
         return {"judges": plain}
     ((judge_id, only),) = plain.items()

@@ -23,7 +23,7 @@ from judge.plugins.nearmiss.deciding import (
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
 from judge.plugins.nearmiss.recordings import FOLDER, Recorded, read_report, write_report
-from judge.plugins.nearmiss.walks import ScriptSteps, reference_steps
+from judge.plugins.nearmiss.walks import RIGHT, ScriptSteps, reference_steps
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_LOST
@@ -68,7 +68,7 @@ def mutate(
 
     Stopped, it goes on where it was. Exit code 1 if a task was skipped or a walk was lost.
     """
-    names = _operators(operator)
+    names = chosen_operators(operator, DEFAULTS)
     if watch and not decide:
         raise ConfigError("--watch repeats --decide", remedy="add --decide")
     folder = output or file.resolve().parent / FOLDER
@@ -81,35 +81,43 @@ def mutate(
         _decide(scenario, task, folder)
         return
     options = Options(names, limit, seed, max_parallel)
-    is_whole = _play(file, task, folder, options)
-    if not is_whole:
+    playing, known = play(file, task, folder, options)
+    _report(playing.scenario, playing.tasks, known, folder)
+    if tell_lost(playing):
         raise typer.Exit(EXIT_LOST)
 
 
-def _operators(given: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_operators(given: Sequence[str] | None, otherwise: tuple[str, ...]) -> tuple[str, ...]:
+    """The operators that were named. Raises `ConfigError` for an unknown one."""
     for name in given or ():
         if name not in OPERATORS:
             raise ConfigError(f"--operator {printable(name)} is not known", remedy=did_you_mean(name, list(OPERATORS)))
-    return tuple(dict.fromkeys(given)) if given else DEFAULTS
+    return tuple(dict.fromkeys(given)) if given else otherwise
 
 
-def _play(file: Path, ids: Sequence[str] | None, folder: Path, options: Options) -> bool:
+def play(
+    file: Path, ids: Sequence[str] | None, folder: Path, options: Options, *, is_whole: bool = False
+) -> tuple[WalkPlaying, list[Recorded]]:
+    """Play near misses of a scenario's tasks. Returns what was recorded by these operators. Raises `ConfigError`."""
     settings = Settings.from_environ()
     scenario = load_scenario(file, key=key_in(settings.seal_key))
     with opened_references(scenario) as (own, _):
         declared, archives = opened(own, settings)
-        tasks = _tasks(declared, ids)
-        playing = WalkPlaying(declared, tasks, folder, settings, archives, day_of(declared.config), _told)
+        tasks, today = _tasks(declared, ids), day_of(declared.config)
+        playing = WalkPlaying(declared, tasks, folder, settings, archives, today, _told, is_whole=is_whole)
         known = asyncio.run(playing.run(options))
-    chosen = [each for each in known if each.walk.operator in (*options.operators, "right")]
-    _report(declared, tasks, chosen, folder)
+    return playing, [each for each in known if each.walk.operator in (*options.operators, RIGHT)]
+
+
+def tell_lost(playing: WalkPlaying) -> bool:
+    """Say which tasks were skipped and which walks were lost, and whether there were any."""
     for task_id, why in playing.skipped.items():
         typer.echo(f"skipped {task_id}: {one_line(why, 300)}")
     for task_id, why in playing.lost.items():
         typer.echo(f"lost a walk of {task_id}: {one_line(why, 300)}", err=True)
     if playing.skipped:
-        typer.echo(f"{counted(len(playing.skipped), 'task')} of {len(tasks)} skipped")
-    return not playing.lost and not playing.skipped
+        typer.echo(f"{counted(len(playing.skipped), 'task')} of {len(playing.tasks)} skipped")
+    return bool(playing.lost or playing.skipped)
 
 
 def _told(number: int, total: int, walk: Recorded, decision: MissDecision | None) -> None:

@@ -70,6 +70,8 @@ class WalkPlaying:
     archives: Archives | None
     today: date
     told: Told
+    # Whether whole attempts are kept, which a judge model can judge.
+    is_whole: bool = False
     skipped: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
 
@@ -177,10 +179,10 @@ class WalkPlaying:
             if trajectory.is_aborted:
                 self.lost[walk.task_id] = trajectory.attempt.cause or "aborted"
                 return
-            own = keep(walk, trajectory, self.folder)
+            own = keep(walk, trajectory, self.folder, by_id[walk.task_id] if self.is_whole else None)
             found[walk.task_id, walk.walk_id] = own
             decision = self._decided(deciding, own, known)
-            if decision is not None and decision.kind in ("survivor", "over-strict"):
+            if decision is not None and decision.kind in ("survivor", "over-strict") and not self.is_whole:
                 film(own, trajectory)
             self.told(len(found), len(todo), own, decision)
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from judge.plugins.nearmiss.walks import ScriptedWalk
+from judge.records.tasks import Task
 from judge.results.film import make_film
 from judge.trajectory.files import read_result, recorded_pages
 from judge.trajectory.network import NETWORK_FILE
@@ -56,18 +57,25 @@ class Recorded:
         return path if path.is_file() else None
 
 
-def keep(walk: ScriptedWalk, played: Trajectory, folder: Path) -> Recorded:
-    """Keep what was played in a scenario's folder of near misses, without screenshots. Raises `ConfigError`."""
+def keep(walk: ScriptedWalk, played: Trajectory, folder: Path, whole: Task | None = None) -> Recorded:
+    """Keep what was played in a scenario's folder of near misses, without screenshots. Raises `ConfigError`.
+
+    As an attempt at the `whole` task, if it is given: with screenshots, and with nothing that names the walk.
+    """
     place = folder / walk.task_id / walk.walk_id
+    left_out = () if whole else ("screenshot.*",)
     with write_errors(place, "choose another --output"):
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        for name in _KEPT:
+        for name in (*_KEPT, *(("trajectory",) if whole else ())):
             if (played.folder / name).is_dir():
-                shutil.copytree(played.folder / name, place / name, ignore=shutil.ignore_patterns("screenshot.*"))
+                shutil.copytree(played.folder / name, place / name, ignore=shutil.ignore_patterns(*left_out))
         if played.network is not None:
             shutil.copyfile(played.network, place / NETWORK_FILE)
-        result = _without_screenshots(read_result(played.folder))
+        if whole is None:
+            result = _without_screenshots(read_result(played.folder))
+        else:
+            result = played.attempt.model_copy(update={"task": whole, "verdict": None}).to_json()
         write_json(place / "result.json", result)
         walk = walk.model_copy(update={"sha256": result["trajectory_sha256"]})
         # Last: a folder with it is whole.

@@ -170,7 +170,7 @@ def followed(
     for step in steps:
         if step.get("repeat"):
             return "its reference repeats a step"
-        page = next((each for each in played if _plays(each, step)), None)
+        page = next((each for each in played if plays(each, step)), None)
         if page is None:
             return "its reference was not played step by step"
         moments.append(_moment(step, page, trajectory, page.index + 1 in writing_steps))
@@ -180,7 +180,8 @@ def followed(
     return RightWalk(task, tuple(moments), end, _page_of(last, trajectory), last.url, tuple(_numbers_of(trajectory)))
 
 
-def _plays(played: Step, step: Mapping[str, Any]) -> bool:
+def plays(played: Step, step: Mapping[str, Any]) -> bool:
+    """Whether this step of a recording is that of the script, executed."""
     if step.get("say") is not None:
         return played.action is None
     is_done = played.outcome is not None and played.outcome.ok

@@ -14,23 +14,25 @@ from judge.commands import Command, OutputDir
 from judge.config import CONFIG, RunConfig
 from judge.judges.base import Judge
 from judge.judges.factory import open_judge
-from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods
+from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods, named_judge
 from judge.judges.stored import find_trajectories, score_all
 from judge.plugins.rejudging.costs import Costs, Estimated, both
 from judge.plugins.rejudging.edits import Edits, is_scenario, require_fitting
 from judge.plugins.rejudging.expected import Asking
 from judge.plugins.rejudging.options import JUDGE_OPTIONS, with_judge_options
 from judge.plugins.rejudging.output import InOrder, JudgeTally, in_order_of, show, spent
-from judge.plugins.rejudging.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.records.verdicts import OFFLINE
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.judgings import judge_names
 from judge.results.rejudged import adopt, take_over
+from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
+from judge.results.trivial_judges import floors_in
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, printable
 from shared.settings import Settings
+from shared.text import one_line
 from shared.validation import validated
 
 DEFAULT_PARALLEL = 8
@@ -177,7 +179,10 @@ def _tell(
 ) -> None:
     """Print the totals of the judge, or the comparison of several, and the costs."""
     costs.unpaid = sum(tally.unpaid for tally in tallies)
+    floors = floors_in(map(Path, dict.fromkeys(folder for tally in tallies for folder in tally.outcomes)))
+    own = {tally.judge.id: tally.name for tally in tallies if tally.judge.id in floors}
     of_run = costs.summary() | ({} if run is None else {"run_id": run.run_id})
+    of_run |= {"floors": {judge_id: floors[judge_id].model_dump() for judge_id in own}} if own else {}
     if len(plan) == 1:
         typer.echo(json.dumps(of_run | tallies[0].summary()) if as_json else tallies[0].line())
     elif as_json:
@@ -186,7 +191,8 @@ def _tell(
         names = judge_names({tally.judge.id: tally.name for tally in tallies})
         shown_as = {planned.name: str(names[tally.judge.id]) for planned, tally in zip(plan, tallies, strict=True)}
         show(_reliability(plan, tallies), shown_as)
-    for line in () if as_json else costs.lines():
+    said = filter(None, (floors[judge_id].words(name) for judge_id, name in own.items()))
+    for line in () if as_json else (*map(one_line, said), *costs.lines()):
         typer.echo(line)
 
 
@@ -301,15 +307,7 @@ def _named_judges(judges: str | None) -> dict[str, dict[str, str]]:
     """The settings of each judge in `--judges`, by name; without it, one judge configured by the other options."""
     if judges is None:
         return {"": {}}
-    names_by_judge = {}
-    for name in filter(None, (part.strip() for part in judges.split(","))):
-        method, at, model = name.partition("@")
-        if not at and name not in METHODS.names():
-            method, model = "", name
-        # A judge is a method and a model; a part not named comes from the other options.
-        names_by_judge[name] = {
-            key: value for key, value in (("judge_method", method), ("judge_model", model)) if value
-        }
+    names_by_judge = {name: named_judge(name) for part in judges.split(",") if (name := part.strip())}
     if not names_by_judge:
         raise ConfigError("--judges names no judge", remedy=f"give models or methods: {', '.join(METHODS.names())}")
     return names_by_judge

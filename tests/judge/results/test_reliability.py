@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.plugins.rejudging.reliability import Flip, compare_judges, self_agreement
+from judge.results.reliability import Flip, compare_judges, self_agreement
 
 OUTCOMES = st.sampled_from(["success", "failure", "unscored", "aborted", "broken"])
 BY_TASK = st.dictionaries(st.sampled_from("abcdef"), OUTCOMES)
