@@ -12,10 +12,12 @@ from helpers.episode.offline_judge import play_scenario
 from helpers.paths import ROOT
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.records.tasks import Task
+from judge.scenario.apps import apps_folder, is_installed, load_apps
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from participants.base import Decide, Observation, Reply, per_attempt
 from participants.replay import Player, find_script, parse_scripts
+from shared.settings import Settings
 from shared.text import plain
 
 
@@ -52,6 +54,20 @@ def walks(scenario: Scenario, scripts: str, task_ids: Sequence[str] = ()) -> tup
     return played, per_attempt(begin)
 
 
+def with_sites(scenario: Scenario) -> Scenario:
+    """The scenario with the sites of its tasks only. Applications that are not installed are left out."""
+    settings = Settings.from_environ()
+    apps = load_apps(settings.scenarios_folder)
+    missing = {name for name in apps if not is_installed(apps[name], apps_folder(settings.cache_folder) / name)}
+    sites = [site for site in scenario.sites if site.name not in missing]
+    tasks = [task for task in scenario.tasks if any(task.website.startswith(site.endpoint) for site in sites)]
+    needed = [site for site in sites if any(task.website.startswith(site.endpoint) for task in tasks)]
+    if not tasks:
+        pytest.skip("none of the applications is installed: wabe apps install")
+    ids = tuple(task.task_id for task in tasks)
+    return scenario.model_copy(update={"sites": tuple(needed), "tasks": tuple(tasks), "task_ids": ids})
+
+
 pytestmark = pytest.mark.e2e
 # Each way in which something else is closed out: a write, a number of rows, the whole state.
 HIRE = ("hire_cancel", "hire_packing", "hire_date")
@@ -63,7 +79,7 @@ SUITE = [
 ]
 ALL = [
     (name, *case)
-    for name in ("demo", "hire")
+    for name in ("demo", "hire", "apps")
     for case in (("near-misses.toml", "failure", ()), ("detours.toml", "success", ()))
 ]
 
@@ -72,10 +88,13 @@ ALL = [
 async def test_what_is_done_besides_fails_and_a_detour_does_not(
     name: str, scripts: str, verdict: str, task_ids: tuple[str, ...], tmp_path: Path
 ) -> None:
-    scenario = load_scenario(scenario_on_free_ports(name, tmp_path))
+    path = ROOT / "scenarios/apps/scenario.toml" if name == "apps" else scenario_on_free_ports(name, tmp_path)
+    scenario = load_scenario(path)
     text = (ROOT / "scenarios" / name / scripts).read_text(encoding="utf-8")
-    text = re.sub(r"http://127\.0\.0\.1:\d+", scenario.sites[0].endpoint, text)
+    if name != "apps":
+        text = re.sub(r"http://127\.0\.0\.1:\d+", scenario.sites[0].endpoint, text)
     scenario, decide = walks(scenario, text, task_ids)
+    scenario = with_sites(scenario)
     outcome = await play_scenario(scenario, decide, tmp_path)
     verdicts = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
     assert verdicts == {task.task_id: verdict for task in scenario.tasks}

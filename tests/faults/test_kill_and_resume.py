@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 def test_a_run_that_is_killed_or_interrupted_is_resumed_with_nothing_lost() -> None:
     # One run, in which the judge is killed, then everything, and then Ctrl-C ends it, after the first epoch; by hand:
     # 20 runs. A runner that is killed alone takes everything with it (tests/e2e/test_leftovers.py).
-    script = [sys.executable, str(ROOT / "benchmarks" / "resume"), "run", "--repeats", "1", "--kills", "3"]
+    script = [sys.executable, str(ROOT / "benchmarks" / "resume.py"), "--repeats", "1", "--kills", "3"]
     done = subprocess.run(
         [*script, "--tasks", "2", "--epochs", "2"], capture_output=True, text=True, timeout=600, check=False
     )

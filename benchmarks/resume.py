@@ -1,6 +1,6 @@
 """Kills a run at random moments and resumes it: finished attempts must stay unchanged, byte for byte.
 
-`python benchmarks/resume run [--repeats 20] [--kills 1] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first
+`python benchmarks/resume.py [--repeats 20] [--kills 1] [--tasks 6] [--epochs 1] [--seed 1]`: the demo's first
 tasks with a model judge (a local stand-in that counts what it is asked). In turn the judge, the runner, or both at once
 get SIGKILL, or the runner gets Ctrl-C, with several epochs after the first one. A run that is killed several times is
 resumed after each kill. Prints one line per kill. Exit code 1 if anything was lost.
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer
