@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from capacity import Model, Run, best_load, error, fit
-from growth.load import pss_mb
+from load import pss_mb
 from helpers.a2a.raw_agent import RawRequest, message, raw_agent
 from helpers.ports import free_port
 from helpers.runner.commands import descendants

@@ -1,6 +1,6 @@
 """Plays eight tasks at once for a given time, and checks that nothing grows or slows down.
 
-`python benchmarks/growth load [--minutes 30] [--parallel 8]`: the judge as a process of its own, real browsers, a
+`python benchmarks/load.py [--minutes 30] [--parallel 8]`: the judge as a process of its own, real browsers, a
 website and a participant on loopback, judged by a check. Prints a row every half minute (memory of the judge and of
 everything it started, processes, file handles, steps, time per step), compares the second quarter with the last one,
 cancels the run, and reports leftovers. Exit code 1 if something grew or was left.
@@ -19,7 +19,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.ports import free_ports
