@@ -30,12 +30,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from capacity import Model, Run, best_load, error, fit
-from load import pss_mb
 from helpers.a2a.raw_agent import RawRequest, message, raw_agent
 from helpers.ports import free_port
 from helpers.runner.commands import descendants
 from judge.browser.chromium import BrowserSettings
 from judge.config import RunConfig
+from load import pss_mb
 from shared.models import Action
 from shared.protocol import render_reply
 from shared.settings import Settings
