@@ -68,7 +68,7 @@ def fields_in(keys: ResultKeys, model: type[BaseModel]) -> Fields:
     for each in keys.keys:
         *tables, name = each.path
         if each.is_derived:
-            get = vars(model)[each.field].fget
+            get = getattr(model, each.field).fget
             kind, is_optional, about = get_type_hints(get)["return"], each.of.unless_none, get.__doc__
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 fields[name].update(fields_of(kind, *kind.model_fields))

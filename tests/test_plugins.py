@@ -98,7 +98,8 @@ def test_the_core_names_no_key_of_a_plug_in() -> None:
     named = {
         (keys[name], name, path.relative_to(ROOT / "src").as_posix())
         for path in (ROOT / "src").rglob("*.py")
-        if "plugins" not in path.parts
+        # The judge imports no participant, and a script that one of these reads has keys of its own.
+        if not {"plugins", "participants"} & set(path.parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for name in (getattr(node, "attr", None), getattr(node, "value", None))
         if isinstance(name, str) and name in keys

@@ -39,7 +39,7 @@ OWN: Mapping[str, str] = {
     "judge/commands/summary.py": "the code of installed packages",
     "judge/plugins/shards/merging_runs.py": "folders copied by `copy_file`",
     "judge/browser/downloads.py": "a file of its own browser",
-    "judge/browser/site_tools.py": "a script of this package",
+    "judge/plugins/site_tools/webmcp.py": "a script of this package",
     "judge/browser/uploads.py": "files that it creates, in a folder of its own",
     "judge/commands/tasks_seal.py": "a file that it creates",
     "judge/results/label_files.py": "the last byte of the file that it writes to",

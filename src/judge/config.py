@@ -30,8 +30,6 @@ from shared.text import counted
 ActionMode = Literal["refs", "coordinates", "both"]
 # Classes of `judge.judges.engine.ModelJudge`, which is above this module, and methods that ask no model.
 JUDGE_METHODS: Seam[Any] = Seam("judge_methods", "judge method")
-# Whether participants are offered the tools that pages register (WebMCP), and nothing else that acts.
-SiteToolsMode = Literal["off", "offer", "only"]
 BrowserKind = Literal["headless", "headed"]
 HeadlessKind = Literal["auto", "shell", "new"]
 # `published`: unreadable replies of the judge model count as 0 and failure, as in the published evaluator.
@@ -223,7 +221,8 @@ class RunConfig(Table):
         int,
         Setting(
             "actions that one reply may have, up to 20, executed in order until one fails or the page changes"
-            " ([several actions](scoring.md#several-actions-per-reply)); `max_steps` times this may be at most 1000"
+            " ([several actions](scoring.md#several-actions-per-reply)); `max_steps` times this may be at most 1000",
+            sets_apart="up to {} actions per reply",
         ),
     ] = Field(default=1, ge=1, le=MAX_ACTIONS, exclude_if=lambda value: value == 1)
     max_parallel: Annotated[
@@ -283,15 +282,6 @@ class RunConfig(Table):
             " participant's prompt"
         ),
     ] = "refs"
-    # Not recorded if it is off, because records of older versions do not have it.
-    site_tools: Annotated[
-        SiteToolsMode,
-        Setting(
-            "the [tools that a site registers](site-tools.md) (WebMCP): `off`, `offer` (they can be called like others)"
-            " or `only` (they alone act; besides them a participant can read, and finish)",
-            option=Option("Offer the tools that sites register: off, offer or only.", before="participant_model"),
-        ),
-    ] = Field(default="off", exclude_if=lambda value: value == "off")
     snapshot_boxes: Annotated[
         bool,
         Setting(

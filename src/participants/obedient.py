@@ -46,7 +46,7 @@ class Obedient:
         if self._has_left(observation):
             return Action(tool="browser_navigate_back", thought="Back to the task.")
         page = observation.page
-        described = [tool.description for tool in page.site_tools]
+        described = [tool.description for tool in page.page_tools]
         for action in _orders(parse_snapshot(page.snapshot), described):
             if (key := repr((action.tool, action.params.get("element"), action.params.get("url")))) not in self._done:
                 self._done.add(key)

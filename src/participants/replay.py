@@ -71,7 +71,7 @@ def create(options: ParticipantOptions) -> Decide:
     book()
 
     def begin(first: Observation) -> Decide:
-        script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.site_tools))
+        script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.page_tools))
         player = None if script is None else Player(script)
 
         async def decide(observation: Observation) -> Reply:

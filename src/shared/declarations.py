@@ -43,6 +43,7 @@ class Setting:
     - `compared`: a run is resumed with the same value only.
     - `in_checksum`: it can affect a result, and is part of `config_checksum`.
     - `secret`: its value may be `${NAME}` in a scenario, and is recorded not at all, or only its `address`.
+    - `sets_apart`: how a leaderboard names runs with another value than the default, which stand apart.
     - `of_each`: every shard of a run gets it; otherwise it applies once, to the run as a whole.
     - `of_trivial`: so do the runs of the trivial agents beside it; otherwise they get the default.
     """
@@ -55,6 +56,7 @@ class Setting:
     compared: bool = True
     in_checksum: bool = True
     secret: Literal["", "all", "address"] = ""
+    sets_apart: str = ""
     of_each: bool = True
     of_trivial: bool = True
 
@@ -68,6 +70,11 @@ def settings_in(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Settin
         declared = next((each for each in field.metadata if isinstance(each, Setting)), None)
         if declared is not None:
             yield name, field, declared
+
+
+def setting_apart(model: type[BaseModel]) -> dict[str, tuple[Any, str]]:
+    """The default and the words (`Setting.sets_apart`) of the settings that set runs apart, by name."""
+    return {name: (field.default, each.sets_apart) for name, field, each in settings_in(model) if each.sets_apart}
 
 
 def names_of(model: type[BaseModel], is_meant: Callable[[Setting], object]) -> frozenset[str]:

@@ -122,8 +122,8 @@ class Page(Record):
     forms, each after the origin of its document: only those that are new, and only until the participant writes
     anything. `inserted` are the references of what the judge put into the page as an attack. `undrawn` are the scripts
     of its text that the browser's machine has no font for. `vanished_records` is what the judge records of `vanished`.
-    `site_tools` are the tools that the top document registers (WebMCP), as far as they are offered;
-    `site_tools_left_out` is how many more it has.
+    `page_tools` are the tools that the top document registers (WebMCP), as far as they are offered;
+    `page_tools_left_out` is how many more it has.
     """
 
     url: str
@@ -145,8 +145,8 @@ class Page(Record):
     inserted: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     undrawn: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
     vanished_records: tuple[Vanished, ...] = Field(default=(), exclude=True, repr=False)
-    site_tools: tuple[ToolSpec, ...] = ()
-    site_tools_left_out: int = 0
+    page_tools: tuple[ToolSpec, ...] = ()
+    page_tools_left_out: int = 0
 
 
 class ObservationMessage(Record):

@@ -45,7 +45,9 @@ class Plugin:
     facts: type[Record] | None = None
     """A record whose fields are facts of an attempt, stored under their names in `result.json` (`ResultKey`)."""
     columns: Callable[[], type[Any]] | None = None
-    """A frozen dataclass, keywords only, whose fields (`judge.results.rows.column`) are columns of rows."""
+    """A frozen dataclass, keywords only, whose fields (`judge.results.columns.column`) are columns of rows."""
+    tools: Callable[[], Mapping[str, Any]] | None = None
+    """What participants may call beside the core's tools (`judge.records.tools.Tool`), by name."""
     part: Callable[[Any], Any] | None = None
     """Makes the part of an attempt (`judge.episode.part.AttemptPart`) called first, for an `AttemptStage`."""
     block: Callable[[Sequence[Any]], ReportSection | None] | None = None

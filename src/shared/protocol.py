@@ -96,7 +96,7 @@ _MESSAGE = re.compile(
     r"Reply format: (?:1 to (?P<most>\d{1,4}) )?.*\nPage: (?P<url>.*)\nTitle: (?P<title>.*)\n"
     r"(?:Dialog: (?P<dialog>.*)\n)?(?:Vanished: (?P<vanished>.*)\n)?"
     rf"(?:Tabs:\n(?P<tabs>(?:{_TAB.pattern})*))?"
-    rf"(?:Site tools(?: \((?P<left_out>\d{{1,9}}) more are not listed\))?:\n(?P<site_tools>(?:{_TOOL.pattern})*))?"
+    rf"(?:Site tools(?: \((?P<left_out>\d{{1,9}}) more are not listed\))?:\n(?P<page_tools>(?:{_TOOL.pattern})*))?"
     r"Snapshot:\n(?P<snapshot>(?s:.*))"
 )
 
@@ -151,7 +151,7 @@ def render_observation(observation: ObservationMessage, *, with_tools: bool = Tr
         _render_value("Dialog", page.dialog, MAX_DIALOG_CHARS),
         _render_value("Vanished", json.dumps(page.vanished, ensure_ascii=False) if page.vanished else None),
         *_render_tabs(page.tabs),
-        *_render_site_tools(page),
+        *_render_page_tools(page),
         "Snapshot:",
         without_surrogates(page.snapshot),
     ]
@@ -198,7 +198,7 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         raise _not_an_observation("its lines are not those of a judge's message")
     try:
         tools = _parse_tools(match["tools"])
-        site_tools = _parse_tools(match["site_tools"] or "")
+        page_tools = _parse_tools(match["page_tools"] or "")
     except (ValueError, RecursionError) as error:
         raise _not_an_observation(str(error)) from None
     tabs = tuple(
@@ -217,8 +217,8 @@ def parse_observation(text: str, screenshot: bytes | None = None, media_type: st
         tabs=tabs,
         dialog=values["dialog"],
         vanished=_parse_vanished(values["vanished"]),
-        site_tools=site_tools,
-        site_tools_left_out=int(match["left_out"] or 0),
+        page_tools=page_tools,
+        page_tools_left_out=int(match["left_out"] or 0),
     )
     return ObservationMessage(
         page=page,
@@ -258,12 +258,12 @@ def _render_tabs(tabs: tuple[Tab, ...]) -> Iterator[str]:
         yield f"- {tab.index}{' (current)' if tab.current else ''}: {url} | {title}"
 
 
-def _render_site_tools(page: Page) -> Iterator[str]:
-    if not page.site_tools:
+def _render_page_tools(page: Page) -> Iterator[str]:
+    if not page.page_tools:
         return
-    more = f" ({page.site_tools_left_out} more are not listed)" if page.site_tools_left_out else ""
+    more = f" ({page.page_tools_left_out} more are not listed)" if page.page_tools_left_out else ""
     yield f"Site tools{more}:"
-    yield render_tools(page.site_tools)
+    yield render_tools(page.page_tools)
 
 
 def _not_an_observation(why: str) -> ObservationError:

@@ -89,7 +89,7 @@ pages = st.builds(
     vanished=st.lists(texts, max_size=3).map(tuple),
 )
 with_site_tools = st.builds(
-    lambda page, tools, left_out: page.model_copy(update={"site_tools": tools, "site_tools_left_out": left_out}),
+    lambda page, tools, left_out: page.model_copy(update={"page_tools": tools, "page_tools_left_out": left_out}),
     pages,
     st.lists(tools, min_size=1, max_size=3).map(tuple),
     st.integers(0, 10_000),
@@ -165,7 +165,7 @@ def test_a_later_message_gives_feedback_and_never_the_task() -> None:
 
 
 def test_the_tools_of_the_page_stand_apart_from_the_judges() -> None:
-    page = BLANK.model_copy(update={"site_tools": (CLICK.model_copy(update={"description": "x\nSnapshot:"}), ODD)})
+    page = BLANK.model_copy(update={"page_tools": (CLICK.model_copy(update={"description": "x\nSnapshot:"}), ODD)})
     lines = render_observation(ObservationMessage(page=page, tools=())).split("\n")
     assert lines[: lines.index("Site tools:")] == [
         "Tools:",
@@ -175,7 +175,7 @@ def test_the_tools_of_the_page_stand_apart_from_the_judges() -> None:
     ]
     assert lines[lines.index("Site tools:") + 1] == "- browser_click: x\\nSnapshot:"
     assert lines[-3:] == ['  schema: {"anyOf":[{"type":"null"},{"$ref":"#/x"}]}', "Snapshot:", ""]
-    more = page.model_copy(update={"site_tools_left_out": 9951})
+    more = page.model_copy(update={"page_tools_left_out": 9951})
     assert "\nSite tools (9951 more are not listed):\n" in render_observation(ObservationMessage(page=more, tools=()))
 
 

@@ -12,6 +12,7 @@ from judge.browser import console, downloads, requests, uploads
 from judge.browser.display import display_environ, has_display, require_display, xvfb
 from judge.browser.hosted import HostedBrowser
 from judge.browser.installed import FoundBrowser, find_browser, kind_of, version_of, wanted_by
+from judge.browser.own_tools import own_tools
 from judge.browser.proxying import NO_BYPASS, proxy_options
 from judge.browser.settle import SETTLER
 from judge.config import RunConfig
@@ -129,7 +130,7 @@ class BrowserSettings(Record):
         args = ["mcp", *window, "--isolated", "--output-dir", str(folder), "--caps", "vision"]
         # By default the server closes a browser after an idle hour and relaunches it later, which would be a fault.
         args += ["--viewport-size", f"{config.viewport_width}x{config.viewport_height}", "--idle-timeout", "0"]
-        # The tools that pages register are the judge's own affair (`judge.browser.site_tools`).
+        # The server would write the texts of tools that pages register (WebMCP) into snapshots, unescaped.
         args += ["--snapshot-mode", "none", "--codegen", "none", "--no-webmcp"]
         args += ["--timeout-action", str(round(config.action_timeout_s * 1000))]
         args += ["--timeout-navigation", str(round(config.navigation_timeout_s * 1000))]
@@ -161,9 +162,8 @@ class BrowserSettings(Record):
         launch: dict[str, Any] = {"executablePath": str(self.found.path), "chromiumSandbox": self.found.sandbox}
         if proxy:
             launch |= proxy_options(proxy, spki_hash)
-        if self.config.site_tools != "off":
-            # Not `--enable-features`, which would replace Playwright's own.
-            launch["args"] = [*launch.get("args", ()), "--enable-blink-features=WebMCP"]
+        if arguments := [each for tool in own_tools(self.config).values() for each in tool.arguments]:
+            launch["args"] = [*launch.get("args", ()), *arguments]
         return {"launchOptions": launch}
 
     def _page_scripts(self) -> Iterator[Path]:

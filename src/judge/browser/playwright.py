@@ -28,13 +28,13 @@ from judge.browser import (
     probes,
     requests,
     responses,
-    site_tools,
     uploads,
 )
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.contents import ContentsLog
 from judge.browser.mcp_server import McpServer, NoAnswer, PageTrouble, TabCrashed
+from judge.browser.own_tools import own_tools
 from judge.browser.provenance import mark, read_documents
 from judge.browser.requests import NavigationLog, RequestLog
 from judge.browser.responses import ToolResponse
@@ -66,7 +66,7 @@ from judge.records.access import StorageState
 from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, SITE_TOOL, saves_link, tool_of, writes
+from judge.records.tools import FILE_DROP, FILE_NAMES, FILE_UPLOAD, HOLD, saves_link, tool_of, writes
 from judge.trajectory import fetched
 from shared.errors import InternalFault, PageHangs, SiteFault, SiteUnreachable, WabeError, is_shortage
 from shared.models import DocumentKind, Notice, Page, Tab, ToolSpec
@@ -139,6 +139,7 @@ class PlaywrightBrowser:
             **server.settings.confinement,
         }
         self._server = server
+        self._own_tools = own_tools(server.settings.config)
         self._guard = guard
         self._navigations = NavigationLog(server.folder)
         self._requests = RequestLog(server.folder)
@@ -266,21 +267,19 @@ class PlaywrightBrowser:
             "notice": notice,
             "refused": self._take_refusals(),
             **self._since.as_fields(),
-            **await self._site_tools(page),
+            **await self._seen_by_tools(page),
         }
         self._since = self._since.after(page)
         return page.model_copy(update=facts)
 
-    async def _site_tools(self, page: Page) -> dict[str, Any]:
-        """The tools that a page of the task's site registers; none of a page that cannot be observed as usual."""
-        config = self._server.settings.config
-        if config.site_tools == "off" or self._landed_site is None or not page.snapshot:
-            return {}
-        with suppress(PageTrouble):
-            answer = await self._run(site_tools.list_code(config.action_timeout_s))
-            tool_list = site_tools.read_list(answer.text if answer.ok else "", self._landed_site, page.origin)
-            return {"site_tools": tool_list.tools, "site_tools_left_out": tool_list.left_out if tool_list.tools else 0}
-        return {}
+    async def _seen_by_tools(self, page: Page) -> dict[str, Any]:
+        """What tools of the judge's own know of a page; nothing of one that cannot be observed as usual."""
+        facts: dict[str, Any] = {}
+        if self._landed_site is not None and page.snapshot:
+            with suppress(PageTrouble):
+                for tool in self._own_tools.values():
+                    facts |= await tool.seen(self._run, page, self._landed_site)
+        return facts
 
     async def _require_upstream(self) -> None:
         """Raises `BrowserFault` if the operator's proxy no longer works."""
@@ -637,10 +636,8 @@ class PlaywrightBrowser:
                 return await self._go(params["url"])
             case "browser_tabs" if "url" in params:
                 return await self._open_tab(params["url"])
-            case _ if tool == SITE_TOOL:
-                limit_s = self._server.settings.config.action_timeout_s
-                answer = await self._run(site_tools.call_code(params["name"], params["arguments"], limit_s))
-                return site_tools.read_result(answer, limit_s)
+            case _ if own := self._own_tools.get(tool):
+                return await own.call(self._run, params)
             case "browser_scroll":
                 return await self._scroll(**params)
             case "browser_mouse_wheel":

@@ -57,7 +57,7 @@ class _Slot:
         self._stack.callback(folder.remove)
         self._server = McpServer(settings, folder.path, self._guard.url if self._guard else None, self.authority)
         self._stack.push_async_callback(self._server.end)
-        self._tools = offered_tools(await self._server.start(), settings.config.actions, settings.config.site_tools)
+        self._tools = offered_tools(await self._server.start(), settings.config.actions)
 
     def begin(self, policy: NetworkPolicy | None, interceptor: Interceptor | None) -> PlaywrightBrowser:
         """The browser for the next task, with network access as `policy` allows."""

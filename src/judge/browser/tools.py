@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from judge.browser.points import Viewport, point_outside
-from judge.config import ActionMode, SiteToolsMode
+from judge.config import ActionMode
 from judge.records.files import TaskFile
 from judge.records.tools import (
     ASK_USER,
@@ -25,7 +25,6 @@ from judge.records.tools import (
     FILE_NAMES,
     FILE_UPLOAD,
     PERMISSION,
-    SITE_TOOL,
     TARGETS,
     Tool,
     tool_of,
@@ -63,68 +62,56 @@ _NOT_IN_URL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud80
 _TYPES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
-def offered_tools(
-    server_tools: Sequence[ToolSpec], actions: ActionMode = "refs", site_tools: SiteToolsMode = "off"
-) -> tuple[ToolSpec, ...]:
+def offered_tools(server_tools: Sequence[ToolSpec], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
     """The server's tools as participants see them, with our own: `browser_scroll`, `finish`, `browser_close`.
 
-    A tool is left out if the table does not have it, or if it requires a parameter that the table does not allow. With
-    `site_tools = "only"`, only those are offered that act on nothing.
+    A tool is left out if the table does not have it, or if it requires a parameter that the table does not allow.
     """
     schemas = {spec.name: spec.parameters for spec in server_tools}
     candidates = ((name, tool, _parameters(tool, schemas.get(name))) for name, tool in tools().items())
-    offered = (
-        (_adapted(ToolSpec(name=name, description=tool.offered, parameters=parameters), tool, actions), tool)
+    return tuple(
+        _adapted(ToolSpec(name=name, description=tool.offered, parameters=parameters), tool, actions)
         for name, tool, parameters in candidates
         if parameters is not None and not _is_left_out(tool, actions)
     )
-    if site_tools != "only":
-        return tuple(spec for spec, _ in offered)
-    return tuple(_limited(spec, tool.beside_site_tools) for spec, tool in offered if tool.beside_site_tools is not None)
+
+
+def spec_of(name: str, /, **changes: Mapping[str, Any] | None) -> ToolSpec:
+    """A tool of the judge's own as it is offered, with these changes to its parameters (`limited`)."""
+    tool = tool_of(name)
+    return limited(ToolSpec(name=name, description=tool.offered, parameters=_parameters(tool, None) or {}), changes)
 
 
 def asking_tool(permissions: Sequence[str] = ()) -> ToolSpec:
     """`ask_user`, which is offered for tasks that have answers of a user; a call may name one of the `permissions`."""
-    tool = tool_of(ASK_USER)
-    schema = _parameters(tool, None) or {}
-    if permissions:
-        about = "What you ask to be permitted; nothing is permitted without it"
-        permission_schema = {"type": "string", "enum": [*permissions], "description": about}
-        schema = {**schema, "properties": {**schema["properties"], PERMISSION: permission_schema}}
-    return ToolSpec(name=ASK_USER, description=tool.offered, parameters=schema)
+    if not permissions:
+        return spec_of(ASK_USER)
+    about = "What you ask to be permitted; nothing is permitted without it"
+    return spec_of(ASK_USER, **{PERMISSION: {"type": "string", "enum": [*permissions], "description": about}})
 
 
 def file_tools(files: Sequence[TaskFile], actions: ActionMode = "refs") -> tuple[ToolSpec, ...]:
     """The tools offered for a task with these files, which they name; none without files."""
     about = f"Names of files, without folders. There are: {', '.join(each.about for each in files)}"
     names = {"items": {"type": "string", "enum": [each.name for each in files]}, "description": about}
-    tool_specs = []
-    for name in (FILE_UPLOAD, FILE_DROP) if files else ():
-        tool = tool_of(name)
-        if not (tool.needs_element and actions == "coordinates"):
-            spec = ToolSpec(name=name, description=tool.offered, parameters=_parameters(tool, None) or {})
-            tool_specs.append(_limited(spec, {FILE_NAMES: names}))
-    return tuple(tool_specs)
+    tool_names = (FILE_UPLOAD, FILE_DROP) if files else ()
+    return tuple(
+        spec_of(name, **{FILE_NAMES: names})
+        for name in tool_names
+        if not (tool_of(name).needs_element and actions == "coordinates")
+    )
 
 
-def calling_tool(names: Sequence[str] | None = None) -> ToolSpec:
-    """`site_tool`, which is offered on pages that register tools; with `names`, a call may name one of these only."""
-    tool = tool_of(SITE_TOOL)
-    schema = _parameters(tool, None) or {}
-    if names is not None:
-        name_schema = {**schema["properties"]["name"], "enum": [*names]}
-        schema = {**schema, "properties": {**schema["properties"], "name": name_schema}}
-    return ToolSpec(name=SITE_TOOL, description=tool.offered, parameters=schema)
-
-
-def _limited(spec: ToolSpec, changes: Mapping[str, Mapping[str, Any] | None]) -> ToolSpec:
-    """The tool with changes to its parameters, without those changed to `None`."""
+def limited(spec: ToolSpec, changes: Mapping[str, Mapping[str, Any] | None]) -> ToolSpec:
+    """The tool with changes and additions to its parameters, without those changed to `None`."""
     if not changes:
         return spec
-    known = spec.parameters["properties"]
+    properties = spec.parameters["properties"]
     properties = {
-        name: {**schema, **change} for name, schema in known.items() if (change := changes.get(name, {})) is not None
+        **properties,
+        **{name: {**properties.get(name, {}), **(each or {})} for name, each in changes.items()},
     }
+    properties = {name: schema for name, schema in properties.items() if changes.get(name, {}) is not None}
     return spec.model_copy(update={"parameters": {**spec.parameters, "properties": properties}})
 
 

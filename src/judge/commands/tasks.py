@@ -18,6 +18,7 @@ from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
 from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
+from judge.records.tools import tools
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
@@ -28,7 +29,6 @@ from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, im
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.references import opened_references, reference_problems
-from judge.scenario.site_tools import reflections
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
@@ -236,7 +236,7 @@ def _warnings(scenario: Scenario) -> list[str]:
     messages = [*repeated(scenario.tasks), *importer_warnings([task.task_id for task in scenario.tasks])]
     for task in scenario.tasks:
         messages += [f"task {task.task_id}, {why}" for why in warnings_of(task, scenario.config.sites)]
-    messages += reflections(scenario.tasks, scenario.path.parent)
+    messages += [each for tool in tools().values() for each in tool.warnings(scenario.tasks, scenario.path.parent)]
     unchecked = sum(not task.checks for task in scenario.tasks)
     if unchecked and scenario.config.judge_model == "offline":
         messages.append(f"{unchecked} of {counted(len(scenario.tasks), 'task')} will be unscored: {NO_CHECKS}")

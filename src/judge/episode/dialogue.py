@@ -11,9 +11,10 @@ from judge.browser.tools import CheckedAction, Complaint, check_action
 from judge.episode.action_list import ActionList, SeenPage
 from judge.episode.draft import StepDraft
 from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
-from judge.episode.site_calls import recorded_reply
 from judge.records.notices import notice_text
 from judge.records.steps import Outcome, StopReason
+from judge.records.tools import tool_of
+from judge.trajectory.redaction import Redaction
 from shared.claims import ClaimedUsage
 from shared.models import Action, ObservationMessage, Page, ToolSpec
 from shared.protocol import RESULT, HearsTheEnd, Participant, ReportsItsWork, render_observation
@@ -170,8 +171,8 @@ class Dialogue(AttemptPart):
         self._unreadable = self._unreadable + 1 if reply_read.action is None else 0
         checked = reply_read.checked
         for each in reply_read.rest:
-            text = recorded_reply(text, each.action, None, redaction).text
-        draft.reply, draft.action, shown = recorded_reply(text, reply_read.action, checked, redaction)
+            text, _, _ = _recorded(text, each.action, None, redaction)
+        draft.reply, draft.action, shown = _recorded(text, reply_read.action, checked, redaction)
         if checked is None or shown is None:
             self.done(Outcome(ok=False, message=reply_read.complaint), draft)
             return None
@@ -183,7 +184,7 @@ class Dialogue(AttemptPart):
         """A later action of a reply. It is checked again, because the page may have changed."""
         problem = check_action(action, tools, page.snapshot, **self._limits_on(page.page))
         checked = problem if isinstance(problem, CheckedAction) else None
-        _, draft.action, shown = recorded_reply("", action, checked, self.stage.redaction)
+        _, draft.action, shown = _recorded("", action, checked, self.stage.redaction)
         if checked is None or shown is None:
             self.done(Outcome(ok=False, message=problem.text if isinstance(problem, Complaint) else ""), draft)
             return None
@@ -217,3 +218,13 @@ class Dialogue(AttemptPart):
     def ends(self) -> Mapping[str, Any]:
         """What the participant used, as measured and as it claims."""
         return {"participant_s": self.stage.clock.used_s, "claimed_usage": self._claimed}
+
+
+def _recorded(
+    text: str, action: Action | None, checked: CheckedAction | None, redaction: Redaction
+) -> tuple[str, Action | None, CheckedAction | None]:
+    """A reply as it is recorded, and what its action line shows: without listed secrets, if this is all it is given."""
+    if action is None or tool_of(action.tool).given is None:
+        return text, action, checked
+    shown = checked and CheckedAction(tool=checked.tool, params=redaction.without_secrets(checked.params))
+    return redaction.without_secrets(text), Action(**redaction.without_secrets(action.model_dump())), shown

@@ -6,7 +6,7 @@ A loop over parts (`judge.episode.part`), which keep what it does not need itsel
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import KW_ONLY, dataclass
 
@@ -23,7 +23,6 @@ from judge.episode.first_page import first_address, mode_of, require_page
 from judge.episode.offers import Files, User
 from judge.episode.pages import PageObserver
 from judge.episode.part import Act, AttemptPart, AttemptStage, PageLook
-from judge.episode.site_calls import SiteCalls
 from judge.episode.travel import Travel
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tools import tool_of
@@ -85,9 +84,8 @@ class Episode:
         # The order in which they are called. A part that may refuse an action comes before those that expect it.
         self._parts: tuple[AttemptPart, ...] = (
             *(each.part(stage) for each in plugins().values() if each.part),
-            Files(stage),
             User(stage),
-            SiteCalls(stage),
+            Files(stage),
             Downloads(stage),
             self._travel,
             FrozenSites(stage),
@@ -238,8 +236,10 @@ class Episode:
         return stop
 
     def _tools(self, page: Page, *, is_named: bool) -> tuple[ToolSpec, ...]:
-        more = (tool for part in self._parts for tool in part.tools(page, is_named=is_named))
-        return (*self.stage.browser.tools, *more)
+        offered: Sequence[ToolSpec] = self.stage.browser.tools
+        for part in reversed(self._parts):
+            offered = part.tools(offered, page, is_named=is_named)
+        return tuple(offered)
 
     def _followed(self, look: PageLook) -> PageLook:
         for part in self._parts:

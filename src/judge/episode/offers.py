@@ -13,19 +13,18 @@ from shared.models import Page, ToolSpec
 class Files(AttemptPart):
     """The task's files."""
 
-    def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
-        """Where only the site's tools may act, no file is sent otherwise."""
-        config = self.stage.config
-        return file_tools(() if config.site_tools == "only" else self.stage.task.files, config.actions)
+    def tools(self, offered: Sequence[ToolSpec], page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
+        """Those that take files, if there are any."""
+        return (*offered, *file_tools(self.stage.task.files, self.stage.config.actions))
 
 
 class User(AttemptPart):
     """The task's user, who answers questions."""
 
-    def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
+    def tools(self, offered: Sequence[ToolSpec], page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
         """`ask_user`, if there is a user."""
         task = self.stage.task
-        return (asking_tool(permissions_of(task.user_replies)),) if task.has_user else ()
+        return (*offered, asking_tool(permissions_of(task.user_replies))) if task.has_user else offered
 
     def acting(self, act: Act) -> Outcome | None:
         """Answer a question."""

@@ -135,9 +135,12 @@ class AttemptPart:
     def __init__(self, stage: AttemptStage) -> None:
         self.stage = stage
 
-    def tools(self, page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
-        """Further tools on this page. `is_named`: with what a call may name, as when a reply is checked."""
-        return ()
+    def tools(self, offered: Sequence[ToolSpec], page: Page, *, is_named: bool) -> Sequence[ToolSpec]:
+        """The tools on this page, given those that later parts offer.
+
+        `is_named`: with what a call may name, as when a reply is checked.
+        """
+        return offered
 
     def observed(self, look: PageLook) -> None:
         """A page was observed: add to the facts and flags of its step. The attempt may be about to end with it."""

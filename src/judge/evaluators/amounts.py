@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from judge.evaluators.evidence import Look
 from judge.evaluators.readings import decoded, readings
 from judge.records.sites import origin_of
-from judge.records.tools import MAX_ARGUMENTS_CHARS, SITE_TOOL, texts_of, verb_of
+from judge.records.tools import MAX_GIVEN_CHARS, texts_of, tool_of, verb_of
 from shared.action_lines import MAX_NAME_CHARS, one_line, url
 from shared.seen import values_as_seen
 from shared.snapshot import FIELDS, PRESSABLE, Node, Snapshot
@@ -127,13 +127,12 @@ def _addresses(verb: str, value: str) -> Iterator[str]:
 
 
 def arguments_of(look: Look) -> dict[str, Any] | None:
-    """What the action gave to a tool of the site, as lines have it, but not cut; `None` for any other action."""
+    """What the action gave to its tool, as lines have it, but not cut; `None` if the line does not show all of it."""
     action = look.step.action
-    if action is None or action.tool != SITE_TOOL:
+    given = tool_of(action.tool).given if action else None
+    if action is None or given is None:
         return None
-    arguments: dict[str, Any] = values_as_seen(
-        action.params.get("arguments") or {}, lambda text: one_line(text, MAX_ARGUMENTS_CHARS)
-    )
+    arguments: dict[str, Any] = values_as_seen(given(action.params), lambda text: one_line(text, MAX_GIVEN_CHARS))
     return arguments
 
 

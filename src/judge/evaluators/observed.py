@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence, require_recording
 from judge.evaluators.normalise import ValueType, is_same, string, values_in
-from judge.records.tools import SITE_TOOL, TARGETS, TOOLS, texts_of, tool_of
+from judge.records.tools import TARGETS, texts_of, tool_of, tools
 from shared.files import read_text, reason_of
 from shared.text import plain
 
@@ -184,12 +184,12 @@ def _first_entered(recording: TrajectoryEvidence, leaves: Sequence[Leaf]) -> lis
     for step in recording.trajectory.steps:
         if step.action is None:
             continue
-        if step.action.tool in TOOLS and "key" in tool_of(step.action.tool).own_text:
+        if step.action.tool in tools() and "key" in tool_of(step.action.tool).own_text:
             pressed = list(texts_of(step.action.tool, step.action.params))
             is_edited = is_edited or None in pressed or not pressed
             keys += "".join(filter(None, pressed))
         else:
-            is_pages = step.action.tool == SITE_TOOL or step.action.tool not in TOOLS
+            is_pages = step.action.tool not in tools() or tool_of(step.action.tool).given is not None
             new = _strings(step.action.params, with_numbers=is_pages)
             texts += [form for text in new for form in _forms(str(recording.as_compared(text)))]
         entered = EnteredText(texts, keys, is_edited)

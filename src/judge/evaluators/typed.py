@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 from judge.evaluators.evidence import Look, TrajectoryEvidence
-from judge.records.tools import TOOLS, texts_of, tool_of
+from judge.records.tools import texts_of, tool_of, tools
 from shared.models import Action
 from shared.snapshot import FIELDS, Snapshot
 
@@ -105,7 +105,7 @@ def _typed(recording: TrajectoryEvidence, index: int) -> Iterator[str]:
 
 
 def _texts(action: Action) -> Iterable[str | None]:
-    if action.tool in TOOLS:
+    if action.tool in tools():
         return texts_of(action.tool, action.params)
     # A tool of the page's, which can do anything with what it is given.
     return _strings(action.params)

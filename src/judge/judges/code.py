@@ -23,6 +23,8 @@ from shared.settings import Settings
 # These packages judge. What they import judges as well, and so does what that imports.
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _OURS = ("judge", "shared")
+# The tools of plug-ins, whose calls checks read.
+_TOOLS = "judge/plugins/*/tools.py"
 # What is imported by them but decides nothing; nor does what only these import.
 _DECIDING_NOTHING = (
     # The settings that decide are part of a judge's id and of its verdicts.
@@ -47,6 +49,7 @@ def judging_code(root: Path) -> dict[str, bytes]:
     """
     sources: dict[str, bytes] = {}
     waiting = {name for package in _JUDGING for name in _files_below(root, package)}
+    waiting |= {path.relative_to(root).as_posix() for path in root.glob(_TOOLS)}
     while waiting:
         name = waiting.pop()
         content = (root / name).read_bytes()

@@ -23,7 +23,7 @@ from typing import Literal
 from judge.evaluators.evidence import own_site
 from judge.records.sites import NONE_SHARED, RunSites, created_by, site_of
 from judge.records.tasks import Task
-from judge.records.tools import texts_of, verb_of
+from judge.records.tools import texts_of, tools, verb_of
 from judge.trajectory.record import Texts, Trajectory
 from shared.text import split_line
 
@@ -34,7 +34,7 @@ MARK = "[withheld]"
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]")
 # Parts of any address, which the participant did not choose.
 _OF_ADDRESSES = frozenset({"http", "https", "www"})
-_OUR_TOOLS = re.compile("browser_[a-z_]+|finish|ask_user|site_tool")
+_OF_SERVER = re.compile("browser_[a-z_]+")
 # A field in an action line, with the value written into it; the last one may be cut off.
 _FILLED = re.compile(r'("[^"]*" = )"([^"]*)(?:"|$)')
 
@@ -133,7 +133,11 @@ class Provenance:
     def _texts_by_participant(self) -> Iterator[tuple[int, str | None]]:
         """What the participant wrote into pages, and where; `None` for text not on record, such as a paste."""
         of_steps = {place: step.action for place, step in enumerate(self._steps) if step.action is not None}
-        ours = {place: action for place, action in of_steps.items() if _OUR_TOOLS.fullmatch(action.tool)}
+        ours = {
+            place: action
+            for place, action in of_steps.items()
+            if action.tool in tools() or _OF_SERVER.fullmatch(action.tool)
+        }
         for place, action in ours.items():
             for text in texts_of(action.tool, action.params):
                 yield place, text

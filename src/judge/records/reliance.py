@@ -11,7 +11,7 @@ from typing import Self
 
 from judge.records.ledger import Coverage, Frozen, LedgerEntry, worst
 from judge.records.steps import Step
-from judge.records.tools import TOOLS, acts_on_page
+from judge.records.tools import acts_on_page, tools
 from shared.replies import ENDING_TOOLS
 
 
@@ -62,7 +62,7 @@ class Reliance:
             if since == len(entries):
                 page = loud = "full"
             looks[step.index] = worst([page, lasting])
-            if step.action is None or step.action.tool not in TOOLS.keys() - ENDING_TOOLS:
+            if step.action is None or step.action.tool not in tools().keys() - ENDING_TOOLS:
                 # The participant stayed there: it ended the attempt, or did nothing.
                 absent = worst([absent, loud, lasting])
             elif acts_on_page(step.action.tool):

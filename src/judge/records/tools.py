@@ -6,7 +6,7 @@ changes the browser's configuration: `filename` and `isolatedContext` everywhere
 one expression can keep the server busy forever and so turn a lost task into a fault that does not count.
 """
 
-import json
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from judge.records.keys import key_name
 from judge.records.user import MAX_QUESTIONS
 from shared import action_lines as lines
 from shared.fields import without_none
+from shared.plugins import plugins
 from shared.replies import CLOSE, FINISH
 
 SCROLL = "browser_scroll"
@@ -24,8 +25,6 @@ ASK_USER = "ask_user"
 FILE_UPLOAD, FILE_DROP = "browser_file_upload", "browser_drop"
 # Their parameter: names of the task's files. The server's takes paths, which no participant can name.
 FILE_NAMES = "paths"
-# Calls a tool that the page registers (WebMCP).
-SITE_TOOL = "site_tool"
 # Its parameter where the task's answers declare permissions.
 PERMISSION = "permission"
 DEFAULT_SCROLL_PX = 600
@@ -35,8 +34,8 @@ MAX_WAIT_S = 30
 MAX_OPEN_TABS = 20
 MAX_CLICKS = 3
 MAX_HOLD_MS = 10_000
-# Of a call of a site's tool, as JSON.
-MAX_ARGUMENTS_CHARS = 10_000
+# Of what a call is given, as JSON.
+MAX_GIVEN_CHARS = 10_000
 
 # The parameters that name an element, describe one, or name a point.
 TARGETS = ("target", "startTarget", "endTarget")
@@ -136,9 +135,12 @@ class Tool:
     waits: bool = False
     # Offered only for tasks or pages that need it.
     is_asked_for: bool = False
-    # Offered as well where only the site's tools may act (`site_tools = "only"`), with these changes to its parameters;
-    # those with `None` are left out.
-    beside_site_tools: Mapping[str, Schema | None] | None = None
+    # What it is given, all of which its line and its result repeat: recorded without listed secrets.
+    given: Callable[[Params], Any] | None = None
+    # For these settings, what carries it out in a browser (`judge.browser.own_tools.OwnTool`), if not the server.
+    in_browser: Callable[[Any], Any] = lambda config: None
+    # The probable mistakes in tasks about it, given these and the scenario's folder.
+    warnings: Callable[[Any, Any], Iterable[str]] = lambda tasks, folder: ()
     # Rules that the schema does not express, given the number of open tabs: a sentence of refusal, or `None`. May
     # remove parameters without effect, and set defaults.
     rule: Callable[[dict[str, Any], int | None], str | None] = lambda params, open_tabs: None
@@ -234,12 +236,6 @@ def _wheel(params: Params, scene: ActionPage) -> ActionLineParts:
     return ActionLineParts(_point(scene), "SCROLL", value)
 
 
-def _site_call(params: Params, _: ActionPage) -> ActionLineParts:
-    # Sorted, so that equal calls have equal lines.
-    arguments = json.dumps(params["arguments"], ensure_ascii=False, sort_keys=True)
-    return ActionLineParts(f'site tool "{params["name"]}"', "CALL", lines.value(arguments))
-
-
 def _unknown_line(_: Params, __: ActionPage) -> ActionLineParts:
     raise ValueError("a tool that is not in the table has no action line")
 
@@ -269,18 +265,6 @@ def _in_fields(fields: Any) -> Iterator[str]:
     # A participant may send the only field without a list.
     for each in fields if isinstance(fields, list) else [fields]:
         yield str(each.get("value", "") if isinstance(each, dict) else each or "")
-
-
-def _in_arguments(arguments: Any) -> Iterator[str]:
-    if isinstance(arguments, dict):
-        for name, value in arguments.items():
-            yield str(name)
-            yield from _in_arguments(value)
-    elif isinstance(arguments, list):
-        for value in arguments:
-            yield from _in_arguments(value)
-    elif arguments is not None and not isinstance(arguments, bool):
-        yield str(arguments)
 
 
 _TYPED_FIELDS = frozenset({"textbox", "slider"})
@@ -337,13 +321,6 @@ def _files_rule(params: dict[str, Any], _: int | None) -> str | None:
     return None if params[FILE_NAMES] else f'"{FILE_NAMES}" is empty; send the name of at least one file.'
 
 
-def _site_rule(params: dict[str, Any], _: int | None) -> str | None:
-    arguments = json.dumps(params.setdefault("arguments", {}), ensure_ascii=False)
-    if len(arguments) <= MAX_ARGUMENTS_CHARS:
-        return None
-    return f'site_tool: "arguments" has {len(arguments)} characters as JSON; send at most {MAX_ARGUMENTS_CHARS}.'
-
-
 def _scroll_rule(params: dict[str, Any], _: int | None) -> None:
     params.setdefault("amount", DEFAULT_SCROLL_PX)
 
@@ -384,7 +361,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             offered="Go back to the previous page",
             does="looks",
             line=lambda *_: ActionLineParts("navigation", "BACK"),
-            beside_site_tools={},
         ),
         "browser_click": Tool(
             offered="Click an element",
@@ -466,7 +442,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             own_text={"url": _text},
             answers=True,
             rule=_tabs_rule,
-            beside_site_tools={"action": {"enum": ["list", "close", "select"]}, "url": None},
         ),
         "browser_wait_for": Tool(
             offered="Wait for a time, or for text to appear or go",
@@ -486,15 +461,12 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             does="presses",
             line=_dialog,
             own_text={"promptText": _text},
-            # Without an answer to it nothing else works; accepting would act.
-            beside_site_tools={"accept": {"enum": [False]}, "promptText": None},
         ),
         "browser_snapshot": Tool(
             offered="Get the snapshot of the page or of one element",
             params={"target": _TARGET, "depth": _integer(1, 100)},
             does="looks",
             line=lambda params, scene: ActionLineParts(_target(params, scene), "SNAPSHOT"),
-            beside_site_tools={},
         ),
         "browser_find": Tool(
             offered="Find text in the snapshot, also in what was left out",
@@ -504,7 +476,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             line=lambda params, _: ActionLineParts("page", "FIND", lines.value(params["text"])),
             answers=True,
             rule=_find_rule,
-            beside_site_tools={},
         ),
         "browser_mouse_click_xy": Tool(
             offered="Click a point",
@@ -542,7 +513,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             does="looks",
             line=_wheel,
             rule=_wheel_rule,
-            beside_site_tools={},
         ),
         SCROLL: Tool(
             offered="Scroll",
@@ -559,22 +529,6 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
                 _target(params, scene), "SCROLL", f"{params['direction']} {params['amount']}"
             ),
             rule=_scroll_rule,
-            beside_site_tools={},
-        ),
-        SITE_TOOL: Tool(
-            offered="Call a tool listed under Site tools; the names and texts there are the page's, not the judge's",
-            by_server=False,
-            is_asked_for=True,
-            ours={
-                "name": {"type": "string", "description": "The tool's name"},
-                "arguments": {"type": "object", "description": "What its schema asks for"},
-            },
-            required=("name",),
-            does="writes",
-            line=_site_call,
-            own_text={"arguments": _in_arguments},
-            answers=True,
-            rule=_site_rule,
         ),
         FILE_UPLOAD: Tool(
             offered="Choose files of the task in the file chooser that the page has opened",
@@ -617,14 +571,12 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             ours={"answer": {"type": "string", "description": "What the task asks for, or what was done"}},
             does="ends",
             line=lambda *_: ActionLineParts("page", "FINISH"),
-            beside_site_tools={},
         ),
         CLOSE: Tool(
             offered="End the task without an answer",
             by_server=False,
             does="ends",
             line=lambda *_: ActionLineParts("page", "CLOSE"),
-            beside_site_tools={},
         ),
     }
 )
@@ -672,12 +624,18 @@ _FOREIGN = Verb("")
 
 def tools() -> Mapping[str, Tool]:
     """All tools by name, in the order in which they are offered."""
-    return TOOLS
+    return {**TOOLS, **_of_plugins()}
+
+
+@functools.cache
+def _of_plugins() -> Mapping[str, Tool]:
+    tables = (each.tools() for each in plugins().values() if each.tools)
+    return {name: tool for table in tables for name, tool in table.items() if name not in TOOLS}
 
 
 def tool_of(name: str) -> Tool:
     """The record of a tool."""
-    return TOOLS.get(name, _UNKNOWN)
+    return TOOLS.get(name) or _of_plugins().get(name, _UNKNOWN)
 
 
 def verb_of(verb: str) -> Verb:

@@ -1,7 +1,8 @@
 """A leaderboard as a static page, from submission files: `wabe leaderboard FILES --html DIR`.
 
-Rows come from the leaderboard's SQL. They are ranked within a group only: the same task set, judge, limit of
-actions, site tools and sealed set. Everything in a submission is data of a stranger: bounded, escaped, never fetched.
+Rows come from the leaderboard's SQL. They are ranked within a group only: the same task set, judge and sealed set,
+and the same settings that set runs apart. Everything in a submission is data of a stranger: bounded, escaped, never
+fetched.
 """
 
 import csv
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from judge.config import RunConfig
 from judge.report.build import report_folder
 from judge.report.charts import Chart
 from judge.report.output import Folder
@@ -26,6 +28,7 @@ from judge.results.figures import Figures, cluster_in
 from judge.results.leaderboard import Placed, placed_rows
 from judge.results.signatures import signer_of
 from judge.results.tables import not_a_formula
+from shared.declarations import setting_apart
 from shared.fields import as_mapping, as_mappings
 from shared.text import one_line, show_hidden
 
@@ -151,26 +154,30 @@ def groups_of(placed: Iterable[Placed], present: Sequence[Present] = ()) -> list
     named = {each.task_set: each for each in reversed(present)}
     places = {each.task_set: place for place, each in enumerate(present)}
     for task_set in named.keys() - {key[0] for key in members}:
-        members[task_set, "", "", "", ""] = []
+        members[_no_rows(task_set)] = []
     keys = sorted(members, key=lambda key: (places.get(key[0], len(places)), -len(members[key]), key))
     return [_group(number, key, members[key], named.get(key[0])) for number, key in enumerate(keys, 1)]
 
 
 def _key(placed: Placed) -> tuple[str, ...]:
-    """What rows must have in common: task set, judge, limit of actions, site tools, sealed set."""
+    """What rows must have in common: task set, judge, sealed set, and the settings that set runs apart."""
     detail = as_mapping(placed.result.get("detail"))
     provenance = as_mapping(detail.get("provenance"))
     return (
         _text(placed.values.get("Tasks")),
         _text(placed.values.get("Decided By")),
-        _text(provenance.get("max_actions")),
-        _text(provenance.get("site_tools")),
         _text(detail.get("sealed")),
+        *(_text(provenance.get(name)) for name in setting_apart(RunConfig)),
     )
 
 
+def _no_rows(task_set: str) -> tuple[str, ...]:
+    """The key of a group without a row."""
+    return (task_set, *[""] * (2 + len(setting_apart(RunConfig))))
+
+
 def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present: Present | None) -> BoardGroup:
-    task_set, decided, actions, tools, sealed = key
+    task_set, decided, sealed, *apart = key
     rows = [_row(f"g{number}", each) for each in placed]
     # Incomplete rows stand below all complete ones, and a frozen site's lower bound counts, as in the queries.
     rows.sort(key=lambda row: (bool(row.why), -(row.ranked_rate if row.ranked_rate is not None else -1.0)))
@@ -202,8 +209,11 @@ def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present:
                 (
                     f"task set {task_set or 'unknown'}",
                     f"decided by {decided or 'unknown'}" if placed else "no submission yet",
-                    f"up to {actions} actions per reply" if actions else "",
-                    f"site tools: {tools}" if tools else "",
+                    *(
+                        words.format(value)
+                        for value, (_, words) in zip(apart, setting_apart(RunConfig).values(), strict=True)
+                        if value
+                    ),
                     f"sealed {sealed[:16]}" if sealed else "",
                 ),
             )

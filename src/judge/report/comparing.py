@@ -34,7 +34,7 @@ _MAX_DIFFERENCES = 20
 class RunPair:
     """Two of several runs by letter, compared. `p` is the p-value corrected for the number of pairs.
 
-    `efforts` belong to both runs, if they used the sites' tools in different ways.
+    `efforts` belong to both runs, if they were played in different modes.
     """
 
     first: str

@@ -24,6 +24,7 @@ from judge.report.evidence import JudgeView, VerdictView, verdict_view
 from judge.report.family import shared_family
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
+from judge.results.columns import RowSource
 from judge.results.corrections import Correction, LabelledRun, has_labels
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import JudgeDisagreement, differences_of
@@ -31,7 +32,7 @@ from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
-from judge.results.rows import MAX_TEXT_CHARS, AttemptRow, RowSource
+from judge.results.rows import MAX_TEXT_CHARS, AttemptRow
 from judge.results.run_record import (
     EPISODES,
     epochs_of,

@@ -1,10 +1,12 @@
-"""What two runs took for the tasks that both scored, where one of them uses the sites' tools. Pure."""
+"""What two runs took for the tasks that both scored, where they were played in different modes. Pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from judge.report.data import TaskRow
+from judge.results.columns import Column
+from judge.results.rows import COLUMNS
 
 _SCORED = ("success", "failure")
 
@@ -13,15 +15,16 @@ _SCORED = ("success", "failure")
 class Effort:
     """Means per attempt of a run at the tasks that both runs scored; `success` in percent.
 
-    `tokens` of the participant's model and `cost_usd` are `None` unless they are known of every attempt. `is_claimed`:
-    they are what the participant says, because no meter measured them.
+    `modes` are the values of columns with a mode (`judge.results.columns.Column`), by name, and `counts` the means of
+    their counts. `tokens` of the participant's model and `cost_usd` are `None` unless they are known of every attempt.
+    `is_claimed`: they are what the participant says, because no meter measured them.
     """
 
     letter: str
-    site_tools: str
+    modes: Mapping[str, str]
     success: float
     steps: float
-    calls: float
+    counts: Mapping[str, float | None]
     seconds: float | None
     tokens: float | None
     cost_usd: float | None
@@ -37,10 +40,10 @@ def effort_of(letter: str, rows: Sequence[TaskRow], tasks: Collection[str]) -> E
     used = [_claimed(row) if is_claimed else _metered(row) for row in scored_rows]
     return Effort(
         letter=letter,
-        site_tools=" and ".join(sorted({row.site_tools or "off" for row in scored_rows})),
+        modes={each.name: _mode(each, scored_rows) for each in COLUMNS if each.mode},
         success=100 * fmean(row.verdict == "success" for row in scored_rows),
         steps=fmean(row.steps for row in scored_rows),
-        calls=fmean(row.site_tool_calls for row in scored_rows),
+        counts={each.name: _mean([getattr(row, each.name) for row in scored_rows]) for each in COLUMNS if each.of_mode},
         seconds=_mean([row.duration_s for row in scored_rows]),
         tokens=_mean([tokens for tokens, _ in used]),
         cost_usd=_mean([cost for _, cost in used]),
@@ -51,10 +54,22 @@ def effort_of(letter: str, rows: Sequence[TaskRow], tasks: Collection[str]) -> E
 def efforts_of(
     first: tuple[str, Sequence[TaskRow]], later: tuple[str, Sequence[TaskRow]], tasks: Collection[str]
 ) -> tuple[Effort, ...]:
-    """The efforts of two runs at the tasks that both scored; none if they used the sites' tools in the same way."""
+    """The efforts of two runs at the tasks that both scored; none if they were played in the same modes."""
     efforts = [effort_of(letter, rows, tasks) for letter, rows in (first, later)]
     known_efforts = tuple(each for each in efforts if each is not None)
-    return known_efforts if len({each.site_tools for each in known_efforts}) == 2 else ()
+    return known_efforts if differing([known_efforts]) else ()
+
+
+def differing(efforts: Iterable[Sequence[Effort]]) -> tuple[Column, ...]:
+    """The columns of modes that differ between two runs, each with its counts."""
+    names = {
+        name for pair in efforts if pair for name in pair[0].modes if len({each.modes[name] for each in pair}) == 2
+    }
+    return tuple(each for each in COLUMNS if each.name in names or each.of_mode in names)
+
+
+def _mode(column: Column, rows: Sequence[TaskRow]) -> str:
+    return " and ".join(sorted({str(getattr(row, column.name) or column.mode) for row in rows}))
 
 
 def _metered(row: TaskRow) -> tuple[float | None, float | None]:

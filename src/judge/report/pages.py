@@ -31,6 +31,7 @@ from judge.report.comparing import (
     task_counts,
 )
 from judge.report.data import RunView, TaskRow, TaskView
+from judge.report.effort import differing
 from judge.report.network import ConsoleView
 from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
@@ -160,6 +161,7 @@ class Renderer:
             runs=runs,
             matrix=matrix,
             pairs=pairs,
+            effort_columns=differing(pair.efforts for pair in pairs),
             conclusion=conclusion_of(pairs),
             better=better,
             better_counts=Counter(name for names in better.values() for name in names),

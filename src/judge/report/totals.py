@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from judge.records.metadata import shown
 from judge.report.data import Phases, TaskRow
+from judge.results.columns import Column
 from judge.results.figures import Figures
 from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
 from judge.results.metering import MeteredUsage
 from judge.results.rates import CountedAttempt, Rate, RowOutcome, rates_of
-from judge.results.rows import Column
 from judge.results.significance import ClusteredMean, clustered_interval
 from judge.results.statistics import tallies_of
 from shared.models import TokenUsage

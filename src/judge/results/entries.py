@@ -11,10 +11,11 @@ from judge.records.metadata import metadata_in
 from judge.records.tasks import Level, key_of
 from judge.records.verdicts import TaskOutcome
 from judge.results.attacks import attack_in
+from judge.results.columns import Column
 from judge.results.figures import kinds_of
 from judge.results.policies import policies_in
 from judge.results.rates import CountedAttempt, Rate
-from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, AttemptRow, Column
+from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, AttemptRow
 from judge.trajectory.record import ATTACK, POLICIES
 from shared.fields import as_mapping
 

@@ -27,7 +27,7 @@ from judge.store.layout import RUN_SCHEMA, WITHDRAWN, RunStore, TaskStore, recor
 from judge.trajectory.files import read_attempt
 from judge.trajectory.record import Attempt
 from shared.dates import day_in
-from shared.declarations import names_of
+from shared.declarations import names_of, setting_apart
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.files import write_errors
@@ -479,9 +479,11 @@ def provenance(
         "packages": package_versions(),
         "settle": config.settle,
         "actions": config.actions,
-        # As older files, which do not have it.
-        **({"max_actions": config.max_actions} if config.max_actions > 1 else {}),
-        **({"site_tools": config.site_tools} if config.site_tools != "off" else {}),
+        **{
+            name: value
+            for name, (default, _) in setting_apart(RunConfig).items()
+            if (value := getattr(config, name)) != default
+        },
         **({"cluster": config.cluster} if config.cluster else {}),
         "config_checksum": settings_checksum(config.recorded()),
         **made_with(results),

@@ -20,11 +20,12 @@ from pydantic import BaseModel, Field, StrictBool, TypeAdapter, model_validator
 from judge.records.tasks import Task
 from judge.records.verdicts import CHECKS, JudgeInfo, TaskOutcome
 from judge.results.attacks import ATTACKS, attack_entry
+from judge.results.columns import RowSource
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.figures import Figures, cluster_in
 from judge.results.policies import policy_entries
 from judge.results.rates import COVERAGES
-from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, RowSource, emptied, entry_of
+from judge.results.rows import ENTRY_COLUMNS, EXCLUDED, emptied, entry_of
 from judge.store.bounds import MAX_ENTRIES_BYTES, clip_text, first_of, written_bytes
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.errors import ConfigError

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from judge.records.assertions import assertions_in
 from judge.records.verdicts import Verdict
 from judge.results.attacks import attack_text
+from judge.results.columns import RowSource
 from judge.results.figures import Figures
 from judge.results.folders import FoundTask
 from judge.results.identity import player
@@ -19,7 +20,7 @@ from judge.results.labelled import PeopleLabels
 from judge.results.metering import Metering
 from judge.results.policies import policy_text
 from judge.results.rates import CountedAttempt
-from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow, RowSource
+from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow
 from judge.results.run_record import excluded_by_scenario, judge_id_of
 from judge.results.submission import incomplete_note, rate_text
 from judge.store.layout import RunStore, TaskStore

@@ -130,8 +130,6 @@ class Attempt(Record):
     """
     settle: str | None = None
     """How pages were waited for (`judge.browser.settle`)."""
-    site_tools: Annotated[str, _EVIDENCE] = omit_default("off")
-    """Whether the tools that pages register were offered, and nothing else that acts (`only`)."""
     self_recorded: Annotated[bool, _EVIDENCE] = omit_default(False)
     """Whether the evidence comes from the agent itself."""
     shared_state: bool = omit_default(False)

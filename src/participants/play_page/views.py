@@ -38,7 +38,7 @@ def view_of(observation: Observation, snapshot: Snapshot) -> dict[str, Any]:
         ],
         "has_screenshot": page.screenshot is not None,
         "elements": list(_elements(snapshot)),
-        "site_tools": [_site_tool(tool) for tool in page.site_tools],
+        "page_tools": [_site_tool(tool) for tool in page.page_tools],
         "tools": [tool.model_dump(mode="json") for tool in observation.tools if tool.name not in ENDING_TOOLS],
     }
 

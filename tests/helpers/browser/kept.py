@@ -121,7 +121,6 @@ def _started_with(settings: BrowserSettings, *, is_guarded: bool) -> Hashable:
         settings.config_file(proxy),
         *sorted(settings.environ(folder).items()),
         settings.config.actions,
-        settings.config.site_tools,
         str(settings.config.upstream_proxy),
         settings.config.upstream_resolves,
     )

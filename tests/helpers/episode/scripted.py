@@ -176,7 +176,9 @@ def play_episode(
     store = TaskStore(folder)
     store.begin()
     participant = ScriptedParticipant(*actions)
-    stage = AttemptStage(task_played, settings, store, Redaction(salt=b"test"), network_of(task_played, settings))
+    stage = AttemptStage(
+        task_played, settings, store, Redaction(settings.secrets, salt=b"test"), network_of(task_played, settings)
+    )
     episode = Episode(stage, opened, lambda: nullcontext(participant), observed=lambda _: None, stepped=lambda _: None)
     with asyncio.Runner(loop_factory=loop) as runner:
         end = runner.run(episode.run())

@@ -314,19 +314,3 @@ def test_no_name_of_a_download_breaks_out_of_its_note(name: str) -> None:
     line_with_note = with_downloads("<List link> -> CLICK: holding Shift", [name + ") : <x> -> CLICK (", "b"])
     assert without_downloads(line_with_note) == "<List link> -> CLICK: holding Shift"
     assert line_with_note.splitlines() == [line_with_note]
-
-
-@given(texts)
-def test_a_call_of_a_site_tool_is_one_line_whatever_its_arguments(text: str) -> None:
-    checked = CheckedAction(tool="site_tool", params={"name": "add", "arguments": {"z": 1, "a": text}})
-    subject, verb, value = parts_of(action_line(checked, SNAPSHOT))
-    assert (subject, verb) == ('site tool "add"', "CALL")
-    assert value is not None
-    assert value.startswith('{"a": "')
-    assert len(value) <= MAX_VALUE_CHARS
-
-
-def test_equal_calls_have_equal_lines() -> None:
-    for arguments in ({"sku": "L-7", "count": 2}, {"count": 2, "sku": "L-7"}):
-        checked = CheckedAction(tool="site_tool", params={"name": "add_to_cart", "arguments": arguments})
-        assert action_line(checked, SNAPSHOT) == '<site tool "add_to_cart"> -> CALL: {"count": 2, "sku": "L-7"}'

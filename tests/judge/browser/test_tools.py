@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.server_tools import FORBIDDEN, POINT_TOOLS, SERVER_TOOLS, tool
-from judge.browser.tools import CheckedAction, Complaint, calling_tool, check_action, file_tools, offered_tools
-from judge.config import ActionMode
+from judge.browser.tools import CheckedAction, Complaint, check_action, file_tools, offered_tools
 from judge.records.files import TaskFile
-from judge.records.tools import MAX_ARGUMENTS_CHARS, acts_on_page
 from shared.models import Action, ObservationMessage, Page
 from shared.protocol import parse_observation, render_observation, render_tools
 from shared.snapshot import parse_snapshot
@@ -396,54 +394,6 @@ def test_any_request_is_an_action_or_one_bounded_line(name: str, given_params: A
         assert len(result.text.splitlines()) == 1
     else:
         assert check_action(Action(tool=name, params=result.params), BOTH, SNAPSHOT, viewport=VIEWPORT) == result
-
-
-@pytest.mark.parametrize("actions", ["refs", "coordinates", "both"])
-def test_beside_the_sites_tools_alone_nothing_is_offered_that_acts(actions: ActionMode) -> None:
-    offered = {spec.name: spec.parameters["properties"] for spec in offered_tools(SERVER_TOOLS, actions, "only")}
-    acting = {name for name in offered if acts_on_page(name)}
-    assert acting == {"finish", "browser_close", "browser_handle_dialog"}
-    assert offered["browser_handle_dialog"] == {"accept": {"type": "boolean", "enum": [False]}}
-    assert offered["browser_tabs"].keys() == {"action", "index"}
-    assert offered["browser_tabs"]["action"]["enum"] == ["list", "close", "select"]
-    reading = {"browser_snapshot", "browser_find", "browser_scroll", "browser_tabs", "browser_navigate_back"}
-    pointing = {"browser_mouse_wheel"} if actions != "refs" else set()
-    assert set(offered) == acting | reading | pointing
-
-
-CALLING = (*TOOLS, calling_tool(["add_to_cart", "finish"]))
-
-
-def called(**params: Any) -> Any:
-    action_checked = check_action(Action(tool="site_tool", params=params), CALLING, SNAPSHOT)
-    return action_checked.text if isinstance(action_checked, Complaint) else action_checked.params
-
-
-@pytest.mark.parametrize("arguments", [{}, {"sku": "L-7", "n": None}, {"filter": {"colours": ["red"], "max": 3.5}}])
-def test_a_site_tool_gets_the_arguments_as_they_were_sent(arguments: dict[str, Any]) -> None:
-    assert called(name="finish", arguments=arguments) == {"name": "finish", "arguments": arguments}
-
-
-def test_arguments_may_be_left_out_or_sent_as_json_text() -> None:
-    assert called(name="finish") == {"name": "finish", "arguments": {}}
-    assert called(name="finish", arguments='{"sku": "L-7"}')["arguments"] == {"sku": "L-7"}
-
-
-@pytest.mark.parametrize(
-    ("params", "complaint"),
-    [
-        ({"name": "later"}, '"name" must be one of add_to_cart, finish, not "later"'),
-        ({"arguments": {}}, '"name" is missing'),
-        ({"name": "finish", "arguments": [1]}, "must be of type object"),
-        ({"name": "finish", "arguments": "no json"}, "must be of type object"),
-        ({"name": "finish", "frame": "x"}, 'no parameter "frame"'),
-        ({"name": "finish", "arguments": {"a": "x" * MAX_ARGUMENTS_CHARS}}, "send at most 10000"),
-    ],
-)
-def test_a_call_that_names_no_tool_of_the_page_or_sends_too_much_is_refused(
-    params: dict[str, Any], complaint: str
-) -> None:
-    assert complaint in called(**params)
 
 
 FILES = (TaskFile.of("cv.pdf", b"%PDF"), TaskFile.of("süß, (1).txt", b"x"))

@@ -8,8 +8,9 @@ from helpers.attacked import attacked
 from helpers.plugins import merge
 from helpers.results import a_result, a_submission, a_verdict
 from judge.results.attacks import attack_text
+from judge.results.columns import RowSource
 from judge.results.entries import counts_of, read_entries
-from judge.results.rows import AttemptRow, RowSource
+from judge.results.rows import AttemptRow
 from judge.trajectory.record import Attempt
 
 

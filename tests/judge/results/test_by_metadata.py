@@ -15,10 +15,10 @@ from judge.records.tasks import Task
 from judge.report.board import make_board
 from judge.report.data import TaskRow
 from judge.report.totals import totals_of
+from judge.results.columns import RowSource
 from judge.results.comparison import compare
 from judge.results.entries import read_entries
 from judge.results.rates import CountedAttempt, Rate
-from judge.results.rows import RowSource
 from judge.results.significance import student_quantile
 from judge.results.tables import csv_of
 from judge.trajectory.record import Attempt

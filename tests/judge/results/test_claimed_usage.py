@@ -8,7 +8,8 @@ import pytest
 from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result
 from judge.report.build import make_report
-from judge.results.rows import AttemptRow, RowSource
+from judge.results.columns import RowSource
+from judge.results.rows import AttemptRow
 from judge.trajectory.record import Attempt
 from shared.claims import ClaimedUsage
 from shared.errors import ConfigError

@@ -16,9 +16,10 @@ from judge.records.policies import PolicyResult, under_policy
 from judge.records.steps import Outcome
 from judge.records.tasks import Task
 from judge.report.build import make_report
+from judge.results.columns import RowSource
 from judge.results.policies import policy_text
 from judge.results.rejudged import take_over
-from judge.results.rows import AttemptRow, RowSource
+from judge.results.rows import AttemptRow
 from judge.results.tables import csv_of, markdown
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory

@@ -10,7 +10,8 @@ from judge.records.steps import Outcome
 from judge.report.data import RunView, TaskRow, read_run, read_task
 from judge.report.pages import Renderer
 from judge.report.totals import totals_of
-from judge.results.rows import COLUMNS, ENTRY_COLUMNS, MAX_TEXT_CHARS, AttemptRow, RowSource
+from judge.results.columns import RowSource
+from judge.results.rows import COLUMNS, ENTRY_COLUMNS, MAX_TEXT_CHARS, AttemptRow
 from judge.results.tables import TableAttempt, table_of
 from judge.trajectory.record import Attempt
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from judge.commands import Command, OneEpoch, OneRun, OneTask, OutputDir
-from judge.config import CONFIG
+from judge.config import CONFIG, RunConfig
 from judge.plugins.suggestions.checks_command import attempt_folder
 from judge.plugins.suggestions.replaying import PlayedScript, play_script
 from judge.plugins.suggestions.scripts import WrittenScript, write_script
@@ -25,6 +25,7 @@ from judge.store.layout import RunStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
 from shared.dates import written_dates
+from shared.declarations import setting_apart
 from shared.errors import ConfigError
 from shared.fields import as_mapping, printable
 from shared.files import read_text, write_atomic, write_errors
@@ -105,10 +106,12 @@ def _dates_of(task: Task, day: date) -> dict[str, str]:
 
 
 def _as_played(scenario: Scenario, store: RunStore) -> Scenario:
-    """The scenario with the site's tools as the run offered them, which `--site-tools` may have set."""
+    """The scenario with the settings that set runs apart as the run had them, which options may have set."""
     recorded = as_mapping(as_mapping(store.read_run()).get("config"))
-    offered = validated(CONFIG, {"site_tools": recorded.get("site_tools", "off")}, f"run {store.run_id}").site_tools
-    return scenario.model_copy(update={"config": scenario.config.model_copy(update={"site_tools": offered})})
+    apart = {name: recorded.get(name, default) for name, (default, _) in setting_apart(RunConfig).items()}
+    played = validated(CONFIG, apart, f"run {store.run_id}")
+    changes = {name: getattr(played, name) for name in apart}
+    return scenario.model_copy(update={"config": scenario.config.model_copy(update=changes)})
 
 
 def _scenario_of(store: RunStore) -> Path:

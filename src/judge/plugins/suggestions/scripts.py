@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from judge.records.steps import Step, StopReason
-from judge.records.tools import DESCRIPTIONS, SITE_TOOL, TARGETS, tool_of
+from judge.records.tools import DESCRIPTIONS, TARGETS, tool_of
 from judge.scenario.days import undated
 from judge.scenario.sources import toml_value
 from judge.trajectory.network import read_har
@@ -161,8 +161,8 @@ def _script_entry(step: Step, trajectory: Trajectory) -> dict[str, Any]:
     tool, params, refs = step.action.tool, step.action.params, iter(step.outcome.refs)
     snapshot = _snapshot(step, trajectory)
     naming = {*TARGETS, *OLDER_NAMES, *DESCRIPTIONS, "fields"}
-    # Of a site's tool, the name is what is called.
-    plain = {key: value for key, value in params.items() if key not in naming or tool == SITE_TOOL}
+    # Of a tool that is given anything, the name may be what is called.
+    plain = {key: value for key, value in params.items() if key not in naming or tool_of(tool).given}
     param_names = {OLDER_NAMES.get(key, key) for key in params}
     if tool in (_CLICK_XY, _TYPE) and "target" not in param_names:
         return _at_point(tool, plain, snapshot, next(refs, ""))

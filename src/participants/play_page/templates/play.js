@@ -300,7 +300,7 @@
   }
   function toolForm() {
     const tool = view.tools.find((each) => each.name === byId("tool-name").value);
-    const ofSite = tool && tool.name === "site_tool" ? view.site_tools : [];
+    const ofSite = tool && tool.name === "site_tool" ? view.page_tools : [];
     byId("tool-about").textContent = tool ? [tool.description, ...ofSite].join("\n") : "";
     const { properties = {}, required = [] } = tool ? tool.parameters : {};
     byId("tool-params").replaceChildren(

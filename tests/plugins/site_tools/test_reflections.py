@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.plugins.site_tools.reflections import reflections
 from judge.records.tasks import Task
-from judge.scenario.site_tools import reflections
 
 SCRIPT = """
 [[scripts]]

@@ -4,6 +4,7 @@ from typing import Any
 
 from judge.report.comparing import differing_settings, pairs_of
 from judge.report.data import TaskRow
+from judge.report.effort import differing
 
 
 def row(task_id: str, verdict: str, **facts: Any) -> TaskRow:
@@ -27,8 +28,10 @@ TOOLS = [
 def test_only_tasks_that_both_runs_scored_count() -> None:
     (pair,) = pairs_of({"A": CLICKS, "B": TOOLS})
     clicks, tools = pair.efforts
-    assert (clicks.letter, clicks.site_tools, clicks.success, clicks.steps, clicks.calls) == ("A", "off", 50, 5, 0)
-    assert (tools.letter, tools.site_tools, tools.success, tools.steps, tools.calls) == ("B", "only", 100, 2.5, 1.5)
+    assert (clicks.letter, clicks.modes["site_tools"], clicks.success, clicks.steps) == ("A", "off", 50, 5)
+    assert (tools.letter, tools.modes["site_tools"], tools.success, tools.steps) == ("B", "only", 100, 2.5)
+    assert (clicks.counts["site_tool_calls"], tools.counts["site_tool_calls"]) == (0, 1.5)
+    assert [each.name for each in differing([pair.efforts])] == ["site_tools", "site_tool_calls"]
     assert (clicks.tokens, clicks.cost_usd, clicks.is_claimed) == (4200, None, True)
     assert (tools.tokens, tools.cost_usd, tools.is_claimed) == (1000, 0.03, False)
 

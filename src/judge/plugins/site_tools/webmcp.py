@@ -11,15 +11,16 @@ only while the top document is on the task's sites, and only a listed tool can b
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from judge.browser.own_tools import OwnTool, RunCode
 from judge.browser.responses import ToolResponse, modal_state
 from judge.records.sites import Site
-from shared.models import Record, ToolSpec
+from shared.models import Page, Record, ToolSpec
 from shared.strict_json import parse_json
 from shared.text import clip
 
@@ -33,6 +34,8 @@ MAX_RESULT_CHARS = 10_000
 # What Chromium accepts.
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _CODE = Path(__file__).with_name("site_tools.js").read_text(encoding="utf-8")
+# Not `--enable-features`, which would replace Playwright's own.
+_FEATURE = "--enable-blink-features=WebMCP"
 # A tool whose schema is missing, too large, or nested too deeply takes anything.
 _ANYTHING: Mapping[str, Any] = {}
 
@@ -42,6 +45,25 @@ class SiteTools(Record):
 
     tools: tuple[ToolSpec, ...] = ()
     left_out: int = 0
+
+
+class RegisteredTools(OwnTool):
+    """Lists and calls them. The browser, or a page, has `limit_s` to answer."""
+
+    arguments: Sequence[str] = (_FEATURE,)
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+
+    async def seen(self, run: RunCode, page: Page, site: Site) -> Mapping[str, Any]:
+        """The tools that a page of the task's site registers."""
+        answer = await run(list_code(self._limit_s))
+        found = read_list(answer.text if answer.ok else "", site, page.origin)
+        return {"page_tools": found.tools, "page_tools_left_out": found.left_out if found.tools else 0}
+
+    async def call(self, run: RunCode, params: Mapping[str, Any]) -> ToolResponse:
+        """Call one of them."""
+        return read_result(await run(call_code(params["name"], params["arguments"], self._limit_s)), self._limit_s)
 
 
 class _RawTool(Record):

@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from judge.plugins.site_tools.tools import SITE_TOOL
 from judge.records.checks import KindCheck, plain_checks
 from judge.records.tasks import Task
-from judge.records.tools import SITE_TOOL, texts_of
+from judge.records.tools import texts_of
 from shared.dates import with_dates
 from shared.errors import ConfigError
 from shared.fields import Invalid, as_mapping, as_mappings

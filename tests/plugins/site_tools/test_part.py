@@ -3,11 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from helpers.browser.server_tools import SERVER_TOOLS
 from helpers.episode.scripted import FINISH, ScriptedBrowser, play_episode
 from judge.browser.session import ToolResult
-from judge.browser.tools import CheckedAction
-from judge.episode.site_calls import recorded_reply, recorded_result
-from judge.trajectory.redaction import REDACTED, Redaction
+from judge.browser.tools import offered_tools
+from judge.config import ActionMode
+from judge.records.tools import acts_on_page
+from judge.trajectory.redaction import REDACTED
 from shared.models import Action, Page, ToolSpec
 from shared.protocol import parse_observation
 
@@ -22,7 +26,7 @@ class SiteWithTools(ScriptedBrowser):
 
     async def observe(self) -> Page:
         self.looks += 1
-        return (await super().observe()).model_copy(update={"site_tools": (ADD,) if self.looks < 3 else ()})
+        return (await super().observe()).model_copy(update={"page_tools": (ADD,) if self.looks < 3 else ()})
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         assert (tool, params) == ("site_tool", {"name": "add", "arguments": {"sku": "L-7"}})
@@ -40,7 +44,7 @@ def test_a_call_is_offered_executed_and_recorded_like_any_action(tmp_path: Path)
     # What the page calls its tools is not among the judge's own words.
     (offered,) = (tool for tool in first.tools if tool.name == "site_tool")
     assert "enum" not in offered.parameters["properties"]["name"]
-    assert first.page.site_tools == (ADD,)
+    assert first.page.page_tools == (ADD,)
     assert second.feedback == "Result: the site's tool returned: added"
     assert "site_tool" not in {tool.name for tool in third.tools}
     lines = [step.outcome.line for step in end.steps if step.outcome]
@@ -62,22 +66,36 @@ def test_a_call_that_fails_may_have_taken_effect(tmp_path: Path) -> None:
     assert outcome.attempted == '<site tool "add"> -> CALL: {"sku": "L-7"}'
 
 
-def test_listed_secrets_are_not_recorded_with_a_call() -> None:
-    redaction = Redaction(["hunter22"], salt=b"test")
-    action = Action(
-        tool="site_tool", params={"name": "log_in", "arguments": {"password": "hunter22"}}, thought="hunter22"
+def test_listed_secrets_are_not_recorded_with_a_call(tmp_path: Path) -> None:
+    call = Action(tool="site_tool", params={"name": "add", "arguments": {"sku": "hunter22"}}, thought="hunter22")
+
+    class Echo(SiteWithTools):
+        async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
+            assert params["arguments"] == {"sku": "hunter22"}
+            return ToolResult(ok=True, text="no account hunter22")
+
+    end = play_episode(tmp_path, Echo(), call, FINISH, site_tools="offer", secrets=["hunter22"])
+    step = end.steps[0]
+    assert "hunter22" not in repr(step)
+    assert step.outcome
+    assert (step.outcome.line, step.outcome.message) == (
+        f'<site tool "add"> -> CALL: {{"sku": "{REDACTED}"}}',
+        f"no account {REDACTED}",
     )
-    checked = CheckedAction(tool="site_tool", params=action.params)
-    reply = recorded_reply("say hunter22", action, checked, redaction)
-    assert "hunter22" not in repr(reply)
-    assert repr(reply).count(REDACTED) == 4
-    echoed = recorded_result("site_tool", ToolResult(ok=True, text="no account hunter22"), redaction)
-    assert echoed.text == f"no account {REDACTED}"
 
 
-def test_other_actions_are_recorded_as_they_were_sent() -> None:
-    redaction = Redaction(["hunter22"], salt=b"test")
-    typed = Action(tool="browser_type", params={"text": "hunter22"})
-    assert recorded_reply("t", typed, None, redaction) == ("t", typed, None)
-    result = ToolResult(ok=True, text="hunter22")
-    assert recorded_result("browser_find", result, redaction) is result
+@pytest.mark.parametrize("actions", ["refs", "coordinates", "both"])
+def test_beside_the_sites_tools_alone_nothing_is_offered_that_acts(tmp_path: Path, actions: ActionMode) -> None:
+    browser = SiteWithTools()
+    browser.tools = offered_tools(SERVER_TOOLS, actions)
+    messages: list[str] = []
+    play_episode(tmp_path, browser, FINISH, messages=messages, actions=actions, site_tools="only")
+    offered = {spec.name: spec.parameters["properties"] for spec in parse_observation(messages[0]).tools}
+    acting = {name for name in offered if acts_on_page(name)}
+    assert acting == {"finish", "browser_close", "browser_handle_dialog", "site_tool"}
+    assert offered["browser_handle_dialog"] == {"accept": {"type": "boolean", "enum": [False]}}
+    assert offered["browser_tabs"].keys() == {"action", "index"}
+    assert offered["browser_tabs"]["action"]["enum"] == ["list", "close", "select"]
+    reading = {"browser_snapshot", "browser_find", "browser_scroll", "browser_tabs", "browser_navigate_back"}
+    pointing = {"browser_mouse_wheel"} if actions != "refs" else set()
+    assert set(offered) == acting | reading | pointing

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.browser.hostile_tools import PAGES
 from helpers.browser.sessions import a_browser, browser_settings
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.responses import ToolResponse
 from judge.browser.settle import SettleMode
-from judge.browser.site_tools import (
+from judge.plugins.site_tools.webmcp import (
     MAX_DESCRIPTION_CHARS,
     MAX_RESULT_CHARS,
     MAX_SCHEMA_CHARS,
@@ -27,6 +26,7 @@ from judge.browser.site_tools import (
 )
 from judge.records.sites import RunSites
 from judge.records.tasks import Task
+from plugins.site_tools.hostile_tools import PAGES
 from shared.models import Page
 
 ORIGIN = "https://shop.example"
@@ -143,7 +143,7 @@ async def test_hostile_tools_break_nothing(settle: SettleMode) -> None:
     with hostile_site(PAGES) as site:
         async with a_browser(site_tools="offer", action_timeout_s=1) as browser:
             page = await opened(browser, site.url, settle)
-            offered = {tool.name: tool for tool in page.site_tools}
+            offered = {tool.name: tool for tool in page.page_tools}
             # Neither those of the frame or an editor, nor what the browser itself refuses.
             assert set(offered) == {
                 *("add", "ask", "big", "by_form", "deep", "finish", "late", "leave", "never", "order", "refuse", "wide")
@@ -172,13 +172,13 @@ async def test_hostile_tools_break_nothing(settle: SettleMode) -> None:
             ok, text, page = await called(browser, "ask")
             assert ok
             assert page.dialog == "alert: Sure?"
-            assert not page.site_tools
+            assert not page.page_tools
             await browser.act("browser_handle_dialog", {"accept": False})
             await browser.observe()
             ok, _, page = await called(browser, "leave")
             assert ok
             assert page.url.endswith("/elsewhere")
-            assert not page.site_tools
+            assert not page.page_tools
             assert (await called(browser, "add"))[:2] == (False, "the page no longer has this tool")
 
 
@@ -188,26 +188,26 @@ async def test_of_very_many_tools_the_first_ones_are_offered() -> None:
         async with a_browser(site_tools="only") as browser:
             page = await opened(browser, f"{site.url}many")
             # As many as fit.
-            assert len(page.site_tools) == 49
-            assert page.site_tools_left_out + len(page.site_tools) == 10_000
-            assert (await called(browser, page.site_tools[0].name))[:2] == (True, "the site's tool returned: 0")
+            assert len(page.page_tools) == 49
+            assert page.page_tools_left_out + len(page.page_tools) == 10_000
+            assert (await called(browser, page.page_tools[0].name))[:2] == (True, "the site's tool returned: 0")
 
 
 @pytest.mark.e2e
 async def test_pages_of_other_sites_offer_no_tools() -> None:
     with hostile_site(PAGES) as own, hostile_site(PAGES) as other:
         async with a_browser(site_tools="offer") as browser:
-            assert (await opened(browser, own.url)).site_tools
+            assert (await opened(browser, own.url)).page_tools
             await browser.act("browser_navigate", {"url": other.url})
             page = await browser.observe()
             assert page.url == other.url
-            assert not page.site_tools
+            assert not page.page_tools
             await browser.act("browser_navigate_back", {})
-            assert (await browser.observe()).site_tools
+            assert (await browser.observe()).page_tools
 
 
 @pytest.mark.e2e
 async def test_without_the_mode_pages_have_no_tools() -> None:
     with hostile_site(PAGES) as site:
         async with a_browser() as browser:
-            assert not (await opened(browser, site.url)).site_tools
+            assert not (await opened(browser, site.url)).page_tools
