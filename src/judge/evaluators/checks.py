@@ -3,6 +3,7 @@
 A kind reads the actual value, normalises it, compares it with the expected one, and reports what was found instead.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
@@ -26,9 +27,13 @@ def evaluate(
 
     On frozen sites, what rests on answers of a kind not in `accepts` does not count as evidence.
     """
-    recording = TrajectoryEvidence(trajectory, sites, accepts=accepts)
-    checks = zip(trajectory.task.checks, recording.checks, strict=True)
-    return tuple(_assertion(number, *each, recording) for number, each in enumerate(checks, 1))
+    return tuple(assertions(TrajectoryEvidence(trajectory, sites, accepts=accepts)))
+
+
+def assertions(recording: TrajectoryEvidence, first: int = 0) -> Iterator[Assertion]:
+    """One assertion for each check of the recording's task, in order, from the `first`."""
+    checks = list(zip(recording.trajectory.task.checks, recording.checks, strict=True))
+    yield from (_assertion(number, *each, recording) for number, each in enumerate(checks[first:], first + 1))
 
 
 def _assertion(number: int, declared: Check, check: Check, recording: TrajectoryEvidence) -> Assertion:

@@ -319,6 +319,14 @@ class TrajectoryEvidence:
         """The task's checks, as they are compared."""
         return tuple(map(self.adapted, self.trajectory.task.checks))
 
+    def with_checks(self, checks: tuple[Check, ...]) -> "TrajectoryEvidence":
+        """The same evidence for other checks of its task. What was read is not read again."""
+        task = self.trajectory.task.model_copy(update={"checks": checks})
+        other = replace(self, trajectory=self.trajectory.as_task(task))
+        read = {"site", "is_marked", "looks", "_reliance", "traffic"}
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name in read})
+        return other
+
     @property
     def answer(self) -> str | None:
         """The participant's answer, as it is compared."""

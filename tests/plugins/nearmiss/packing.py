@@ -4,6 +4,7 @@ Things are added, which is written each time, and marked, which is the same howe
 """
 
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from helpers.trajectory.recordings import SHOP, RecordedRequest, RecordedStep, recorded_attempt
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.plugins.nearmiss.walks import BACK, NAVIGATE, RIGHT, ScriptedWalk
+from judge.trajectory.fetched import Fetched
 from judge.trajectory.record import Trajectory
 from shared.elements import ElementQuery, find_element
 from shared.files import write_json
@@ -64,9 +66,13 @@ def script(*buttons: str, answer: str = "Done.") -> tuple[dict[str, Any], ...]:
 
 
 def play(
-    folder: Path, steps: Sequence[dict[str, Any]], checks: Sequence[dict[str, Any]] = ()
+    folder: Path,
+    steps: Sequence[dict[str, Any]],
+    checks: Sequence[dict[str, Any]] = (),
+    *,
+    declares_state: bool = False,
 ) -> tuple[Trajectory, Any]:
-    """The recording of a walk, and what the server has in the end."""
+    """The recording of a walk, and what the server has in the end, which an address of its own may say."""
     site, recorded, answer = PackingList(), list[RecordedStep](), "I could not find it."
     for step in steps:
         snapshot = site.snapshot()
@@ -86,9 +92,10 @@ def play(
         line, refs = f"<{node.name} button> -> CLICK", (node.ref or "",)
         request = site.press(node.name)
         recorded.append(RecordedStep(path="/list", snapshot=snapshot, line=line, refs=refs, requests=(request,)))
-    trajectory = recorded_attempt(
-        folder, list(checks), recorded, answer, website=START, task="Pack it all.", task_id="pack"
-    )
+    body = json.dumps({"added": site.added, "seen": next(_numbers)})
+    fetched = (Fetched(url="/state", status=200, type="application/json", body=body),) if declares_state else ()
+    about = {"website": START, "task": "Pack it all.", "task_id": "pack"}
+    trajectory = recorded_attempt(folder, list(checks), recorded, answer, fetched=fetched, **about)
     return trajectory, site.state
 
 
@@ -97,8 +104,10 @@ def walk_of(steps: Sequence[dict[str, Any]], name: str = f"{RIGHT}-1", operator:
     return ScriptedWalk(walk_id=name, task_id="pack", operator=operator, steps=tuple(steps), reference="0")
 
 
-def played(folder: Path, walk: ScriptedWalk, checks: Sequence[dict[str, Any]] = ()) -> Recorded:
+def played(
+    folder: Path, walk: ScriptedWalk, checks: Sequence[dict[str, Any]] = (), *, declares_state: bool = False
+) -> Recorded:
     """The walk as it was recorded."""
-    trajectory, _ = play(folder / walk.walk_id, walk.steps, checks)
+    trajectory, _ = play(folder / walk.walk_id, walk.steps, checks, declares_state=declares_state)
     write_json(trajectory.folder / "result.json", trajectory.attempt.to_json())
     return Recorded(walk.model_copy(update={"sha256": walk.walk_id}), trajectory.folder)

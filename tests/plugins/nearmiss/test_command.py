@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from helpers.paths import ROOT
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.commands.app import app
+from judge.plugins.nearmiss.figure import figure_of
 from judge.plugins.nearmiss.recordings import keep, recorded
 from judge.plugins.nearmiss.walks import reference_digest
 from judge.records.tasks import Task
@@ -86,7 +87,14 @@ def test_what_was_kept_is_decided_again_with_the_checks_as_they_are_now(tmp_path
     assert "1 near miss: 1 survivor\nlet through 1 of 1: 1 twice" in output
     report = json.loads((tmp_path / "near-misses" / "report.json").read_text())
     assert report["let_through"] == {"survivors": {"twice": 1}, "of": 1}
-    assert "let through 0 of 1" in mutated(a_scenario(tmp_path, {**ONLY, "times": 1}), "--decide")[1]
+    assert str(figure_of(path)) == "let through 1 of 1: 1 twice"
+    # What is listed may be some of it; the report has all.
+    assert "0 near misses: none" in mutated(path, "--decide", "--operator", "also")[1]
+    assert json.loads((tmp_path / "near-misses" / "report.json").read_text()) == report
+    edited = a_scenario(tmp_path, {**ONLY, "times": 1})
+    assert figure_of(edited) is None
+    assert "let through 0 of 1" in mutated(edited, "--decide")[1]
+    assert str(figure_of(edited)) == "let through 0 of 1"
 
 
 @pytest.mark.e2e

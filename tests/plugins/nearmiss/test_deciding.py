@@ -9,7 +9,7 @@ import pytest
 from judge.plugins.nearmiss.deciding import Deciding, LetThrough, MissDecision
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.records.sites import NONE_SHARED
-from judge.records.tasks import Task
+from judge.records.tasks import StateAddress, Task
 from shared.toml_text import parse_toml
 
 from .packing import START, played, script, walk_of
@@ -65,6 +65,18 @@ def test_without_a_second_right_walk_nothing_is_decided(tmp_path: Path) -> None:
     (decision,) = Deciding({"pack": right.trajectory.task}, NONE_SHARED).decide([right, miss])
     assert (decision.kind, decision.why) == ("undecided", "there are no two right walks")
     assert LetThrough.of([decision]) is None
+
+
+def test_where_the_owner_declares_the_state_it_decides_and_not_what_was_sent(tmp_path: Path) -> None:
+    walks = [walk_of(RIGHT, f"right-{number}") for number in (1, 2)]
+    walks += [walk_of(WALKS["also-1"], "also-1", "also"), walk_of(WALKS["leave-1"], "leave-1", "leave")]
+    recorded = [played(tmp_path, each, [ADDED], declares_state=True) for each in walks]
+    task = recorded[0].trajectory.task.model_copy(update={"state": StateAddress(url="/state")})
+    also, left = Deciding({"pack": task}, NONE_SHARED).decide(recorded)
+    assert (also.kind, left.kind) == ("survivor", "same")
+    # What is different each time is left out, and what was sent is not looked at.
+    assert also.differences.startswith("leaves added[]=Lantern; shows")
+    assert "sends" not in also.differences
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from html import unescape
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -159,7 +160,7 @@ def _compared(
 ) -> ComparisonResult:
     if fetched.error is not None or fetched.body is None:
         return ComparisonResult(False, f"no answer: {fetched.error}", counts=False)
-    body_text = clip(plain(fetched.body), 200)
+    body_text = clip(plain(_readable(fetched)), 200)
     if isinstance(expected, str):
         return ComparisonResult(glob(plain(expected)).fullmatch(plain(as_compared(fetched.body))), body_text)
     if not is_json(fetched.type, fetched.body):
@@ -174,6 +175,16 @@ def _compared(
         if problem is None
         else ComparisonResult(False, f"{problem} in {body_text}", facts=(problem,))
     )
+
+
+def _readable(fetched: Fetched) -> str:
+    """The answer as a finding shows it: of a page the text of its main part, without tags."""
+    body = fetched.body or ""
+    if "html" not in fetched.type and not body.lstrip()[:14].lower().startswith(("<!doctype html", "<html")):
+        return body
+    _, is_there, main = body.partition("<main")
+    parts = (part.partition(">") for part in (is_there + main if main else body).split("<"))
+    return unescape(" ".join(text for tag, _, text in parts if not tag.lower().startswith(("script", "style"))))
 
 
 KIND = CheckKind(FetchCheck, decide, weighs_answers=True)

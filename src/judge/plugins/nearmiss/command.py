@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NamedTuple, NoReturn
 
 import typer
 
@@ -72,19 +72,27 @@ def mutate(
     if watch and not decide:
         raise ConfigError("--watch repeats --decide", remedy="add --decide")
     folder = output or file.resolve().parent / FOLDER
+    shown = _Shown(task or (), operator or ())
     if watch:
         with suppress(KeyboardInterrupt):
-            asyncio.run(_watch(file, task, folder))
+            asyncio.run(_watch(file, shown, folder))
         return
-    if decide:
-        scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
-        _decide(scenario, task, folder)
-        return
-    options = Options(names, limit, seed, max_parallel)
-    playing, known = play(file, task, folder, options)
-    _report(playing.scenario, playing.tasks, known, folder)
-    if tell_lost(playing):
+    playing = None if decide else play(file, task, folder, Options(names, limit, seed, max_parallel))[0]
+    _decide(file, shown, folder, requires_any=playing is None)
+    if playing and tell_lost(playing):
         raise typer.Exit(EXIT_LOST)
+
+
+class _Shown(NamedTuple):
+    """What is listed of all that was decided: these tasks and operators, all where none are named."""
+
+    tasks: Sequence[str]
+    operators: Sequence[str]
+
+    def __contains__(self, decision: object) -> bool:
+        assert isinstance(decision, MissDecision)
+        is_shown = not self.operators or decision.operator in self.operators
+        return is_shown and (not self.tasks or decision.task_id in self.tasks)
 
 
 def chosen_operators(given: Sequence[str] | None, otherwise: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,35 +146,39 @@ def _tasks(scenario: Scenario, ids: Sequence[str] | None) -> tuple[Task, ...]:
     return tuple(map(with_state, tasks))
 
 
-def _decide(scenario: Scenario, ids: Sequence[str] | None, folder: Path) -> None:
-    tasks = _tasks(scenario, ids)
-    references: dict[str, ScriptSteps] = {}
-    day = day_of(scenario.config)
-    for task in tasks:
-        with suppress(ConfigError):
-            references[task.task_id] = reference_steps(task, scenario.path.resolve().parent, day)
-    known = current(folder, references, tasks)
-    if not known:
+def _decide(file: Path, shown: _Shown, folder: Path, *, requires_any: bool = True) -> None:
+    """Decide everything that was recorded of the scenario; the report has all of it."""
+    scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
+    _tasks(scenario, shown.tasks)
+    with opened_references(scenario) as (own, _):
+        tasks, day = _tasks(own, None), day_of(own.config)
+        references: dict[str, ScriptSteps] = {}
+        for task in tasks:
+            with suppress(ConfigError):
+                references[task.task_id] = reference_steps(task, own.path.resolve().parent, day)
+        known = current(folder, references, tasks)
+    if requires_any and not any(not shown.tasks or task_id in shown.tasks for task_id, _ in known):
         raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")
-    _report(scenario, tasks, [each for _, each in sorted(known.items())], folder)
+    _report(scenario, tasks, [each for _, each in sorted(known.items())], folder, shown)
 
 
-async def _watch(file: Path, ids: Sequence[str] | None, folder: Path) -> NoReturn:
+async def _watch(file: Path, shown: _Shown, folder: Path) -> NoReturn:
     saved = None
     while True:
         saved = signature(file) if saved is None else await next_save(file, saved, asyncio.sleep)
         try:
-            _decide(load_scenario(file), ids, folder)
+            _decide(file, shown, folder)
         except ConfigError as error:
             # Usually a half-finished edit. The next save is decided again.
             typer.echo(f"not decided: {error}")
         typer.echo(f"Watching {file}; Ctrl-C ends it.")
 
 
-def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path) -> None:
+def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path, shown: _Shown) -> None:
     before = as_mapping(read_report(folder).get("tasks"))
     deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites, before)
-    decisions = list(deciding.decide(known))
+    every = list(deciding.decide(known))
+    decisions = [each for each in every if each in shown]
     for kind in LISTED:
         own = [each for each in decisions if each.kind == kind]
         if own:
@@ -179,26 +191,26 @@ def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded]
                 typer.echo(f"    add: {each.check}" if kind == "survivor" else f"    instead: {each.check}")
             if each.film:
                 typer.echo(f"    film: {each.film}")
-    figure, counts = LetThrough.of(decisions), Counter(each.kind for each in decisions)
-    ids, basis = sorted({each.task_id for each in decisions}), basis_of(known)
-    digest = checks_digest(deciding.tasks[each] for each in ids)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {kinds or 'none'}")
-    if figure:
-        typer.echo(f"{figure} (checks {digest[:12]})")
+    kinds = Counter(each.kind for each in decisions)
+    words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {words or 'none'}")
+    if figure := LetThrough.of(decisions):
+        of_shown = checks_digest(deciding.tasks[each] for each in sorted({each.task_id for each in decisions}))
+        typer.echo(f"{figure} (checks {of_shown[:12]})")
+    whole, ids, basis = LetThrough.of(every), sorted({each.task_id for each in every}), basis_of(known)
     by_task = {
         task_id: {
             "basis": deciding.basis_of(task_id, basis),
-            "walks": [each.model_dump(mode="json") for each in decisions if each.task_id == task_id],
+            "walks": [each.model_dump(mode="json") for each in every if each.task_id == task_id],
         }
         for task_id in ids
     }
     by_task[LOADS] = deciding.loads_as_json(basis)
     report = {
         "scenario": scenario.shown_name,
-        "checks_sha256": digest,
-        "let_through": None if figure is None else {"survivors": figure.survivors, "of": figure.decided},
-        "counts": counts,
+        "checks_sha256": checks_digest(deciding.tasks[each] for each in ids),
+        "let_through": None if whole is None else {"survivors": whole.survivors, "of": whole.decided},
+        "counts": Counter(each.kind for each in every),
         "tasks": by_task,
     }
     write_report(folder, report)

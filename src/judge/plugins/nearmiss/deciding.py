@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from judge.evaluators.checks import evaluate
-from judge.evaluators.evidence import MissingEvidence
+from judge.evaluators.checks import assertions
+from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.judges.code import code_checksum
 from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
 from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, loads_of, reading
@@ -166,12 +166,15 @@ class Deciding:
                 self.readings[key] = str(missing)
         return self.readings[key]
 
-    def verdict(self, walk: Recorded, task: Task) -> tuple[str, str]:
+    def evidence(self, walk: Recorded, task: Task) -> TrajectoryEvidence:
+        """What was recorded of a walk, as evidence for the task's checks."""
+        return TrajectoryEvidence(walk.trajectory.as_task(task), self.sites)
+
+    def verdict(self, evidence: TrajectoryEvidence) -> tuple[str, str]:
         """The verdict of the task's checks on a walk, and the first check that failed or could not be decided."""
-        trajectory = walk.trajectory.as_task(task)
-        if trajectory.stop_reason not in JUDGED_ENDS:
-            return "failure", trajectory.stop_reason
-        for each in evaluate(trajectory, self.sites):
+        if evidence.trajectory.stop_reason not in JUDGED_ENDS:
+            return "failure", evidence.trajectory.stop_reason or ""
+        for each in assertions(evidence):
             if each.passed is None:
                 return "unscored", one_line(each.found, 300)
             if not each.passed:
@@ -189,6 +192,14 @@ class _TaskDeciding:
     walks: Sequence[Recorded]
     loads: frozenset[Any]
     proposes: bool
+    # Of this task's walks only: pages take memory.
+    known: dict[str, TrajectoryEvidence] = field(default_factory=dict)
+
+    def evidence(self, walk: Recorded) -> TrajectoryEvidence:
+        """What was recorded of a walk, which is read once."""
+        if walk.walk.walk_id not in self.known:
+            self.known[walk.walk.walk_id] = self.all.evidence(walk, self.task)
+        return self.known[walk.walk.walk_id]
 
     @cached_property
     def oracle(self) -> Oracle | str:
@@ -199,7 +210,7 @@ class _TaskDeciding:
         if lacking := next((each for each in readings if isinstance(each, str)), None):
             return lacking
         for each in self.rights:
-            outcome, why = self.all.verdict(each, self.task)
+            outcome, why = self.all.verdict(self.evidence(each))
             if outcome != "success":
                 return f"its right walk does not pass: {why}"
         right, again = (each for each in readings if isinstance(each, WalkReading))
@@ -221,7 +232,7 @@ class _TaskDeciding:
             return MissDecision.of(walk, "stillborn", one_line(said))
         if isinstance(self.oracle, str) or isinstance(read, str):
             return MissDecision.of(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
-        outcome, why = self.all.verdict(miss, self.task)
+        outcome, why = self.all.verdict(self.evidence(miss))
         if outcome == "unscored":
             return MissDecision.of(walk, "undecided", why)
         purpose = OPERATORS[walk.operator].purpose
@@ -240,9 +251,10 @@ class _TaskDeciding:
     def _check(self, kind: Class, miss: Recorded, found: Sequence[Difference]) -> str | None:
         if not self.proposes or isinstance(self.oracle, str):
             return None
+        own = self.evidence(miss)
         if kind == "survivor":
-            return proposal(self.task, self.done, miss, found, self.oracle, self.all.sites)
-        return relaxed(self.task, miss, self.rights, self.all.sites) if kind == "over-strict" else None
+            return proposal(self.task, list(map(self.evidence, self.done)), own, found, self.oracle)
+        return relaxed(self.task, own, list(map(self.evidence, self.rights))) if kind == "over-strict" else None
 
 
 def _classified(purpose: str, is_other: bool, *, passes: bool, why: str) -> tuple[Class, str]:

@@ -89,8 +89,7 @@ class Difference(NamedTuple):
 
 def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None = None) -> WalkReading:
     """What a recorded walk came to, with the `state` at that address. Raises `MissingEvidence`."""
-    bare = trajectory.as_task(trajectory.task.model_copy(update={"checks": ()}))
-    recording = TrajectoryEvidence(bare, sites)
+    recording = TrajectoryEvidence(trajectory, sites).with_checks(())
     writes = tuple(each for entry in others(recording, ()) for each in _writes_in(entry))
     opened = {0} | {step.index + 1 for step in trajectory.steps if step.action and step.action.tool in (NAVIGATE, BACK)}
     loads = frozenset(

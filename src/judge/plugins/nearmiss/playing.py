@@ -26,6 +26,7 @@ from judge.plugins.nearmiss.walks import (
     reference_digest,
     reference_steps,
 )
+from judge.records.checks import fetches_of
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.runner.rehearsal import played, walker_of
@@ -135,7 +136,7 @@ class WalkPlaying:
             return None
         deciding, sites = Deciding({task_id: task}, self.scenario.config.sites), self.scenario.config.sites
         for each in rights:
-            outcome, why = deciding.verdict(each, task)
+            outcome, why = deciding.verdict(deciding.evidence(each, task))
             if outcome != "success" or not each.walk.is_whole(each.trajectory, rights[0].trajectory):
                 self.skipped[task_id] = f"its reference fails: {why or each.trajectory.final_answer}"
                 return None
@@ -233,17 +234,28 @@ class WalkPlaying:
 def current(
     folder: Path, references: Mapping[str, ScriptSteps], tasks: Sequence[Task], *, removes: bool = False
 ) -> dict[tuple[str, str], Recorded]:
-    """What was recorded of these tasks with the scripts that they have now, by task and walk."""
-    digests = {
-        task.task_id: reference_digest(task, references[task.task_id]) for task in tasks if task.task_id in references
-    }
+    """What was recorded of these tasks with the scripts that they have now, by task and walk.
+
+    `removes` what is to be played again: also what lacks an answer that the checks compare now.
+    """
+    own = {task.task_id: task for task in tasks if task.task_id in references}
+    digests = {name: reference_digest(task, references[name]) for name, task in own.items()}
     found = {}
     for each in recorded(folder):
-        if digests.get(each.walk.task_id) == each.walk.reference:
-            found[each.walk.task_id, each.walk.walk_id] = each
-        elif removes and each.walk.task_id in digests:
+        name = each.walk.task_id
+        is_own = digests.get(name) == each.walk.reference
+        if removes and name in own and not (is_own and _has_answers(each, own[name])):
             remove(each)
+        elif is_own:
+            found[name, each.walk.walk_id] = each
     return found
+
+
+def _has_answers(walk: Recorded, task: Task) -> bool:
+    """Whether the judge got everything, when the walk was played, that it asks a site for now."""
+    state = task.state
+    asked = {*fetches_of(task.checks), *([(state.url, state.bearer)] if state else [])}
+    return not asked or asked <= {(each.url, each.bearer) for each in walk.trajectory.attempt.fetched}
 
 
 def _script(task: str, steps: ScriptSteps) -> str:

@@ -6,11 +6,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.evaluators.checks import evaluate
+from judge.evaluators.checks import assertions
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, WalkWrite
-from judge.plugins.nearmiss.recordings import Recorded
 from judge.records.checks import Check, plain_checks
-from judge.records.sites import RunSites
 from judge.records.tasks import Task
 from judge.scenario.sources import toml_value
 from judge.trajectory.redaction import REDACTED
@@ -26,11 +25,10 @@ _MAX_STATE_CHARS = 2_000
 
 def proposal(
     task: Task,
-    rights: Sequence[Recorded],
-    miss: Recorded,
+    rights: Sequence[TrajectoryEvidence],
+    miss: TrajectoryEvidence,
     found: Sequence[Difference],
     oracle: Oracle,
-    sites: RunSites,
 ) -> str | None:
     """A check as TOML, `None` if none of those tried tells the walks apart. `rights` are walks that did the task."""
     for table in itertools.islice(_candidates(task, rights, found, oracle), _MAX_TRIED):
@@ -38,19 +36,20 @@ def proposal(
             check = _CHECK.validate_python(table)
         except ValidationError:
             continue
-        if all(_passes(each, task, check, sites) for each in rights) and _passes(miss, task, check, sites) is False:
+        if _passes(miss, task, check) is False and all(_passes(each, task, check) for each in rights):
             return toml_value(table)
     return None
 
 
-def relaxed(task: Task, miss: Recorded, rights: Sequence[Recorded], sites: RunSites) -> str | None:
+def relaxed(task: Task, miss: TrajectoryEvidence, rights: Sequence[TrajectoryEvidence]) -> str | None:
     """The first failing check with `at = "any"`, if that is what a walk that did the task needs to pass."""
-    failing = [check for check, one in _decided(miss, task, task.checks, sites) if not one]
+    decided = zip(task.checks, assertions(miss.with_checks(task.checks)), strict=True)
+    failing = [check for check, one in decided if not one.passed]
     for check in failing:
         if getattr(check, "at", None) != "end":
             return None
         other = check.model_copy(update={"at": "any"})
-        if not all(_passes(each, task, other, sites) for each in (miss, *rights)):
+        if not all(_passes(each, task, other) for each in (miss, *rights)):
             return None
     tables = [
         {"kind": check.model_dump().get("kind"), **check.model_dump(mode="json", exclude_defaults=True, by_alias=True)}
@@ -59,21 +58,13 @@ def relaxed(task: Task, miss: Recorded, rights: Sequence[Recorded], sites: RunSi
     return "; ".join(toml_value({**table, "at": "any"}) for table in tables) or None
 
 
-def _passes(walk: Recorded, task: Task, check: Check, sites: RunSites) -> bool | None:
+def _passes(walk: TrajectoryEvidence, task: Task, check: Check) -> bool | None:
     # A check with `only` counts what the others name as expected.
-    return next(one for _, one in list(_decided(walk, task, (*task.checks, check), sites))[-1:])
-
-
-def _decided(
-    walk: Recorded, task: Task, checks: tuple[Check, ...], sites: RunSites
-) -> Iterator[tuple[Check, bool | None]]:
-    trajectory = walk.trajectory.as_task(task.model_copy(update={"checks": checks}))
-    for check, one in zip(checks, evaluate(trajectory, sites), strict=True):
-        yield check, one.passed
+    return next(assertions(walk.with_checks((*task.checks, check)), len(task.checks))).passed
 
 
 def _candidates(
-    task: Task, rights: Sequence[Recorded], found: Sequence[Difference], oracle: Oracle
+    task: Task, rights: Sequence[TrajectoryEvidence], found: Sequence[Difference], oracle: Oracle
 ) -> Iterator[dict[str, Any]]:
     for each in found:
         match each.signal:
@@ -151,7 +142,7 @@ def _comparable(write: WalkWrite) -> list[tuple[str, str]]:
     ]
 
 
-def _of_state(task: Task, rights: Sequence[Recorded]) -> Iterator[dict[str, Any]]:
+def _of_state(task: Task, rights: Sequence[TrajectoryEvidence]) -> Iterator[dict[str, Any]]:
     """That the state is the right walks'."""
     assert task.state is not None
     answers = (each for walk in rights for each in walk.trajectory.attempt.fetched if each.url == task.state.url)

@@ -93,6 +93,12 @@ def test_an_error_fails_the_check_inverted_or_not(
     assert message in assertion.found
 
 
+def test_the_finding_shows_a_page_as_text(tmp_path: Path) -> None:
+    page = "<!doctype html><title>Shop</title><nav>Help</nav><main><script>a</script><td>1 &lt; <b>2</b></td></main>"
+    check = {"kind": "fetch", "url": "/api/cart", "response": "*<td>3*"}
+    assert decided(tmp_path, check, answered(page, "text/html")).found == "1 < 2"
+
+
 @pytest.mark.parametrize(("total", "passed"), [(1, True), (518, False)])
 def test_an_inverted_check_passes_if_the_answer_is_another_one(tmp_path: Path, total: int, passed: bool) -> None:
     check = {**CHECK, "response": {"total": total}, "not": True}
