@@ -86,6 +86,7 @@ def sent_elsewhere(handler: Handler) -> None:
 async def test_a_file_from_the_participants_own_server_is_not_the_sites(
     judge: LiveJudge, settle: SettleMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("judge.plugins.downloads")
     content = ORDERS.encode()
     pages: dict[str, Page] = {"/": GUEST_BOOK, "/go": sent_elsewhere}
     own_pages: dict[str, Page] = {"/orders.csv": attached("orders.csv", content, "text/csv")}

@@ -201,6 +201,7 @@ class Dialogue(AttemptPart):
 
     def acted(self, act: Act) -> None:
         """Files whose download began are announced with the next message."""
+        act.draft.downloads += act.result.downloads
         self._feedback.downloads += act.result.downloads
 
     def done(self, outcome: Outcome, draft: StepDraft, *, answers: bool = False) -> None:

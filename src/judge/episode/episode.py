@@ -16,7 +16,6 @@ from judge.browser.settle import ClockStalled
 from judge.episode.action_list import SeenPage
 from judge.episode.clock import Clock, OutOfTime, StepOverdue
 from judge.episode.dialogue import Dialogue
-from judge.episode.downloads import Downloads
 from judge.episode.draft import StepDraft, StepTimes
 from judge.episode.evidence import Answers, FrozenSites, Trace
 from judge.episode.first_page import first_address, mode_of, require_page
@@ -86,7 +85,6 @@ class Episode:
             *(each.part(stage) for each in plugins().values() if each.part),
             User(stage),
             Files(stage),
-            Downloads(stage),
             self._travel,
             FrozenSites(stage),
             self._pages,

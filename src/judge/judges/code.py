@@ -23,8 +23,8 @@ from shared.settings import Settings
 # These packages judge. What they import judges as well, and so does what that imports.
 _JUDGING = ("judge/evaluators", "judge/judges", "judge/parsing")
 _OURS = ("judge", "shared")
-# The tools of plug-ins, whose calls checks read.
-_TOOLS = "judge/plugins/*/tools.py"
+# A kind of check of a plug-in, and their tools, whose calls checks read.
+_OF_PLUGINS = ("judge/plugins/*/check.py", "judge/plugins/*/tools.py")
 # What is imported by them but decides nothing; nor does what only these import.
 _DECIDING_NOTHING = (
     # The settings that decide are part of a judge's id and of its verdicts.
@@ -49,7 +49,7 @@ def judging_code(root: Path) -> dict[str, bytes]:
     """
     sources: dict[str, bytes] = {}
     waiting = {name for package in _JUDGING for name in _files_below(root, package)}
-    waiting |= {path.relative_to(root).as_posix() for path in root.glob(_TOOLS)}
+    waiting |= {path.relative_to(root).as_posix() for pattern in _OF_PLUGINS for path in root.glob(pattern)}
     while waiting:
         name = waiting.pop()
         content = (root / name).read_bytes()
@@ -147,4 +147,6 @@ def _sources_of(root: Path, imported: str) -> Iterator[str]:
         path = "/".join(parts[:end])
         if path in _DECIDING_NOTHING:
             return
-        yield from (name for name in (f"{path}/__init__.py", f"{path}.py") if (root / name).is_file())
+        # The record of a plug-in decides nothing, and refers to all of it.
+        files = (f"{path}.py",) if path.rpartition("/")[0] == "judge/plugins" else (f"{path}/__init__.py", f"{path}.py")
+        yield from (name for name in files if (root / name).is_file())

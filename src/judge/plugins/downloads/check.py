@@ -14,10 +14,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision, happened, how_often
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
-from judge.evaluators.file_texts import UnreadableFile, text_of_file
 from judge.evaluators.kinds.text import contained, matched, require_numbers
 from judge.evaluators.looks import UNSURE, looks_at
 from judge.evaluators.values import json_differences
+from judge.plugins.downloads.texts import UnreadableFile, text_of_file
 from judge.records.checks import (
     AsWritten,
     IsWhole,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from judge.evaluators.pdf_program import LIMIT_S, MAX_OUTPUT_BYTES
+from judge.plugins.downloads.pdf_program import LIMIT_S, MAX_OUTPUT_BYTES
 
 _PROGRAM = Path(__file__).with_name("pdf_program.py")
 # For the process to start and to end, on a busy machine.

@@ -7,7 +7,7 @@ import codecs
 from pathlib import Path
 
 from judge.evaluators.evidence import MissingEvidence
-from judge.evaluators.pdf_process import NotInstalled, pdf_text
+from judge.plugins.downloads.pdf_process import NotInstalled, pdf_text
 from shared.files import read_file, reason_of
 
 _MAX_BYTES = 10_000_000

@@ -10,8 +10,8 @@ import pytest
 from helpers.pdf import a_pdf
 from helpers.trajectory.recordings import SHOP, RecordedStep, recorded_attempt
 from judge.evaluators.checks import evaluate
-from judge.evaluators.kinds.download import DownloadCheck
-from judge.evaluators.pdf_program import MAX_OUTPUT_BYTES, MAX_PAGES
+from judge.plugins.downloads.check import DownloadCheck
+from judge.plugins.downloads.pdf_program import MAX_OUTPUT_BYTES, MAX_PAGES
 from judge.records.assertions import Assertion
 from judge.records.causes import Cause
 from judge.records.files import Download

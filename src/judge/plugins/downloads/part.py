@@ -27,7 +27,6 @@ class Downloads(AttemptPart):
 
     def acted(self, act: Act) -> None:
         """Record those that have ended."""
-        act.draft.downloads += act.result.downloads
         act.draft.downloaded += self._record(self.stage.browser.take_downloads(with_open=False))
 
     def _record(self, downloads: Sequence[TakenDownload]) -> tuple[Download, ...]:
