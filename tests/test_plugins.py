@@ -91,6 +91,15 @@ def keys_of(name: str) -> set[str]:
     return {key for each in declared for key in each.model_fields} | columns
 
 
+@pytest.mark.parametrize("name", [each for each in script().plugin_names() if each in PLUGINS.names()])
+def test_the_page_of_a_plug_in_names_its_columns(name: str) -> None:
+    columns = PLUGINS.load(name).columns
+    page = ROOT / "src/judge/plugins" / name / "README.md"
+    assert [
+        each.name for each in (fields(columns()) if columns else ()) if f"`{each.name}`" not in page.read_text()
+    ] == []
+
+
 def test_the_core_names_no_key_of_a_plug_in() -> None:
     """Neither as a text nor as an attribute."""
     own = [name for name, entry in PLUGINS.entries().items() if entry.module.startswith(OWN_PLUGINS)]

@@ -50,8 +50,8 @@ class Plugin:
     """What participants may call beside the core's tools (`judge.records.tools.Tool`), by name."""
     part: Callable[[Any], Any] | None = None
     """Makes the part of an attempt (`judge.episode.part.AttemptPart`) called first, for an `AttemptStage`."""
-    block: Callable[[Sequence[Any]], ReportSection | None] | None = None
-    """The section of a run's report made of its rows (`judge.results.rows.AttemptRow`), if there is one."""
+    run: Callable[[], type[Any]] | None = None
+    """The part of a run (`judge.results.part.RunPart`): totals in its submission, a section of its report, and more."""
     verify: Callable[[Any], Iterable[str]] | None = None
     """What contradicts the plug-in's facts in a recorded attempt (`judge.trajectory.record.Attempt`): mismatches."""
 

@@ -21,11 +21,6 @@ def merge_shards(run: RunStore) -> dict[str, Any]:
     return dict(pytest.importorskip("judge.plugins.shards.merging_runs").merge_shards(run))
 
 
-def begin_labelling(*arguments: Any, **options: Any) -> Any:
-    """See the plug-in `labels`."""
-    return pytest.importorskip("judge.plugins.labels.labelling").begin(*arguments, **options)
-
-
 def verify_run(store: RunStore) -> Any:
     """See the plug-in `verification`."""
     return pytest.importorskip("judge.plugins.verification.verifying").verify_run(store)

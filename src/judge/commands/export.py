@@ -12,9 +12,9 @@ import typer
 from judge.commands import RUN_HELP, OutputDir, TasksFile
 from judge.commands.films import FILM_FORMATS, write_films
 from judge.commands.run import scenario_file
-from judge.results.corrections import label_text, labelled_detail
 from judge.results.export import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
+from judge.results.part import parts_of
 from judge.results.rows import AttemptRow
 from judge.results.run_record import excluded_by_scenario, tasks_of
 from judge.results.tables import Unreadable, csv_of, jsonl_of, left_out_rows, markdown, parquet_of, table_of
@@ -216,8 +216,8 @@ def _text_of(store: RunStore, format_: str, rows: list[AttemptRow], listed: list
     record = store.read_run() or {}
     selected = {(task.name, task.epoch) for task in tasks_of(store, record)}
     missing = selected - {(row.task_id, row.epoch) for row in rows}
-    people = label_text(labelled_detail(store))
-    return markdown(rows, missing, left_out=excluded_by_scenario(record), people=people)
+    remarks = [part.remark() for part in parts_of(store)]
+    return markdown(rows, missing, left_out=excluded_by_scenario(record), remarks=remarks)
 
 
 def _of_epoch(store: RunStore, epoch: int) -> list[TaskStore]:

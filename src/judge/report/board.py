@@ -22,7 +22,7 @@ from judge.report.charts import Chart
 from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
-from judge.results.corrections import CORRECTED, interval_by_labels
+from judge.results.corrected import CORRECTED, interval_by_labels
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.figures import Figures, cluster_in
 from judge.results.leaderboard import Placed, placed_rows

@@ -10,7 +10,7 @@ from string import ascii_lowercase, ascii_uppercase
 
 from judge.records.tasks import key_of
 from judge.records.verdicts import CHECKS, method_of
-from judge.report.comparing import matrix_of, pairs_of, with_corrections
+from judge.report.comparing import matrix_of, pairs_of, with_estimates
 from judge.report.data import TaskRow, TaskView, read_run, read_task
 from judge.report.output import Folder, Output, SingleFile, write
 from judge.report.pages import GENERATOR, ComparedRun, Renderer
@@ -272,10 +272,10 @@ def _write_comparison(stores: Sequence[RunStore], out: Output, renderer: Rendere
     lettered = dict(zip(ascii_uppercase, runs, strict=False))
     sides = [ComparedRun(letter, run.view, run.write_index()) for letter, run in lettered.items()]
     clusters = {cluster_in(run.view.record.get("config")) for run in runs}
-    pairs = with_corrections(
+    pairs = with_estimates(
         pairs_of(
             {letter: run.rows for letter, run in lettered.items()}, clusters.pop() if len(clusters) == 1 else None
         ),
-        {letter: run.view.labelled for letter, run in lettered.items()},
+        {letter: run.view.parts for letter, run in lettered.items()},
     )
     out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs))

@@ -4,8 +4,8 @@ With more than two runs there are several pairs, so their p-values are corrected
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from statistics import fmean
@@ -19,8 +19,8 @@ from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
 from judge.results.comparison import Comparison, compare
 from judge.results.corrected import Estimate
-from judge.results.corrections import LabelledRun
 from judge.results.judgings import judge_names
+from judge.results.part import RunPart
 from judge.results.rates import Rate
 from judge.results.run_record import NO_RESULT
 from judge.results.significance import LEVEL, holm
@@ -41,8 +41,8 @@ class RunPair:
     later: str
     comparison: Comparison
     p: float
-    # The later rate minus the first one by people's labels, if both runs have enough of them.
-    corrected: Estimate | None = None
+    # The later rate minus the first one as parts of both runs estimate them, by the part's title.
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
     efforts: tuple[Effort, ...] = ()
 
     @property
@@ -90,19 +90,20 @@ def pairs_of(runs: Mapping[str, Sequence[TaskRow]], cluster: str | None = None) 
     )
 
 
-def with_corrections(pairs: Sequence[RunPair], runs: Mapping[str, LabelledRun | None]) -> tuple[RunPair, ...]:
-    """The pairs with the corrected difference over the tasks that both runs scored; `runs` by letter."""
-    return tuple(replace(pair, corrected=_corrected(pair, runs)) for pair in pairs)
+def with_estimates(pairs: Sequence[RunPair], runs: Mapping[str, Sequence[RunPart]]) -> tuple[RunPair, ...]:
+    """The pairs with the estimated differences over the tasks that both runs scored; `runs` are parts by letter."""
+    return tuple(replace(pair, estimates=dict(_estimates(pair, runs))) for pair in pairs)
 
 
-def _corrected(pair: RunPair, runs: Mapping[str, LabelledRun | None]) -> Estimate | None:
-    corrected = []
-    for letter in (pair.later, pair.first):
-        labelled = runs[letter]
-        correction = labelled.correction_on(pair.comparison.scored_tasks) if labelled else None
-        corrected.append(correction.estimate if correction else None)
-    later, first = corrected
-    return later.minus(first) if later and first else None
+def _estimates(pair: RunPair, runs: Mapping[str, Sequence[RunPart]]) -> Iterator[tuple[str, Estimate]]:
+    later, first = (
+        {part.title: part.estimate(pair.comparison.scored_tasks) for part in runs[letter]}
+        for letter in (pair.later, pair.first)
+    )
+    for title, estimate in later.items():
+        earlier = first.get(title)
+        if estimate is not None and earlier is not None:
+            yield title, estimate.minus(earlier)
 
 
 def conclusion_of(pairs: Sequence[RunPair]) -> Conclusion:

@@ -25,12 +25,12 @@ from judge.report.family import shared_family
 from judge.report.network import ConsoleView, NetworkView, console_view, network_view
 from judge.report.snapshots import pack
 from judge.results.columns import RowSource
-from judge.results.corrections import Correction, LabelledRun, has_labels
 from judge.results.folders import FolderStore, FoundTask
 from judge.results.ground_truth import JudgeDisagreement, differences_of
 from judge.results.identity import identity_in, player
 from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
+from judge.results.part import RunPart, parts_of
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow
 from judge.results.run_record import (
@@ -374,8 +374,8 @@ class RunView:
     metering: Metering | None = None
     # The rates of participants that know nothing, by name, if they were played with the run.
     trivial_agents: Mapping[str, Rate] = field(default_factory=dict)
-    # What people say of its attempts, if anybody labelled them.
-    labelled: LabelledRun | None = None
+    # Those whose files can be read.
+    parts: tuple[RunPart, ...] = ()
     episodes: tuple[tuple[str, int], ...] | None = None
     counts: EpisodeCounts | None = None
 
@@ -405,11 +405,6 @@ class RunView:
     def identity(self) -> dict[str, Any]:
         """Agent card, model, name, revision and scenario, as far as recorded."""
         return identity_in(self.record)
-
-    @property
-    def correction(self) -> Correction | None:
-        """What people's labels say of its success rate."""
-        return self.labelled.correction if self.labelled else None
 
     @property
     def excluded(self) -> list[dict[str, Any]]:
@@ -447,7 +442,7 @@ def read_run(store: RunStore) -> RunView:
         is_folder,
         Metering.of(store),
         trivial_rates_of(store),
-        _labelled(store),
+        tuple(_parts(store)),
         tuple((task.name, task.epoch) for task in tasks) if has_episodes else None,
         _counts(store),
     )
@@ -460,11 +455,11 @@ def _counts(store: RunStore) -> EpisodeCounts | None:
     return None
 
 
-def _labelled(store: RunStore) -> LabelledRun | None:
-    # Damaged label files are reported by `wabe verify`.
-    with contextlib.suppress(ConfigError):
-        return LabelledRun(store) if has_labels(store) else None
-    return None
+def _parts(store: RunStore) -> Iterator[RunPart]:
+    for part in parts_of(store):
+        with contextlib.suppress(ConfigError):
+            part.read()
+            yield part
 
 
 def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
@@ -508,7 +503,8 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
                 sha256=sha256,
                 run_id=run.run_id,
                 record=run.record,
-                label=run.labelled.label_of(store, sha256) if run.labelled else None,
+                folder=store.folder,
+                parts=run.parts,
             ),
             max_chars=MAX_TEXT_CHARS,
             scores=tuple(score.Score for score in scores),

@@ -37,11 +37,9 @@ from judge.report.pareto import pareto_chart
 from judge.report.setup import moment, setup_of
 from judge.report.totals import Totals, grouped
 from judge.results.categories import CATEGORIES
-from judge.results.corrections import rules_text
 from judge.results.rates import LEVELS, RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
-from shared.plugins import plugins
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 _OWN = "judge.report"
@@ -112,7 +110,7 @@ class Renderer:
             has_sites=len(totals.by_site) > 1,
             has_costs=totals.cost_usd != 0,
             declared=[each for each in COLUMNS if each.heading and any(getattr(row, each.name) for row in rows)],
-            blocks=[block for each in plugins().values() if each.block and (block := each.block(rows))],
+            sections=[section for part in run.parts if (section := part.section(rows))],
             model=record.get("judge_model") or "",
             # In a folder of another tool, several judges may have decided as much.
             judged_by=totals.judge_names.get(str(record.get("judge_id"))) if run.is_folder else None,
@@ -120,7 +118,6 @@ class Renderer:
             began=moment(record.get("started_at")),
             wall_s=_wall_s(record),
             note=(judge.get("note") if isinstance(judge, dict) else "") or "",
-            label_rules=rules_text,
             setup=setup.decided,
             setup_more=setup.more,
         )
@@ -162,6 +159,7 @@ class Renderer:
             matrix=matrix,
             pairs=pairs,
             effort_columns=differing(pair.efforts for pair in pairs),
+            estimates=list(dict.fromkeys(title for pair in pairs for title in pair.estimates)),
             conclusion=conclusion_of(pairs),
             better=better,
             better_counts=Counter(name for names in better.values() for name in names),

@@ -1,8 +1,9 @@
 """How a column of rows is declared, and what it is made of. A plug-in's columns import this, and rows have them all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from judge.records.attacks import AttackResult
@@ -18,8 +19,8 @@ from shared.claims import ClaimedUsage
 from shared.models import TokenUsage
 
 if TYPE_CHECKING:
-    from judge.results.label_files import LabelWord
     from judge.results.metering import MeteredUsage
+    from judge.results.part import RunPart
 
 T = TypeVar("T")
 
@@ -40,8 +41,12 @@ class RowSource:
     sha256: str | None = None
     run_id: str = ""
     record: Mapping[str, Any] = field(default_factory=dict)
-    # What people say of it, if somebody labelled it.
-    label: "LabelWord | None" = None
+    folder: Path | None = None
+    parts: "Sequence[RunPart]" = ()
+
+    def part(self, kind: type[T]) -> T | None:
+        """The part of this kind of the attempt's run."""
+        return next((each for each in self.parts if isinstance(each, kind)), None)
 
     @property
     def task(self) -> Task:

@@ -8,7 +8,7 @@ model without the meter, so every figure is a lower bound.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -303,39 +303,3 @@ def read_ledger(path: Path) -> LedgerContent:
         for name, each in begun.items()
     )
     return LedgerContent(tuple(calls), tuple(starts))
-
-
-def merged_usage(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was metered in several submissions together; empty unless it was in all of them.
-
-    The sum of some would look like the usage of all. A cost that one does not know is absent.
-    """
-    tables = [each.get(PARTICIPANT_USAGE) for each in details]
-    usages = [each for each in tables if isinstance(each, Mapping)]
-    if not usages or len(usages) < len(details):
-        return {}
-    costs = [each.get(PARTICIPANT_COST) for each in details]
-    known = [cost for cost in costs if isinstance(cost, int | float)]
-    numbers = {
-        key: sum(value for each in usages if isinstance(value := each.get(key), int | float))
-        for key, first in usages[0].items()
-        if isinstance(first, int | float)
-    }
-    models = {str(model) for each in usages for model in _items(each.get("models"))}
-    dates = {each.get("price_date") for each in usages}
-    together = {"models": sorted(models), "price_date": dates.pop() if len(dates) == 1 else None}
-    return {
-        **({PARTICIPANT_COST: round(math.fsum(known), 6)} if len(known) == len(costs) else {}),
-        PARTICIPANT_USAGE: {key: (numbers | together).get(key, first) for key, first in usages[0].items()},
-    }
-
-
-def _items(value: object) -> Iterator[object]:
-    yield from value if isinstance(value, list | tuple) else ()
-
-
-def published_of(store: RunStore) -> dict[str, Any]:
-    """What the detail of a run's submission says of metered calls; empty if there are none."""
-    metering = Metering.of(store)
-    total = metering.total if metering else None
-    return total.published() if total else {}

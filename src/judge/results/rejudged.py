@@ -14,8 +14,8 @@ from judge.evaluators.policies import evaluate_policies
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import CHECKS, JUDGE, Verdict
-from judge.results.additions import with_additions
 from judge.results.entries import read_entries
+from judge.results.part import with_totals
 from judge.results.progress import progress_of
 from judge.results.recomputed import Recomputation, deciding_config, is_of_checks
 from judge.results.run_record import (
@@ -92,7 +92,7 @@ def take_over(store: RunStore) -> tuple[str, ...]:
                 excluded=excluded_by_scenario(record),
             )
             store.write_run({**record, **totals_of(summaries)})
-            store.write_submission(with_additions(submission, store))
+            store.write_submission(with_totals(submission, store))
     except (OSError, ValueError, KeyError, IndexError, TypeError, WabeError) as error:
         raise ConfigError(
             f"{path}: the verdicts are kept, but the results could not be updated: {error}",

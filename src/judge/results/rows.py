@@ -173,7 +173,6 @@ class AttemptRow:
         public=True,
         mode="1",
     )
-    human_label: str | None = column(lambda it: it.label, heading="Label")
     page_actions: int = column(lambda it: it.page_actions)
     answer_seen: bool | None = column(lambda it: answer_seen(it.verdict))
     isolation: str | None = column(lambda it: it.who.get("isolation"))

@@ -15,9 +15,8 @@ from judge.results.columns import RowSource
 from judge.results.figures import Figures
 from judge.results.folders import FoundTask
 from judge.results.identity import player
-from judge.results.label_files import LabelFiles, labels_folder
-from judge.results.labelled import PeopleLabels
 from judge.results.metering import Metering
+from judge.results.part import RunPart, parts_of
 from judge.results.policies import policy_text
 from judge.results.rates import CountedAttempt
 from judge.results.rows import COLUMNS, EXCLUDED, AttemptRow
@@ -76,18 +75,18 @@ class Unreadable(NamedTuple):
 def table_of(store: RunStore) -> Iterator[TableAttempt | Unreadable]:
     """The attempts of a run, or of another tool's folder. Unfinished tasks are left out."""
     record = store.read_run() or {}
-    metering, people = Metering.of(store), PeopleLabels(LabelFiles.read(labels_folder(store)))
+    metering, parts = Metering.of(store), parts_of(store)
     for task in store.tasks():
         if not isinstance(task, FoundTask) and not (task.folder / "result.json").exists():
             continue
         try:
-            yield _tabled(store.run_id, record, task, metering, people)
+            yield _tabled(store.run_id, record, task, metering, parts)
         except TrajectoryError as error:
             yield Unreadable(task.name, error.message)
 
 
 def _tabled(
-    run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None, people: PeopleLabels
+    run_id: str, record: Mapping[str, Any], task: TaskStore, metering: Metering | None, parts: Sequence[RunPart]
 ) -> TableAttempt:
     if isinstance(task, FoundTask):
         attempt, sha256, judge_id = task.attempt(), None, task.judge_id or ""
@@ -110,7 +109,8 @@ def _tabled(
             sha256=sha256,
             run_id=run_id,
             record=record,
-            label=people.of(task, sha256),
+            folder=task.folder,
+            parts=parts,
         )
     )
     return TableAttempt(row, tuple(_checks(row, verdict)), attempt)
@@ -196,12 +196,12 @@ def markdown(
     rows: Sequence[AttemptRow],
     missing: Collection[tuple[str, int]] = (),
     left_out: Sequence[Mapping[str, Any]] = (),
-    people: str = "",
+    remarks: Iterable[str] = (),
 ) -> str:
     """The participant and scenario, the success rate, and a table of the attempts, failures first.
 
     `missing` are the run's tasks and epochs without a result, which count as failures in the rate of all tasks;
-    `left_out`, the tasks that the scenario excludes, do not. `people` is what people's labels say of the rate.
+    `left_out`, the tasks that the scenario excludes, do not. `remarks` are lines of the run's parts.
     """
     without = (CountedAttempt(task, "aborted") for task, _ in missing)
     figures = Figures.of([*(row.counted for row in rows), *without])
@@ -214,7 +214,7 @@ def markdown(
     note = incomplete_note(counts)
     of_all = f"of all tasks: {counts['success_rate_of_all']} %"
     lines += [f"**{rate_text(counts)}**; {of_all}{f' ({note})' if note else ''}", ""]
-    lines += [f"By people: {people}", ""] if people else []
+    lines += [line for each in remarks if each for line in (each, "")]
     if figures.policies:
         lines += [f"{policy_text(figures.policies.published())}", ""]
     if figures.attacks:

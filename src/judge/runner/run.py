@@ -15,8 +15,8 @@ from rich.console import Console
 from judge.browser.folders import sweep
 from judge.records.events import Sink
 from judge.records.verdicts import WITHOUT_CHECKS
-from judge.results.additions import with_additions
 from judge.results.entries import counts_of, read_entries
+from judge.results.part import with_totals
 from judge.results.run_record import withdraw_unplayed
 from judge.results.submission import TaskSummary
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted
@@ -308,7 +308,7 @@ def _followed(
 
 def _submission_of(outcome: RunOutcome, plan: Plan) -> dict[str, Any] | None:
     submission = outcome.submission(plan.scenario)
-    return submission if submission is None or plan.store is None else with_additions(submission, plan.store)
+    return submission if submission is None or plan.store is None else with_totals(submission, plan.store)
 
 
 def _is_worth_resuming(submission: dict[str, Any]) -> bool:

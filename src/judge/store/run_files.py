@@ -46,8 +46,6 @@ class RunFile:
 RUN = RunFile("run.json", begins=True, uploaded="at the ends")
 SUBMISSION = RunFile("results.json", begins=True, uploaded="at the ends")
 METERING = RunFile("metering.jsonl", uploaded="grows", has_lines=True)
-# What people say of the attempts (`judge.results.label_files`).
-LABELS = RunFile("labels/")
 ENVELOPE = RunFile("signature.dsse.json", "internal")
 # What continues the run after a stop of its judge (`judge.server.resuming`).
 RESUMING = RunFile("resuming.json", "internal")
@@ -59,7 +57,6 @@ RUN_FILES = (
     METERING,
     RUN,
     SUBMISSION,
-    LABELS,
     EPISODE_COUNTS,
     RunFile("report/", "derived"),
     RunFile("report-public/", "derived"),

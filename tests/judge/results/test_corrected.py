@@ -17,9 +17,9 @@ from judge.results.corrected import (
     Stratum,
     allocate,
     estimate,
+    interval_by_labels,
     missing_labels,
 )
-from judge.results.corrections import interval_by_labels
 
 
 def labels(successes: int, failures: int, website: str = "a") -> list[SampleLabel]:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from helpers.plugins import verify_run
 from helpers.results import a_finished_run, a_result
-from judge.results.additions import with_additions
 from judge.results.metering import (
     LEDGER,
     AttemptStart,
@@ -24,6 +23,7 @@ from judge.results.metering import (
     Tokens,
     read_ledger,
 )
+from judge.results.part import with_totals
 
 START = 1_700_000_000.25
 
@@ -176,28 +176,26 @@ def test_an_attempt_without_a_record_was_over_when_its_task_or_a_judge_began_aga
 
 
 def test_a_submission_says_what_was_metered_and_how(tmp_path: Path) -> None:
+    pytest.importorskip("judge.plugins.metering.part")
     store = a_finished_run(tmp_path, a_result())
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
-    document = with_additions({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
+    document = with_totals({"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}, store)
     detail = document["results"][0]["detail"]
     assert (detail["participant_cost_usd"], detail["participant_usage"]["basis"]) == (0.5, "metered, lower bound")
 
 
 def test_a_run_without_a_meter_says_nothing_of_cost(tmp_path: Path) -> None:
     submission = {"results": [{"winner": "w", "detail": {"success_rate": 1.0}}]}
-    assert with_additions(submission, a_finished_run(tmp_path, a_result())) == submission
+    assert with_totals(submission, a_finished_run(tmp_path, a_result())) == submission
 
 
 def test_what_was_metered_is_verified_and_survives_another_judging(tmp_path: Path) -> None:
+    pytest.importorskip("judge.plugins.metering.part")
     store = a_finished_run(tmp_path, a_result())
     (store.folder / LEDGER).write_text(lines(a_call(), a_call(1)))
     submission = json.loads((store.folder / "results.json").read_text())
     assert any("participant_usage" in line for line in verify_run(store).mismatches)
-    submission = with_additions(submission, store)
-    store.write_submission(submission)
-    assert [line for line in verify_run(store).mismatches if "participant" in line] == []
-    # As an older version wrote it.
-    del submission["results"][0]["detail"]["participant_usage"]["unassigned_calls"]
+    submission = with_totals(submission, store)
     store.write_submission(submission)
     assert [line for line in verify_run(store).mismatches if "participant" in line] == []
     (store.folder / LEDGER).write_text(lines(a_call()))

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from helpers.labelled import a_run_to_label, label_truly, labelled_run, say
 from judge.commands.app import command_app
 from judge.plugins.labels.labelling import begin
+from plugins.labels.labelled import a_run_to_label, label_truly, labelled_run, say
 from shared.errors import ConfigError
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from judge.plugins.labels.label_files import AttemptKey, LabelLine, Opinions
 from judge.plugins.labels.labellers import krippendorff_alpha, labeller_agreement
-from judge.results.label_files import AttemptKey, LabelLine, Opinions
 
 DIGEST = 64 * "0"
 

@@ -10,16 +10,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from helpers.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
 from helpers.plugins import sign_run, verify_run, verify_signature
 from helpers.results import a_result, a_verdict, write_attempt
 from judge.commands.app import app
+from judge.plugins.labels.corrections import LabelledRun
+from judge.plugins.labels.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
+from judge.plugins.labels.label_plan import read_plan
 from judge.plugins.labels.labelling import begin, end, import_labels
-from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, publish
-from judge.results.label_files import LabelFiles, Opinions, append_label, label_file, labels_folder, rule_of
-from judge.results.label_plan import read_plan
+from judge.results.corrected import CORRECTED, LABELS_KEY
+from judge.results.part import publish
 from judge.results.tables import TableAttempt, table_of
 from judge.store.layout import RunStore
+from plugins.labels.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
 from shared.errors import ConfigError
 
 PEOPLE = sum(map(truth, range(60))) / 60
@@ -259,7 +261,7 @@ def opinions(*labels: str, adjudicated: str | None = None) -> Opinions:
     text: dict[str, dict[str, object]] = {f"p{number}": {**line, "label": label} for number, label in enumerate(labels)}
     if adjudicated:
         text["chief"] = {**line, "label": adjudicated, "adjudicates": True}
-    from judge.results.label_files import LabelLine
+    from judge.plugins.labels.label_files import LabelLine
 
     return Opinions({name: LabelLine.model_validate(value) for name, value in text.items()})
 

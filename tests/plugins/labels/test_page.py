@@ -10,13 +10,13 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from helpers.labelled import a_hostile_run, a_run_to_label, say
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
 from helpers.runs import a_png, write_synthetic_run
+from judge.plugins.labels.label_files import LabelWord, label_file
 from judge.plugins.labels.labelling import Labelling, begin
 from judge.plugins.labels.page import label_routes
 from judge.records.tasks import Task
-from judge.results.label_files import LabelWord, label_file
+from plugins.labels.labelled import a_hostile_run, a_run_to_label, say
 from shared.pages import TOKEN_HEADER
 
 HOSTILE = "</pre></textarea><script>alert(1)</script><img src=x onerror=alert(1)> \u202e"

@@ -12,13 +12,13 @@ from playwright.async_api import Page, expect
 from starlette.applications import Starlette
 
 from helpers.browser.pages import open_page, violations
-from helpers.labelled import a_hostile_run, a_run_to_label, truth
 from helpers.live_page import serving
+from judge.plugins.labels.corrections import CORRECTED, LabelledRun
+from judge.plugins.labels.label_files import label_file
 from judge.plugins.labels.labelling import begin
 from judge.plugins.labels.page import label_routes
-from judge.results.corrections import CORRECTED, LabelledRun
-from judge.results.label_files import label_file
 from judge.store.layout import RunStore
+from plugins.labels.labelled import a_hostile_run, a_run_to_label, truth
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio]
 

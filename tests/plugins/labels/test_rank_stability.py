@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.labelled import label_truly
 from helpers.results import JUDGE, a_finished_run, a_result, a_verdict, write_verdict_on
 from judge.plugins.labels.labelling import begin
 from judge.plugins.labels.rank_stability import COUNTED, LABELS, kendall_tau, rank_stability
 from judge.store.layout import RunStore
+from plugins.labels.labelled import label_truly
 from shared.errors import ConfigError
 
 OTHER = "webvoyager-0123456789ab"

@@ -63,6 +63,7 @@ def run(tmp_path: Path) -> RunStore:
 
 
 def test_the_metered_calls_of_shards_are_merged_and_each_counts_once(run: RunStore) -> None:
+    pytest.importorskip("judge.plugins.metering.part")
     for number, shard in enumerate(run.shards()):
         start = {"call": f"c{number}", "at": 1.0, "role": "white_agent", "provider": "openai"}
         # The last line of the first one was torn.

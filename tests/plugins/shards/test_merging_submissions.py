@@ -169,6 +169,7 @@ def metered(task_id: str, cost_usd: float | None) -> Submission:
 
 
 def test_what_was_metered_in_all_files_is_added_up() -> None:
+    pytest.importorskip("judge.plugins.metering.part")
     merged = detail(merge([metered("t1", 0.25), metered("t2", 0.5)]))
     assert merged["participant_cost_usd"] == 0.75
     assert merged["participant_usage"] == {

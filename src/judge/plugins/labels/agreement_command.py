@@ -11,6 +11,8 @@ from rich.text import Text
 
 from judge.commands import AsJson, Command, OutputDir, table, wide_console
 from judge.plugins.labels.agreement_output import show_order, show_people
+from judge.plugins.labels.corrections import LabelledRun
+from judge.plugins.labels.label_files import AttemptKey, Opinions
 from judge.plugins.labels.labellers import LabellerAgreement, labeller_agreement
 from judge.plugins.labels.labelling import require_different
 from judge.plugins.labels.rank_stability import rank_stability
@@ -25,11 +27,9 @@ from judge.results.agreement import (
     read_verdicts,
 )
 from judge.results.agreement import agreement as compare
-from judge.results.corrections import LabelledRun
 from judge.results.folders import FolderStore, resolve_store
 from judge.results.ground_truth import JudgeDisagreement, measure
 from judge.results.judgings import names_in, once, repeat_of
-from judge.results.label_files import AttemptKey, Opinions
 from judge.results.trivial_judges import JudgeFloor, floor_of_pairs
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError

@@ -7,10 +7,10 @@ import typer
 from rich.text import Text
 
 from judge.commands import table, wide_console
+from judge.plugins.labels.corrections import RULES
 from judge.plugins.labels.labellers import LabellerAgreement
 from judge.plugins.labels.rank_stability import Order, RankStability
 from judge.records.tasks import key_of
-from judge.results.corrections import RULES
 from shared.text import counted, one_line
 
 _MAX_NOTE_CHARS = 200

@@ -9,11 +9,11 @@ import typer
 from starlette.applications import Starlette
 
 from judge.commands import RUN_HELP, Command, OpenPage, OutputDir, OwnHost, OwnPort, TasksFile
+from judge.plugins.labels.label_files import DEFAULT_LABELLER
+from judge.plugins.labels.label_plan import MAX_SEED
 from judge.plugins.labels.labelling import Labelling, begin, end, import_labels
 from judge.plugins.labels.page import label_routes
 from judge.results.folders import resolve_store
-from judge.results.label_files import DEFAULT_LABELLER
-from judge.results.label_plan import MAX_SEED
 from judge.store.layout import RunStore, output_folder
 from shared.a2a.connections import raise_descriptor_limit
 from shared.a2a.serving import address_of, listen, serve_app

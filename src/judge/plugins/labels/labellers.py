@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from judge.plugins.labels.label_files import AttemptKey, LabelWord, Opinions, rule_of
 from judge.results.agreement import LabelledVerdict, Rates, rates
-from judge.results.label_files import AttemptKey, LabelWord, Opinions, rule_of
 from shared.models import Record
 
 _WORDS = {"success": True, "failure": False}

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.results.agreement import pair_of, read_labels
-from judge.results.corrected import MIN_LABELS
-from judge.results.corrections import PLAN_FILE, LabelledRun, publish
-from judge.results.label_files import (
+from judge.plugins.labels.corrections import PLAN_FILE, LabelledRun
+from judge.plugins.labels.label_files import (
     PAGE_VERSION,
     AttemptKey,
     LabelFiles,
@@ -21,8 +19,11 @@ from judge.results.label_files import (
     label_file,
     labels_folder,
 )
-from judge.results.label_plan import extended, new_seed, read_plan, require_seed, write_plan
-from judge.results.labelled import LabelledAttempt
+from judge.plugins.labels.label_plan import extended, new_seed, read_plan, require_seed, write_plan
+from judge.plugins.labels.labelled import LabelledAttempt
+from judge.results.agreement import pair_of, read_labels
+from judge.results.corrected import MIN_LABELS
+from judge.results.part import publish
 from judge.store.layout import RunStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory

@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from judge.plugins.labels.corrections import LabelledRun
+from judge.plugins.labels.label_files import MAX_NOTE_CHARS, LabelWord
 from judge.plugins.labels.labelling import Labelling
 from judge.records.steps import Step
 from judge.report.pages import Renderer
-from judge.results.corrections import LabelledRun
 from judge.results.identity import identity_in, player
-from judge.results.label_files import MAX_NOTE_CHARS, LabelWord
 from judge.trajectory.foreign import inside
 from judge.trajectory.record import Trajectory
 from shared.a2a.local_pages import LocalPages

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 
+from judge.plugins.labels.corrections import LabelledRun, has_labels
+from judge.plugins.labels.labelled import attempts_of
 from judge.records.verdicts import CHECKS, method_of
-from judge.results.corrections import LabelledRun, has_labels
 from judge.results.judgings import judge_names, judgings_in
-from judge.results.labelled import attempts_of
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import Record

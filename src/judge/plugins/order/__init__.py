@@ -1,15 +1,14 @@
 """The test of order: whether a participant plays a task better the second time."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from shared.plugins import Plugin, ReportSection
+from shared.plugins import Plugin
 
 
-def _section(rows: Sequence[Any]) -> ReportSection | None:
-    from judge.plugins.order.order import order_section
+def _run() -> type[Any]:
+    from judge.plugins.order.order import OrderOfAttempts
 
-    return order_section(rows)
+    return OrderOfAttempts
 
 
-PLUGIN = Plugin(block=_section)
+PLUGIN = Plugin(run=_run)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
+from judge.results.part import RunPart
 from judge.results.statistics import Percent, tallies_of
 from shared.plugins import ReportSection
 
@@ -17,6 +18,13 @@ _LEVEL = 0.05
 _PARTS = ("first", "second", "last")
 # More would not fit into a line; the last one is shown as well.
 _MOST_SHOWN = 6
+
+
+class OrderOfAttempts(RunPart):
+    """The test of a run."""
+
+    def section(self, rows: Sequence[Any]) -> ReportSection | None:
+        return order_section(rows)
 
 
 def order_section(rows: Sequence[Any]) -> ReportSection | None:

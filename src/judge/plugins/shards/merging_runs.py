@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from judge.plugins.shards.merging_submissions import merged_provenance
 from judge.records.ids import problem_of
-from judge.results.additions import with_additions
 from judge.results.identity import identity_in, resumed
-from judge.results.label_history import merge_labels
+from judge.results.part import parts_of, with_totals
 from judge.results.rejudged import take_over
 from judge.results.run_record import (
     epochs_of,
@@ -87,8 +86,9 @@ def merge_shards(run: RunStore) -> Submission:
         submission = _submission(run, whole, shards, summaries)
         with read_errors(run.folder, _RESTART):
             join_files(run.folder, [shard.store.folder for shard in shards])
-        merge_labels(run, [shard.store for shard in shards])
-        run.write_submission(with_additions(submission, run))
+        for part in parts_of(run):
+            part.join([shard.store for shard in shards])
+        run.write_submission(with_totals(submission, run))
         run.write_run(whole)
         # Later verdicts take precedence over the shards' results.
         if was_merged and take_over(run):

@@ -5,9 +5,8 @@ from typing import Any
 
 from judge.config import MAX_EPOCHS
 from judge.records.ids import problem_of
-from judge.results.corrections import CORRECTED, LABELS_KEY, merged_labels
 from judge.results.entries import TaskEntry, rate_of, read_entries
-from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, merged_usage
+from judge.results.part import part_types
 from judge.results.rows import EXCLUDED
 from judge.results.submission import Submission, detail_of, total_cost
 from shared.errors import ConfigError
@@ -70,9 +69,9 @@ def merge(submissions: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
         provenance=merged_provenance([part["provenance"] for part in parts]),
         excluded=_left_out(parts),
     )
-    detail |= merged_usage([part["metered"] for part in parts if part["tasks"]])
-    scored = [part for part in parts if part["scored"]]
-    detail |= merged_labels([part["labelled"] for part in scored], [part["scored"] for part in scored])
+    known = [part for part in parts if part["tasks"]]
+    for each in part_types():
+        detail |= each.merged([part["totals"] for part in known], [part["scored"] for part in known])
     return {"participants": dict(first["participants"]), "results": [{"winner": first["winner"], "detail": detail}]}
 
 
@@ -135,8 +134,7 @@ def _parts(submission: Mapping[str, Any], name: str, ids: dict[str, str]) -> Ite
             "winner": result.get("winner"),
             "judge": as_mapping(detail.get("judge")),
             "provenance": as_mapping(detail.get("provenance")),
-            "metered": {key: detail[key] for key in (PARTICIPANT_COST, PARTICIPANT_USAGE) if key in detail},
-            "labelled": {key: detail[key] for key in (CORRECTED, LABELS_KEY) if key in detail},
+            "totals": {key: detail[key] for each in part_types() for key in each.keys if key in detail},
             "scored": rate_of(entries).scored,
             "cost_usd": float(cost) if isinstance(cost, int | float) else None,
             "tasks": entries,

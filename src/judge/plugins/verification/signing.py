@@ -11,8 +11,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from judge.results.corrections import publish
-from judge.results.label_history import growth
+from judge.results.part import parts_of, publish
 from judge.results.run_record import package_versions
 from judge.results.signatures import (
     PREDICATE_TYPE,
@@ -57,7 +56,7 @@ def sign_run(store: RunStore, key_file: Path) -> tuple[Path, str, int]:
     run = store.read_run()
     if run is None:
         raise ConfigError(f"{store.folder / 'run.json'}: missing or not JSON", remedy="name the folder of a run")
-    # What people have said since the results were written is covered as well.
+    # What was added since the results were written, such as labels, is covered as well.
     publish(store, is_signed_again=True)
     subjects = []
     for name, path in _files(store.folder):
@@ -99,13 +98,13 @@ def verify_signature(store: RunStore, key_file: Path) -> SignatureFindings:
         return SignatureFindings(mismatches=(str(error),))
     digests = {each.name: each.digest.sha256 for each in statement.subject}
     # Also what an earlier version signed and this one would not.
-    there = dict(_all_files(store.folder))
+    there, parts = dict(_all_files(store.folder)), parts_of(store)
     problems = [f"{name}: signed, and missing" for name in digests if name not in there]
     added = list({name for name, _ in _files(store.folder)} - digests.keys())
     for name, path in there.items():
         if name in digests and not _is_file_with(path, digests[name]):
-            # Later labels change nothing signed.
-            grown = growth(name, path, digests[name])
+            # What was only added changes nothing signed.
+            grown = next(filter(None, (part.growth(name, path, digests[name]) for part in parts)), "")
             (added if grown else problems).append(
                 f"{name}: {grown}" if grown else f"{name}: changed since it was signed"
             )

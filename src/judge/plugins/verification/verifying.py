@@ -21,12 +21,10 @@ from judge.judges.prompt_set import load_prompts
 from judge.plugins.verification.episodes import EpisodeFindings
 from judge.records.tasks import Task
 from judge.records.verdicts import OFFLINE, JudgeInfo, Verdict
-from judge.results.corrections import CORRECTED, LABELS_KEY, LabelledRun, has_labels
 from judge.results.entries import TaskEntry, decided, read_entries
 from judge.results.folders import FolderStore
 from judge.results.identity import identity_in
-from judge.results.label_history import stored_lines
-from judge.results.metering import PARTICIPANT_COST, PARTICIPANT_USAGE, UNASSIGNED, published_of
+from judge.results.part import parts_of
 from judge.results.processes import in_processes
 from judge.results.recomputed import Recomputation, VerdictMismatch, deciding_config, is_of_checks, notes_of
 from judge.results.rows import ENTRY_COLUMNS, EXCLUDED
@@ -134,10 +132,9 @@ def verify_run(store: RunStore) -> Findings:
     if detail:
         mismatches += _credit(run, as_mapping(submission.get("participants")), str(result.get("winner")))
         mismatches += [*_detail(detail, summaries, run), *_exclusions(run, summaries)]
-        mismatches += _metered(detail, store)
-        label_mismatches, of_labels = _labelled(detail, store)
-        mismatches += label_mismatches
-        notes += of_labels
+        of_totals, odd = _totals(detail, store)
+        mismatches += of_totals
+        notes += odd
     elif episodes is not None:
         mismatches += [
             *episodes.mismatches,
@@ -442,46 +439,19 @@ def _credit(run: Mapping[str, Any], credited: Mapping[str, Any], winner: str) ->
         yield from _differs("results.json: participants", credited.get(winner), expected)
 
 
-def _metered(detail: Mapping[str, Any], store: RunStore) -> Iterator[str]:
-    """Compare what was metered with the calls in the run's ledger."""
-    try:
-        metering = published_of(store)
-    except ConfigError as error:
-        yield error.message
-        return
-    if PARTICIPANT_USAGE in metering and UNASSIGNED not in as_mapping(detail.get(PARTICIPANT_USAGE)):
-        # Older versions did not count them.
-        del metering[PARTICIPANT_USAGE][UNASSIGNED]
-    for key in (PARTICIPANT_COST, PARTICIPANT_USAGE):
-        yield from _differs(f"results.json: {key}", detail.get(key), metering.get(key))
-
-
-def _labelled(detail: Mapping[str, Any], store: RunStore) -> tuple[list[str], list[str]]:
-    """Compare the corrected success rate with the label files, as they were when it was written.
-
-    Returns the mismatches, and notes about lines that do not count and about later labels.
-    """
-    stored = {key: detail[key] for key in (CORRECTED, LABELS_KEY) if key in detail}
-    if not stored and not has_labels(store):
-        return [], []
-    labels = as_mapping(stored.get(LABELS_KEY))
-    draws = as_mapping(labels.get("plan")).get("draws")
-    try:
-        now = LabelledRun(store)
-        then = LabelledRun(
-            store, upto=dict(stored_lines(labels.get("lines"))), draws=draws if type(draws) is int else 0
-        )
-    except ConfigError as error:
-        return [error.message], []
-    corrected = then.correction.published() if then.correction else {}
-    mismatches = [
-        mismatch
-        for key in (CORRECTED, LABELS_KEY)
-        if stored
-        for mismatch in _differs(f"results.json: {key}", stored.get(key), corrected.get(key))
-    ]
-    later = now.correction.published() if now.correction else {}
-    notes = [*now.notes, *(["labels made since results.json was written are not in it"] if later != corrected else [])]
+def _totals(detail: Mapping[str, Any], store: RunStore) -> tuple[list[str], list[str]]:
+    """Compare what a submission says of the run's other files with these. Returns mismatches and notes."""
+    mismatches: list[str] = []
+    notes: list[str] = []
+    for part in parts_of(store):
+        try:
+            totals = part.recorded_totals(detail)
+            notes += part.notes(detail)
+        except ConfigError as error:
+            mismatches.append(error.message)
+            continue
+        for key in part.keys:
+            mismatches += _differs(f"results.json: {key}", detail.get(key), totals.get(key))
     return mismatches, notes
 
 

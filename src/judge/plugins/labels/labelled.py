@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from judge.judges.rescoring import WHY_ZERO
+from judge.plugins.labels.label_files import AttemptKey, LabelFiles, LabelWord, Opinions
 from judge.records.sites import site_of
+from judge.results.columns import RowSource
 from judge.results.folders import FoundTask
-from judge.results.label_files import AttemptKey, LabelFiles, LabelWord, Opinions
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import Attempt
@@ -84,15 +85,15 @@ class PeopleLabels:
         self._opinions = files.opinions
         self._labelled = {(key.task_id, key.epoch) for key in self._opinions}
 
-    def of(self, task: TaskStore, sha256: str | None) -> LabelWord | None:
+    def of(self, source: RowSource) -> LabelWord | None:
         """People's label of an attempt; `None` without one on this very trajectory."""
-        if (task.name, task.epoch) not in self._labelled:
+        if (source.task_id, source.epoch) not in self._labelled or source.folder is None:
             return None
         try:
-            digest = sha256 or load_trajectory(task.folder).sha256
+            digest = source.sha256 or load_trajectory(source.folder).sha256
         except TrajectoryError:
             return None
-        opinions = self._opinions.get(AttemptKey(task.name, task.epoch, digest or ""))
+        opinions = self._opinions.get(AttemptKey(source.task_id, source.epoch, digest or ""))
         return opinions.label if opinions else None
 
 

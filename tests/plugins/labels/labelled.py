@@ -1,17 +1,13 @@
 """Runs that people label: many attempts on disk, and label files as the page writes them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from helpers.plugins import begin_labelling as begin
 from helpers.results import a_finished_run, a_result, a_step, a_verdict
+from judge.plugins.labels.label_files import LabelLine, LabelWord, append_label, label_file
+from judge.plugins.labels.labelled import attempts_of
+from judge.plugins.labels.labelling import Labelling, begin
 from judge.records.tasks import Task
-from judge.results.label_files import LabelLine, LabelWord, append_label, label_file
-from judge.results.labelled import attempts_of
 from judge.store.layout import RunStore
-
-if TYPE_CHECKING:
-    from judge.plugins.labels.labelling import Labelling
 
 # Every third verdict is a success; of both verdicts, every fifth is wrong.
 RIGHT_EVERY, WRONG_EVERY = 3, 5
@@ -66,11 +62,11 @@ def a_hostile_run(folder: Path, text: str, attempts: int = 3) -> RunStore:
     return run
 
 
-def number_of(session: "Labelling", place: int) -> int:
+def number_of(session: Labelling, place: int) -> int:
     return int(session.places[place].attempt.key.task_id.removeprefix("t"))
 
 
-def label_truly(session: "Labelling", count: int | None = None, *, wrong: frozenset[int] = frozenset()) -> None:
+def label_truly(session: Labelling, count: int | None = None, *, wrong: frozenset[int] = frozenset()) -> None:
     """Label the next attempts as they truly are, except those whose numbers are `wrong`."""
     for _ in range(len(session.places) if count is None else count):
         place = session.next_open()

@@ -12,9 +12,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError
 
+from judge.plugins.labels.label_files import AttemptKey
+from judge.plugins.labels.labelled import LabelledAttempt
 from judge.results.corrected import SampleLabel, Stratum, allocate
-from judge.results.label_files import AttemptKey
-from judge.results.labelled import LabelledAttempt
 from shared.errors import ConfigError
 from shared.fields import Sha256
 from shared.files import read_errors, read_json, write_errors, write_json

@@ -1,52 +1,21 @@
 """The corrected success rate of a run: from its label files and plan to what its submission, report and rows say."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
-
-from judge.results.corrected import Estimate, SampleLabel, Stratum, estimate, missing_labels
-from judge.results.label_files import LabelFiles, LabelWord, Opinions, labels_folder, rule_of
-from judge.results.label_plan import LabelPlan, read_plan
-from judge.results.labelled import LabelledAttempt, PeopleLabels, attempts_of, strangers
-from judge.store.layout import RunStore, TaskStore
-from judge.store.run_files import ENVELOPE
-from shared.errors import ConfigError
+from judge.plugins.labels.label_files import LabelFiles, Opinions, labels_folder, rule_of
+from judge.plugins.labels.label_plan import LabelPlan, read_plan
+from judge.plugins.labels.labelled import LabelledAttempt, attempts_of, strangers
+from judge.results.corrected import CORRECTED, LABELS_KEY, Estimate, SampleLabel, Stratum, estimate, missing_labels
+from judge.store.layout import RunStore
 from shared.fields import as_mapping
-from shared.files import read_json
 from shared.text import counted
 
-CORRECTED = "corrected_success_rate"
-LABELS_KEY = "labels"
 PLAN_FILE = "plan.json"
-_LabelCount = Annotated[int, Field(ge=0, le=100_000)]
-
-
-class _PublishedStratum(BaseModel):
-    """As `Correction.published` lists it, in a file of a stranger."""
-
-    verdict: Literal["success", "failure"]
-    attempts: _LabelCount
-    labels: _LabelCount
-    successes: _LabelCount
-
-    @model_validator(mode="after")
-    def _is_possible(self) -> Self:
-        if not self.successes <= self.labels <= self.attempts:
-            raise ValueError("more labels than attempts")
-        return self
-
-
-class _PublishedLabels(BaseModel):
-    strata: Annotated[tuple[_PublishedStratum, ...], Field(max_length=1_000)]
-    settled: _LabelCount
-
-
-_PUBLISHED = TypeAdapter(_PublishedLabels)
 RULES = {
     "single": "one label each",
     "unanimous": "unanimous labels",
@@ -184,11 +153,6 @@ class LabelledRun:
         plan = read_plan(folder / PLAN_FILE)
         self.plan = plan if plan is None or draws is None else plan.at(draws)
         self.attempts = attempts_of(store, self.files)
-        self._people = PeopleLabels(self.files)
-
-    def label_of(self, task: TaskStore, sha256: str | None) -> LabelWord | None:
-        """People's label of an attempt, for its row."""
-        return self._people.of(task, sha256)
 
     def correction_on(self, tasks: Collection[str]) -> Correction | None:
         """What the labels say of these tasks only."""
@@ -200,6 +164,10 @@ class LabelledRun:
         """What the labels say of the whole run; `None` without a plan."""
         return Correction.of(self.attempts, self.plan, self.files.counts) if self.plan else None
 
+    def published(self) -> dict[str, Any]:
+        """What the detail of the run's submission says of people's labels; empty without enough of them."""
+        return self.correction.published() if self.correction else {}
+
     @property
     def notes(self) -> list[str]:
         """Lines and labels that do not count, in one line each."""
@@ -209,70 +177,6 @@ class LabelledRun:
 def has_labels(store: RunStore) -> bool:
     """Whether anybody labelled attempts of the run, or is about to."""
     return labels_folder(store).is_dir()
-
-
-def correction_of(store: RunStore) -> Correction | None:
-    """What people's labels say of a run; `None` without a plan. Raises `ConfigError`."""
-    return LabelledRun(store).correction if has_labels(store) else None
-
-
-def labelled_detail(store: RunStore) -> dict[str, Any]:
-    """What the detail of a run's submission says of people's labels; empty without enough of them."""
-    correction = correction_of(store)
-    return correction.published() if correction else {}
-
-
-def publish(store: RunStore, *, is_signed_again: bool = False) -> str:
-    """Update a run's `results.json` with its labels. Returns why it was left as it is; empty if it was not.
-
-    A signed one changes only with its next signature. Raises `ConfigError`.
-    """
-    path = store.folder / "results.json"
-    if not path.is_file() or store.folder != store.derived:
-        return "without results.json, only reports have the corrected success rate"
-    if store.is_in_progress:
-        return "the run is being played or judged: wabe label writes its results when that has ended"
-    if (store.folder / ENVELOPE.name).exists() and not is_signed_again:
-        return "the run is signed: results.json changes when it is signed again (wabe sign)"
-    try:
-        submission = read_json(path)
-        detail = submission["results"][0]["detail"]
-        updated = {key: value for key, value in detail.items() if key not in (CORRECTED, LABELS_KEY)} | labelled_detail(
-            store
-        )
-        if updated != detail:
-            submission["results"][0] = {**submission["results"][0], "detail": updated}
-            store.write_submission(submission)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path}: the labels are kept, but the results could not be updated: {error}") from None
-    return ""
-
-
-def interval_by_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> tuple[float, float] | None:
-    """The interval of a submission's corrected rate, in percent, by the labels that it lists, if its attempts ended so.
-
-    `None` if the rate does not follow from them.
-    """
-    try:
-        labels = _PUBLISHED.validate_python(detail.get(LABELS_KEY))
-    except ValidationError:
-        return None
-    sizes = Counter({"failure": labels.settled})
-    for each in labels.strata:
-        sizes[each.verdict] += each.attempts
-    if any(sizes[word] != outcomes.count(word) for word in ("success", "failure")):
-        return None
-    strata = [
-        Stratum(each.verdict, each.attempts, [SampleLabel("", at < each.successes) for at in range(each.labels)])
-        for each in labels.strata
-    ]
-    result = estimate([*strata, Stratum("failure", labels.settled, is_settled=True)])
-    rate = detail.get(CORRECTED)
-    # Rates of merged parts were rounded.
-    if result is None or not isinstance(rate, int | float) or abs(100 * result.rate - rate) > 0.1:
-        return None
-    low, high = result.interval
-    return round(100 * low, 1), round(100 * high, 1)
 
 
 def label_text(detail: Mapping[str, Any]) -> str:

@@ -17,7 +17,6 @@ from pydantic import Field, ValidationError
 
 from judge.records.tasks import key_of
 from judge.store.layout import RunStore
-from judge.store.run_files import LABELS
 from shared.errors import ConfigError
 from shared.fields import Sha256
 from shared.files import decode, read_errors, read_file, write_errors
@@ -25,6 +24,7 @@ from shared.models import Record
 from shared.strict_json import parse_json
 
 LabelWord = Literal["success", "failure", "undecided"]
+LABELS = "labels"
 PAGE_VERSION = 1
 MAX_NOTE_CHARS = 2_000
 LABELLER = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -168,7 +168,7 @@ class LabelFiles:
 
 def labels_folder(store: RunStore) -> Path:
     """Where the labels of a run are; in a folder of another tool they are beside its reports."""
-    return store.derived / LABELS.name.rstrip("/")
+    return store.derived / LABELS
 
 
 def label_file(store: RunStore, labeller: str) -> Path:

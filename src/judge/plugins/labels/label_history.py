@@ -5,11 +5,10 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from judge.results.corrections import PLAN_FILE
-from judge.results.label_files import LABELLER, labels_folder
-from judge.results.label_plan import LabelPlan, read_plan, write_plan
+from judge.plugins.labels.corrections import PLAN_FILE
+from judge.plugins.labels.label_files import LABELLER, LABELS, labels_folder
+from judge.plugins.labels.label_plan import LabelPlan, read_plan, write_plan
 from judge.store.layout import RunStore
-from judge.store.run_files import LABELS
 from shared.errors import ConfigError
 from shared.files import read_errors, read_file, write_atomic, write_errors
 from shared.text import counted
@@ -24,7 +23,7 @@ def growth(name: str, path: Path, sha256: str) -> str:
     `name` is its path in the run's folder.
     """
     place = PurePosixPath(name)
-    if f"{place.parent}/" != LABELS.name or path.is_symlink():
+    if str(place.parent) != LABELS or path.is_symlink():
         return ""
     try:
         if place.name == PLAN_FILE:

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from helpers.labelled import SEED, is_success, label_truly
-from helpers.plugins import begin_labelling as begin
-from helpers.plugins import verify_run
+from helpers.plugins import merge, merge_shards, verify_run
 from helpers.results import a_finished_run, a_result, a_verdict
-from judge.plugins.shards.merging_runs import merge_shards
-from judge.plugins.shards.merging_submissions import merge
+from judge.plugins.labels.corrections import label_text
+from judge.plugins.labels.label_files import label_file
+from judge.plugins.labels.labelling import begin
 from judge.report.build import make_report
-from judge.results.corrections import CORRECTED, LABELS_KEY, label_text, publish
-from judge.results.label_files import label_file
+from judge.results.corrected import CORRECTED, LABELS_KEY
+from judge.results.part import publish
 from judge.results.run_record import sha256_of, task_digests
 from judge.scenario.models import Shard
 from judge.store.layout import RunStore
+from plugins.labels.labelled import SEED, is_success, label_truly
 
 
 def detail_of(run: RunStore) -> dict[str, object]:
