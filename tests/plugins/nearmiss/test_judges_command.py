@@ -14,7 +14,7 @@ from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer
 from helpers.results import digested
 from judge.commands.app import app
 from judge.plugins.nearmiss.bench import OWN_CHECKS
-from judge.plugins.nearmiss.corpus import known_attempts, read_corpus, write_corpus
+from judge.plugins.nearmiss.corpus import KnownAttempt, known_attempts, read_corpus, write_corpus
 from judge.plugins.nearmiss.deciding import Deciding
 from judge.plugins.nearmiss.recordings import keep
 from judge.plugins.nearmiss.walks import ScriptedWalk
@@ -86,7 +86,7 @@ def server() -> Iterator[ModelServer]:
 def corpus(tmp_path: Path) -> Path:
     """Right walks and near misses of two lists, as they are kept after a play."""
     folder = tmp_path / "corpus"
-    known = []
+    known: list[KnownAttempt] = []
     for name in ("one", "two"):
         task = Task.model_validate({"task_id": "pack", "website": START, "task": "Pack it all.", "checks": CHECKS})
         walks: list[tuple[ScriptedWalk, int | None]] = [(walk_of(RIGHT, f"right-{number}"), None) for number in (1, 2)]
