@@ -98,8 +98,8 @@ def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None 
         if entry.step in opened and entry.request.method.upper() not in SAFE and recording.site.holds(entry.request.url)
         for each in _writes_in(entry)
     )
-    pages = [look for look in recording.looks if look.snapshot is not None]
-    page = tuple(_lines(pages[-1].snapshot)) if pages and pages[-1] is recording.looks[-1] else None
+    last = recording.looks[-1].snapshot if recording.looks else None
+    page = None if last is None else tuple(_lines(last))
     return WalkReading(
         writes,
         loads,
@@ -301,10 +301,8 @@ def _state_in(trajectory: Trajectory, state: StateAddress) -> tuple[str, ...] | 
         return tuple(_masked(plain(line)) for line in body.splitlines() if line.strip())
 
 
-def _lines(page: Snapshot | None) -> Iterator[str]:
+def _lines(page: Snapshot) -> Iterator[str]:
     """The main region of a page, or all of it without what surrounds it, as a check writes its elements."""
-    if page is None:
-        return
     mains = page.find("main")
     left_out = -1
     for node in page.subtree(mains[0]) if mains else page.nodes:
