@@ -218,7 +218,7 @@ class _RunPages:
 
     def _floors(self, totals: Totals) -> list[str]:
         """What to say of judges that do not beat judges that look at no page."""
-        methods = {method_of(each.judge_id) for row in self.rows for each in row.judgings if each.is_stored}
+        methods = {method_of(each.judge_id) for row in self.rows for each in row.given_verdicts if each.is_stored}
         if CHECKS not in methods or len(methods) < 2:
             return []
         floors = floors_in(self._store.task(*play).folder for play in self._plays.values())

@@ -19,7 +19,7 @@ from judge.report.effort import Effort, efforts_of
 from judge.report.totals import TaskGroup, grouped
 from judge.results.comparison import Comparison, compare
 from judge.results.corrected import Estimate
-from judge.results.judgings import judge_names
+from judge.results.given_verdicts import judge_names
 from judge.results.part import RunPart
 from judge.results.rates import Rate
 from judge.results.run_record import NO_RESULT

@@ -26,9 +26,9 @@ from judge.report.network import ConsoleView, NetworkView, console_view, network
 from judge.report.snapshots import pack
 from judge.results.columns import RowSource
 from judge.results.folders import FolderStore, FoundTask
+from judge.results.given_verdicts import GivenVerdict, JudgeName, judge_names, once
 from judge.results.ground_truth import JudgeDisagreement, differences_of
 from judge.results.identity import identity_in, player
-from judge.results.judgings import JudgeName, Judging, judge_names, once
 from judge.results.metering import Metering
 from judge.results.part import RunPart, parts_of
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
@@ -85,13 +85,13 @@ class TaskRow(AttemptRow):
     """One row of the task table: the attempt's row with texts cut, so that the rows of a large run fit in memory.
 
     A task without a readable result has the verdict `unfinished`. `image` is the last screenshot's file name in the
-    task's image folder, `judgings` are all verdicts on the attempt, `scores` those that the judge gave to screenshots.
+    task's image folder, `given_verdicts` are all on the attempt, `scores` those that the judge gave to screenshots.
     """
 
     image: str | None = None
     scores: tuple[int | None, ...] = ()
     differences: tuple[JudgeDisagreement, ...] = ()
-    judgings: tuple[Judging, ...] = ()
+    given_verdicts: tuple[GivenVerdict, ...] = ()
 
     @property
     def outcome(self) -> RowOutcome:
@@ -144,13 +144,15 @@ class TaskRow(AttemptRow):
         by_verdicts: dict[tuple[str, str], list[JudgeDisagreement]] = {}
         for each in self.differences:
             by_verdicts.setdefault((once(each.judge_id), each.judge), []).append(each)
-        counts = Counter(each.judge for each in self.judgings)
+        counts = Counter(each.judge for each in self.given_verdicts)
         return tuple(Disagreement(each[0], len(each), counts[judge]) for (judge, _), each in by_verdicts.items())
 
     @property
     def judges(self) -> str:
         """Whether its judges, or a judge asked again, disagree: `disagree`, `agree`, or nothing below two."""
-        known = [each.outcome for each in self.judgings if each.is_stored and each.outcome in ("success", "failure")]
+        known = [
+            each.outcome for each in self.given_verdicts if each.is_stored and each.outcome in ("success", "failure")
+        ]
         return "" if len(known) < 2 else "agree" if len(set(known)) == 1 else "disagree"
 
     @property
@@ -322,7 +324,7 @@ class TaskView:
     @property
     def judge_names(self) -> dict[str, JudgeName]:
         """The names of the judges by id."""
-        return judge_names({each.judge_id: each.name for each in self.row.judgings})
+        return judge_names({each.judge_id: each.name for each in self.row.given_verdicts})
 
     @property
     def wrong_step(self) -> int | None:
@@ -510,7 +512,7 @@ def read_task(store: TaskStore, run: RunView | None = None) -> TaskView:
             scores=tuple(score.Score for score in scores),
             differences=differences,
             image=next((step.image for step in reversed(step_views) if step.image), None),
-            judgings=tuple(verdict.judging for verdict in verdicts),
+            given_verdicts=tuple(verdict.given for verdict in verdicts),
         ),
         steps=step_views,
         final_look=_step_view(store, result.final_look) if result.final_look else None,

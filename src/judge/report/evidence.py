@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.records.checks import Check, plain_checks
 from judge.records.verdicts import WITHHELD_EVIDENCE, ImageScore, Verdict
-from judge.results.judgings import JudgeName, Judging, name_in
+from judge.results.given_verdicts import GivenVerdict, JudgeName, name_in
 from shared.fields import as_mapping, as_mappings
 from shared.models import TokenUsage
 from shared.text import counted
@@ -84,9 +84,9 @@ class VerdictView:
     name: str = ""
 
     @property
-    def judging(self) -> Judging:
+    def given(self) -> GivenVerdict:
         """The verdict as one of the judge's."""
-        return Judging(
+        return GivenVerdict(
             judge_id=self.judge_id,
             name=self.name or self.judge_id,
             outcome=self.outcome,

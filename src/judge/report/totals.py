@@ -13,7 +13,7 @@ from judge.records.metadata import shown
 from judge.report.data import Phases, TaskRow
 from judge.results.columns import Column
 from judge.results.figures import Figures
-from judge.results.judgings import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
+from judge.results.given_verdicts import JudgeName, JudgeVerdicts, cost_of, judge_names, judged_by, once
 from judge.results.metering import MeteredUsage
 from judge.results.rates import CountedAttempt, Rate, RowOutcome, rates_of
 from judge.results.significance import ClusteredMean, clustered_interval
@@ -51,7 +51,7 @@ class Totals(Figures):
     scores: dict[str, int]
     flags: dict[str, int]
     by_judge: dict[JudgeName, Rate]
-    # The cost of all judgings, by judge and in total (`None` if a price is unknown), and the names of the judges by id.
+    # The cost of all verdicts, by judge and in total (`None` if a price is unknown), and the names of the judges by id.
     judged: tuple[JudgeVerdicts, ...]
     judging_cost_usd: float | None
     judge_names: dict[str, JudgeName]
@@ -184,8 +184,8 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None, clus
     clean = [row for row in rows if row.attack is None]
     attempts = [row.counted.clustered_by(cluster) for row in clean]
     completed = [attempt for attempt in attempts if attempt.ended_itself]
-    judgings = [each for row in rows for each in row.judgings]
-    names = judge_names({each.judge_id: each.name for each in judgings})
+    given_verdicts = [each for row in rows for each in row.given_verdicts]
+    names = judge_names({each.judge_id: each.name for each in given_verdicts})
     names |= {once(judge_id): name for judge_id, name in names.items()}
     return Totals(
         **vars(Figures.of((row.counted for row in rows), cluster)),
@@ -204,11 +204,11 @@ def totals_of(rows: Sequence[TaskRow], metered: MeteredUsage | None = None, clus
         by_judge=rates_of(
             (names[each.judge_id], CountedAttempt(row.task_id, each.outcome))
             for row in clean
-            for each in row.judgings
+            for each in row.given_verdicts
             if each.is_stored
         ),
-        judged=judged_by(judgings),
-        judging_cost_usd=cost_of(judgings),
+        judged=judged_by(given_verdicts),
+        judging_cost_usd=cost_of(given_verdicts),
         judge_names=names,
         of_completed=Rate.of(completed),
         clusters=len({each.cluster or f" {each.task}" for each in attempts}) if cluster else None,

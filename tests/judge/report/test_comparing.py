@@ -21,7 +21,7 @@ from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import totals_of
 from judge.results.comparison import compare
-from judge.results.judgings import Judging
+from judge.results.given_verdicts import GivenVerdict
 from judge.results.rates import OUTCOMES, RowOutcome
 from judge.results.significance import LEVEL, holm
 from judge.results.statistics import mcnemar_exact
@@ -247,8 +247,10 @@ def test_tasks_under_attack_are_not_compared() -> None:
 
 def test_a_task_on_which_judges_disagree_says_so_and_one_verdict_is_not_agreement() -> None:
     def judged(*outcomes: str) -> TaskRow:
-        judgings = [Judging(judge_id=f"j-{place}", name="j", outcome=each) for place, each in enumerate(outcomes)]
-        return replace(ROW, judgings=tuple(judgings))
+        given_verdicts = [
+            GivenVerdict(judge_id=f"j-{place}", name="j", outcome=each) for place, each in enumerate(outcomes)
+        ]
+        return replace(ROW, given_verdicts=tuple(given_verdicts))
 
     assert [judged(*outcomes).judges for outcomes in (("success",), ("success", "unscored"))] == ["", ""]
     (each,) = matrix_of([[judged("success", "success")], [judged("success", "failure")]])

@@ -86,7 +86,10 @@ def test_the_verdict_that_counts_comes_first_and_others_beside_it(store: RunStor
     store.task("t1").write_verdict("another-1", Verdict(outcome="failure", reason="no"))
     task = read_task(store.task("t1"))
     assert [verdict.judge_id for verdict in task.verdicts] == [JUDGE_ID, "another-1"]
-    assert {each.judge_id: each.outcome for each in task.row.judgings} == {JUDGE_ID: "success", "another-1": "failure"}
+    assert {each.judge_id: each.outcome for each in task.row.given_verdicts} == {
+        JUDGE_ID: "success",
+        "another-1": "failure",
+    }
 
 
 def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStore) -> None:
@@ -94,7 +97,7 @@ def test_without_verdict_files_the_verdict_of_the_result_is_shown(store: RunStor
     (store.task("t1").folder / "verdicts" / f"{JUDGE_ID}.json").unlink()
     task = read_task(store.task("t1"))
     assert task.counted is not None
-    assert (task.counted.outcome, [each.is_stored for each in task.row.judgings]) == ("success", [False])
+    assert (task.counted.outcome, [each.is_stored for each in task.row.given_verdicts]) == ("success", [False])
 
 
 def test_a_damaged_verdict_file_is_shown_and_does_not_hide_the_rest(store: RunStore) -> None:

@@ -12,7 +12,7 @@ from helpers.report_rows import repeated, rows
 from judge.report.data import TaskRow
 from judge.report.totals import totals_of
 from judge.results.entries import counts_of
-from judge.results.judgings import Judging
+from judge.results.given_verdicts import GivenVerdict
 from judge.results.rates import OUTCOMES, CountedAttempt, Rate, RowOutcome
 from shared.models import TokenUsage
 
@@ -87,33 +87,36 @@ def test_tokens_and_median_are_of_all_tasks() -> None:
 
 
 def test_each_judge_has_its_own_rate() -> None:
-    first = (Judging(judge_id="a-1", name="a", outcome="success"), Judging(judge_id="b-1", name="b", outcome="failure"))
-    totals = totals_of([replace(ROW, judgings=first), replace(ROW, judgings=first[:1])])
+    first = (
+        GivenVerdict(judge_id="a-1", name="a", outcome="success"),
+        GivenVerdict(judge_id="b-1", name="b", outcome="failure"),
+    )
+    totals = totals_of([replace(ROW, given_verdicts=first), replace(ROW, given_verdicts=first[:1])])
     rates = {str(name): (rate.rate, rate.total) for name, rate in totals.by_judge.items()}
     assert rates == {"a": (100, 2), "b": (0, 1)}
 
 
 def test_judges_of_one_name_have_rates_of_their_own_and_one_that_was_asked_again_has_one() -> None:
     ids = ("w-0123456789ab", "w-0123456789ab.r2", "w-fedcba987654")
-    judgings = tuple(Judging(judge_id=judge_id, name="w · m", outcome="success") for judge_id in ids)
-    totals = totals_of([replace(ROW, judgings=judgings)])
+    given_verdicts = tuple(GivenVerdict(judge_id=judge_id, name="w · m", outcome="success") for judge_id in ids)
+    totals = totals_of([replace(ROW, given_verdicts=given_verdicts)])
     rates = {str(name): rate.total for name, rate in totals.by_judge.items()}
     assert rates == {"w · m (012345)": 2, "w · m (fedcba)": 1}
 
 
 def test_all_judgings_are_added_up_and_each_judge_is_shown() -> None:
-    def judging(judge_id: str, cost_usd: float | None) -> Judging:
+    def given(judge_id: str, cost_usd: float | None) -> GivenVerdict:
         usage = TokenUsage(calls=2, input=10)
-        return Judging(judge_id=judge_id, name=judge_id, outcome="success", usage=usage, cost_usd=cost_usd)
+        return GivenVerdict(judge_id=judge_id, name=judge_id, outcome="success", usage=usage, cost_usd=cost_usd)
 
-    rows = [replace(ROW, judgings=(judging("a-1", 0.5), judging("b-1", 0.25))), replace(ROW, judgings=())]
+    rows = [replace(ROW, given_verdicts=(given("a-1", 0.5), given("b-1", 0.25))), replace(ROW, given_verdicts=())]
     totals = totals_of(rows)
     assert totals.judging_cost_usd == 0.75
     assert [(each.judge, each.usage.calls, each.cost_usd) for each in totals.judged] == [
         ("a-1", 2, 0.5),
         ("b-1", 2, 0.25),
     ]
-    assert totals_of([*rows, replace(ROW, judgings=(judging("a-1", None),))]).judging_cost_usd is None
+    assert totals_of([*rows, replace(ROW, given_verdicts=(given("a-1", None),))]).judging_cost_usd is None
 
 
 def test_repeated_tasks_have_the_rate_and_interval_of_the_submission() -> None:

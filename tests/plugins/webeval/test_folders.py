@@ -72,7 +72,7 @@ def test_verdicts_of_this_judge_and_of_its_own_evaluators_stand_side_by_side(tmp
     (task,) = FolderStore(tmp_path / "field", tmp_path).tasks()
     view = read_task(task)
     assert view.row.outcome == "success"
-    judged = {each.judge_id: each.outcome for each in view.row.judgings}
+    judged = {each.judge_id: each.outcome for each in view.row.given_verdicts}
     assert judged == {"webjudge-1": "success", "webeval-gpt_eval": "failure"}
 
 

@@ -13,8 +13,8 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
 from judge.records.metadata import shown
 from judge.records.verdicts import JudgeInfo
 from judge.results.entries import TaskEntry, read_entries
+from judge.results.given_verdicts import plain_name
 from judge.results.identity import identity_in, player
-from judge.results.judgings import plain_name
 from judge.results.run_record import epochs_of
 from judge.results.statistics import AttemptCounts, Percent, tallies_of
 from judge.results.submission import read_submissions

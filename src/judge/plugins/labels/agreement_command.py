@@ -28,8 +28,8 @@ from judge.results.agreement import (
 )
 from judge.results.agreement import agreement as compare
 from judge.results.folders import FolderStore, resolve_store
+from judge.results.given_verdicts import names_in, once, repeat_of
 from judge.results.ground_truth import JudgeDisagreement, measure
-from judge.results.judgings import names_in, once, repeat_of
 from judge.results.trivial_judges import JudgeFloor, floor_of_pairs
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError

@@ -14,7 +14,7 @@ from statistics import fmean
 from judge.plugins.labels.corrections import LabelledRun, has_labels
 from judge.plugins.labels.labelled import attempts_of
 from judge.records.verdicts import CHECKS, method_of
-from judge.results.judgings import judge_names, judgings_in
+from judge.results.given_verdicts import given_verdicts_in, judge_names
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 from shared.models import Record
@@ -144,12 +144,12 @@ def _by_judge(runs: Sequence[RunStore], common: Sequence[str]) -> dict[str, dict
     plain: dict[str, str] = {}
     for run in runs:
         for task in run.tasks():
-            for judging in judgings_in([task.folder]) if task.name in common else ():
-                if judging.outcome in ("success", "failure"):
-                    judge = CHECKS if method_of(judging.judge) == CHECKS else judging.judge
-                    plain[judge] = CHECKS if judge == CHECKS else judging.name
+            for given in given_verdicts_in([task.folder]) if task.name in common else ():
+                if given.outcome in ("success", "failure"):
+                    judge = CHECKS if method_of(given.judge) == CHECKS else given.judge
+                    plain[judge] = CHECKS if judge == CHECKS else given.name
                     of_run = outcomes[judge].setdefault(run.run_id, {})
-                    of_run.setdefault(task.name, []).append(judging.outcome == "success")
+                    of_run.setdefault(task.name, []).append(given.outcome == "success")
     names = judge_names(plain)
     return {
         str(names[judge]): {run: {task: fmean(each) for task, each in tasks.items()} for run, tasks in by_run.items()}

@@ -16,7 +16,7 @@ from rich.text import Text
 from judge.config import RunConfig
 from judge.judges.rescoring import Scored
 from judge.plugins.rejudging.expected import Asking, ExpectedCost, expected
-from judge.results.judgings import cost_of, judgings_in, plain_name
+from judge.results.given_verdicts import cost_of, given_verdicts_in, plain_name
 from shared.llm.limits import Spending
 from shared.text import counted, usd
 
@@ -64,7 +64,7 @@ class Costs:
         """The estimate, and the names of the judges."""
         # In a thread, because it reads the record of every trajectory.
         estimate = await asyncio.to_thread(
-            lambda: expected(self.folders, models, list(judgings_in(self.folders[:_EARLIER])))
+            lambda: expected(self.folders, models, list(given_verdicts_in(self.folders[:_EARLIER])))
         )
         names = list(dict.fromkeys(plain_name(each.judge.info) for each in models))
         who = ", ".join(names[:_MAX_NAMED]) + (f" and {len(names) - _MAX_NAMED} more" if names[_MAX_NAMED:] else "")
@@ -86,7 +86,7 @@ class Costs:
         """The costs of the command and of all verdicts on the trajectories, and what to do about a spent budget."""
         if self.expected is not None:
             calls, reused = self.spending.usage.calls, self.spending.reused
-            everything = cost_of(judgings_in(self.folders))
+            everything = cost_of(given_verdicts_in(self.folders))
             yield (
                 f"This command: {counted(calls, 'call')}, {reused} cached, {usd(self.spending.cost_usd)}; "
                 f"all verdicts: {usd(everything)}"
@@ -103,7 +103,7 @@ class Costs:
         return {
             "expected": self.expected.model_dump(),
             "command": {"calls": spending.usage.calls, "cached": spending.reused, "cost_usd": spending.cost_usd},
-            "all_verdicts_cost_usd": cost_of(judgings_in(self.folders)),
+            "all_verdicts_cost_usd": cost_of(given_verdicts_in(self.folders)),
         }
 
     def _reached(self) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from judge.judges.base import Judge, Workload
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.steps import StopReason
-from judge.results.judgings import Judging, plain_name
+from judge.results.given_verdicts import GivenVerdict, plain_name
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory, read_result
 from judge.trajectory.record import ABORTING, RESULT_SCHEMA, Attempt
@@ -48,7 +48,7 @@ class ExpectedCost(Record):
     earlier_calls: int = 0
 
 
-def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[Judging]) -> ExpectedCost:
+def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequence[GivenVerdict]) -> ExpectedCost:
     """The estimate for all judges together. Blocks. `earlier` are the existing verdicts."""
     total = ExpectedCost(trajectories=len(folders))
     for asking in askings:
@@ -109,7 +109,7 @@ def _work(due: Sequence[_Due]) -> Workload:
 
 
 def _added(
-    estimate: ExpectedCost, judge: Judge, verdicts: int, work: Workload, earlier: Sequence[Judging]
+    estimate: ExpectedCost, judge: Judge, verdicts: int, work: Workload, earlier: Sequence[GivenVerdict]
 ) -> ExpectedCost:
     usage, calls = _usage(judge, work, earlier)
     price = judge.price
@@ -125,7 +125,7 @@ def _added(
     )
 
 
-def _usage(judge: Judge, work: Workload, earlier: Sequence[Judging]) -> tuple[TokenUsage, int]:
+def _usage(judge: Judge, work: Workload, earlier: Sequence[GivenVerdict]) -> tuple[TokenUsage, int]:
     """The estimated tokens of the calls, and the number of earlier calls from which they were estimated."""
     known = [each for each in earlier if each.usage.calls]
     name = plain_name(judge.info)

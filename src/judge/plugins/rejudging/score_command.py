@@ -23,7 +23,7 @@ from judge.plugins.rejudging.options import JUDGE_OPTIONS, with_judge_options
 from judge.plugins.rejudging.output import InOrder, JudgeTally, in_order_of, show, spent
 from judge.records.verdicts import OFFLINE
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
-from judge.results.judgings import judge_names
+from judge.results.given_verdicts import judge_names
 from judge.results.rejudged import adopt, take_over
 from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
 from judge.results.trivial_judges import floors_in

@@ -32,7 +32,7 @@ class JudgeName(NamedTuple):
         return f"{self.text} ({self.digest})" if self.digest else self.text
 
 
-class Judging(Record):
+class GivenVerdict(Record):
     """One verdict: who gave it, the outcome and the cost (`None` if the price is unknown).
 
     `is_stored`: it has a separate file, rather than being known from the attempt's result only.
@@ -131,7 +131,7 @@ def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, Jud
     return judge_names({judge_id: name or judge_id for judge_id, name in names.items()})
 
 
-def judgings_in(folders: Iterable[Path]) -> Iterator[Judging]:
+def given_verdicts_in(folders: Iterable[Path]) -> Iterator[GivenVerdict]:
     """Every readable verdict on the tasks in these folders."""
     for folder in folders:
         verdicts = dict(foreign_verdicts(folder))
@@ -141,12 +141,12 @@ def judgings_in(folders: Iterable[Path]) -> Iterator[Judging]:
             except (OSError, ValueError):
                 continue
         for judge_id, verdict in verdicts.items():
-            yield judging_of(judge_id, verdict)
+            yield given_verdict_of(judge_id, verdict)
 
 
-def judging_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> Judging:
-    """A verdict as a judging."""
-    return Judging(
+def given_verdict_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> GivenVerdict:
+    """Who gave a verdict, and what it cost."""
+    return GivenVerdict(
         judge_id=judge_id,
         name=name_in(verdict, judge_id),
         method=verdict.judge.method if verdict.judge else "",
@@ -157,10 +157,10 @@ def judging_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> Ju
     )
 
 
-def judged_by(judgings: Iterable[Judging]) -> tuple[JudgeVerdicts, ...]:
-    """The judgings of each judge, most expensive first."""
-    groups: defaultdict[str, list[Judging]] = defaultdict(list)
-    for each in judgings:
+def judged_by(given_verdicts: Iterable[GivenVerdict]) -> tuple[JudgeVerdicts, ...]:
+    """The verdicts of each judge, most expensive first."""
+    groups: defaultdict[str, list[GivenVerdict]] = defaultdict(list)
+    for each in given_verdicts:
         groups[each.judge].append(each)
     judged = [
         JudgeVerdicts(
@@ -175,10 +175,10 @@ def judged_by(judgings: Iterable[Judging]) -> tuple[JudgeVerdicts, ...]:
     return tuple(sorted(judged, key=lambda each: (-(each.cost_usd or 0.0), -each.usage.calls, each.judge)))
 
 
-def cost_of(judgings: Iterable[Judging]) -> float | None:
+def cost_of(given_verdicts: Iterable[GivenVerdict]) -> float | None:
     """What verdicts cost together; `None` if the cost of one is unknown."""
     total = 0.0
-    for each in judgings:
+    for each in given_verdicts:
         if each.cost_usd is None:
             return None
         total += each.cost_usd

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_verdict
-from judge.results.judgings import cost_of, judge_names, judged_by, judging_of, judgings_in, names_in, plain_name
+from judge.results.given_verdicts import (
+    cost_of,
+    given_verdict_of,
+    given_verdicts_in,
+    judge_names,
+    judged_by,
+    names_in,
+    plain_name,
+)
 from judge.store.layout import TaskStore
 from shared.models import TokenUsage
 
@@ -38,11 +46,13 @@ def test_no_two_judges_have_the_same_name(digests: set[str]) -> None:
 
 def test_verdicts_of_a_judge_are_added_up() -> None:
     verdicts = [a_verdict(cost_usd=0.25), a_verdict(cost_usd=0.5), a_verdict(cost_usd=None, token_usage=TokenUsage())]
-    judgings = [judging_of(f"w-1{repeat}", each) for repeat, each in zip(("", ".r2", ".r3"), verdicts, strict=True)]
-    (judged,) = judged_by(judgings)
+    given_verdicts = [
+        given_verdict_of(f"w-1{repeat}", each) for repeat, each in zip(("", ".r2", ".r3"), verdicts, strict=True)
+    ]
+    (judged,) = judged_by(given_verdicts)
     # A verdict without a call costs nothing, even if the price is unknown.
     assert (judged.judge, judged.verdicts, judged.times, judged.cost_usd) == ("w-1", 3, 3, 0.75)
-    assert cost_of([*judgings, judging_of("w-1", a_verdict(cost_usd=None))]) is None
+    assert cost_of([*given_verdicts, given_verdict_of("w-1", a_verdict(cost_usd=None))]) is None
 
 
 def test_names_are_read_from_verdicts(tmp_path: Path) -> None:
@@ -50,4 +60,4 @@ def test_names_are_read_from_verdicts(tmp_path: Path) -> None:
     (tmp_path / "t1" / "verdicts" / "webjudge-2.json").write_text("{")
     names = names_in([tmp_path / "t0", tmp_path / "t1"], ["webjudge-1", "webjudge-2"])
     assert [str(name) for name in names.values()] == ["webjudge · openai:gpt-4.1-mini", "webjudge-2"]
-    assert [each.judge_id for each in judgings_in([tmp_path / "t1"])] == ["webjudge-1"]
+    assert [each.judge_id for each in given_verdicts_in([tmp_path / "t1"])] == ["webjudge-1"]
