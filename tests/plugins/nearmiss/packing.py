@@ -94,8 +94,9 @@ def play(
         recorded.append(RecordedStep(path="/list", snapshot=snapshot, line=line, refs=refs, requests=(request,)))
     body = json.dumps({"added": site.added, "seen": next(_numbers)})
     fetched = (Fetched(url="/state", status=200, type="application/json", body=body),) if declares_state else ()
-    about = {"website": START, "task": "Pack it all.", "task_id": "pack"}
-    trajectory = recorded_attempt(folder, list(checks), recorded, answer, fetched=fetched, **about)
+    task = {"website": START, "task": "Pack it all.", "task_id": "pack"}
+    about: dict[str, Any] = {"fetched": fetched, **task}
+    trajectory = recorded_attempt(folder, list(checks), recorded, answer, **about)
     return trajectory, site.state
 
 

@@ -89,8 +89,8 @@ class _Shown(NamedTuple):
     tasks: Sequence[str]
     operators: Sequence[str]
 
-    def __contains__(self, decision: object) -> bool:
-        assert isinstance(decision, MissDecision)
+    def lists(self, decision: MissDecision) -> bool:
+        """Whether this decision is one of them."""
         is_shown = not self.operators or decision.operator in self.operators
         return is_shown and (not self.tasks or decision.task_id in self.tasks)
 
@@ -178,7 +178,7 @@ def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded]
     before = as_mapping(read_report(folder).get("tasks"))
     deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites, before)
     every = list(deciding.decide(known))
-    decisions = [each for each in every if each in shown]
+    decisions = [each for each in every if shown.lists(each)]
     for kind in LISTED:
         own = [each for each in decisions if each.kind == kind]
         if own:

@@ -173,7 +173,7 @@ class Deciding:
     def verdict(self, evidence: TrajectoryEvidence) -> tuple[str, str]:
         """The verdict of the task's checks on a walk, and the first check that failed or could not be decided."""
         if evidence.trajectory.stop_reason not in JUDGED_ENDS:
-            return "failure", evidence.trajectory.stop_reason or ""
+            return "failure", evidence.trajectory.stop_reason
         for each in assertions(evidence):
             if each.passed is None:
                 return "unscored", one_line(each.found, 300)
