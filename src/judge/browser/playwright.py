@@ -62,7 +62,7 @@ from judge.browser.since import BLANK, MARK_TRIES, ChangesSince
 from judge.config import RunConfig
 from judge.network.guard import Guard
 from judge.network.wire import MARK
-from judge.records.access import StorageState
+from judge.records.access import HttpCredentials, StorageState
 from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
@@ -172,6 +172,7 @@ class PlaywrightBrowser:
         credentials = [
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
             for each in task.http_credentials
+            if isinstance(each, HttpCredentials)
         ]
         if task.files:
             self._uploads = await asyncio.to_thread(uploads.UploadFolder, self.folder, task.files)

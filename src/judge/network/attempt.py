@@ -9,6 +9,8 @@ Only settings that contradict each other without any task are refused elsewhere 
 | frozen   | archives; connections are opened to the live sites beside them only               | all                  |
 | recorded | the sites, through a recorder                                                     | all                  |
 | holding  | the sites, but requests that the task holds are answered and never sent           | all                  |
+
+Where the guard reads everything, it also adds the headers that log in to a site (`judge.network.header_logins`).
 """
 
 import asyncio
@@ -18,6 +20,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from judge.config import RunConfig
 from judge.network.archives import Archives, FrozenAttempt
+from judge.network.header_logins import HeaderLogins, header_logins
 from judge.network.holding import Holding
 from judge.network.interception import Interceptor
 from judge.network.policy import NetworkPolicy, refuse_ip, refuses_always
@@ -151,7 +154,20 @@ def network_of(
 
     `policy` is by default the task's (`policy_of`), which leads to no instance of a site.
     """
-    site, policy = config.sites.of(task), policy or policy_of(task, config)
+    network = _network_of(task, config, policy or policy_of(task, config), archives, recorder)
+    if network.interceptor and header_logins(task):
+        network.interceptor = HeaderLogins(network.interceptor, task)
+    return network
+
+
+def _network_of(
+    task: Task,
+    config: RunConfig,
+    policy: NetworkPolicy,
+    archives: Archives | None,
+    recorder: InterceptorFactory | None,
+) -> AttemptNetwork:
+    site = config.sites.of(task)
     if config.cdp_url is not None:
         return HostedNetwork(site, policy, task.task_id)
     if recorder is not None:
@@ -160,7 +176,7 @@ def network_of(
         return FrozenNetwork(site, policy, frozen)
     # The guard reads all requests only where somebody needs them: it costs time.
     needs_all = task.watches_requests or task.reads_uploads
-    if task.holds_requests or (needs_all and config.record_network):
+    if task.holds_requests or header_logins(task) or (needs_all and config.record_network):
         return HoldingNetwork(site, policy, Holding(task, site))
     return LiveNetwork(site, policy)
 
@@ -174,7 +190,7 @@ def policy_of(task: Task, config: RunConfig, closed: Sequence[str] = ()) -> Netw
 class Refusal(NamedTuple):
     """Why a task cannot be played on a network, and what stands against it there."""
 
-    what: Literal["hold", "policies", "checks", "archive", "recorder"]
+    what: Literal["hold", "policies", "checks", "log-in", "archive", "recorder"]
     problem: str
     remedy: str
 
@@ -199,6 +215,11 @@ _HOSTED_UPLOADS = Refusal(
 _HOSTED_DOWNLOADS = Refusal(
     "checks", "a hosted browser (cdp_url) keeps its downloads on its own machine", f"remove the check, or {_NO_HOST}"
 )
+_HOSTED_HEADERS = Refusal(
+    "log-in",
+    "headers of a log-in cannot be kept to one site in a hosted browser (cdp_url), which has no guard",
+    _NO_HOST,
+)
 _HOSTED_ARCHIVE = Refusal("archive", "an archive cannot answer a hosted browser (cdp_url)", _NO_HOST)
 _HOSTED_RECORDER = Refusal("recorder", "the requests of a hosted browser (cdp_url) cannot be recorded", _NO_HOST)
 
@@ -214,6 +235,7 @@ def refusal_of(
         (is_hosted and task.watches_requests, _HOSTED_POLICIES),
         (is_hosted and task.reads_uploads, _HOSTED_UPLOADS),
         (is_hosted and task.reads_downloads, _HOSTED_DOWNLOADS),
+        (is_hosted and bool(header_logins(task)), _HOSTED_HEADERS),
         (is_hosted and is_frozen, _HOSTED_ARCHIVE),
         (is_hosted and is_recorded, _HOSTED_RECORDER),
     )

@@ -7,12 +7,13 @@ no error here shows a value.
 import base64
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from shared.fields import AsTuple, Invalid, Line, Table, Url, at_most, printable
+from judge.records.credentials import Headers
+from shared.fields import AsTuple, Invalid, Line, Table, Url, as_mapping, at_most, printable
 
 _MAX_VALUE_CHARS = 1_000_000
 # Shorter values, such as `1` or `true`, occur everywhere: redacting them would redact everything else.
@@ -87,6 +88,41 @@ class HttpCredentials(_SecretTable):
     password: SecretText
     origin: Url | None = None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be recorded: the password, and the header `Authorization: Basic` (RFC 7617)."""
+        return self.password, base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The secrets as the scenario has them."""
+        return (self.password,)
+
+    def with_texts(self, resolve: Callable[[str], str]) -> Self:
+        """With the variables in its texts resolved."""
+        return self.model_copy(update={name: resolve(getattr(self, name)) for name in ("username", "password")})
+
+
+class HeaderLogin(_SecretTable):
+    """Headers that log in to a site: as `HttpCredentials`, they are sent to `origin` only."""
+
+    headers: Annotated[Headers, Field(min_length=1)]
+    origin: Url | None = None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be recorded: the values."""
+        return tuple(value for value in self.headers.values() if len(value) >= _MIN_SECRET_CHARS)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The secrets as the scenario has them."""
+        return tuple(self.headers.values())
+
+    def with_texts(self, resolve: Callable[[str], str]) -> Self:
+        """With the variables in its values resolved."""
+        return self.model_copy(update={"headers": {name: resolve(text) for name, text in self.headers.items()}})
+
 
 class FormLogin(_SecretTable):
     """An account logged in to by a site's form. `url` is the form's address, relative to the site's.
@@ -101,7 +137,8 @@ class FormLogin(_SecretTable):
 
 
 _STATE = TypeAdapter(StorageState)
-_LOGIN = TypeAdapter(HttpCredentials)
+_LOGIN: TypeAdapter[HttpCredentials | HeaderLogin] = TypeAdapter(HttpCredentials)
+_HEADER_LOGIN: TypeAdapter[HttpCredentials | HeaderLogin] = TypeAdapter(HeaderLogin)
 _FORM_LOGIN = TypeAdapter(FormLogin)
 
 
@@ -141,11 +178,16 @@ def read_storage_state(value: Mapping[str, Any]) -> StorageState:
 
 def _credentials(value: object) -> object:
     """One table, or one for each of several origins."""
-    items = [value] if isinstance(value, Mapping | HttpCredentials) else value
+    items = [value] if isinstance(value, Mapping | HttpCredentials | HeaderLogin) else value
     if not isinstance(items, list | tuple) or len(items) > 16:
         raise Invalid("not a table", 'write http_credentials = { username = "…", password = "${NAME}" }')
-    remedy = 'write { username = "…", password = "${NAME}" }'
-    return tuple(_without_values(_LOGIN, each, remedy) for each in items)
+    remedy = 'write { username = "…", password = "${NAME}" }, or { headers = { Name = "${NAME}" } }'
+    return tuple(
+        _without_values(
+            _HEADER_LOGIN if isinstance(each, HeaderLogin) or "headers" in as_mapping(each) else _LOGIN, each, remedy
+        )
+        for each in items
+    )
 
 
 def _form_login(value: object) -> object:
@@ -158,7 +200,8 @@ StateContent = Annotated[StorageState, BeforeValidator(_content)]
 # In a scenario, the path of a file relative to it; in a request, a key in its `storage_states`; or the content itself.
 DeclaredState = Annotated[StorageState | Annotated[Line, Field(min_length=1), at_most(4096)], BeforeValidator(_state)]
 DeclaredLogin = Annotated[FormLogin, BeforeValidator(_form_login)]
-Credentials = Annotated[tuple[HttpCredentials, ...], BeforeValidator(_credentials)]
+Login = HttpCredentials | HeaderLogin
+Credentials = Annotated[tuple[Login, ...], BeforeValidator(_credentials)]
 
 
 def merged(states: Iterable[StorageState]) -> StorageState:
@@ -171,14 +214,12 @@ def merged(states: Iterable[StorageState]) -> StorageState:
     return StorageState(cookies=tuple(cookies.values()), origins=tuple(origins.values()))
 
 
-def secrets_of(state: StorageState | str | None, credentials: tuple[HttpCredentials, ...]) -> tuple[str, ...]:
-    """Every value that must not be recorded: cookies, stored items and the strings inside them, passwords.
+def secrets_of(state: StorageState | str | None, credentials: tuple[Login, ...]) -> tuple[str, ...]:
+    """Every value that must not be recorded: cookies, stored items and the strings inside them, passwords, headers.
 
     Values shorter than six characters are left out, except passwords.
     """
-    secrets = dict.fromkeys(each.password for each in credentials)
-    # In the form of an `Authorization: Basic` header (RFC 7617).
-    secrets |= dict.fromkeys(base64.b64encode(f"{c.username}:{c.password}".encode()).decode() for c in credentials)
+    secrets = dict.fromkeys(secret for each in credentials for secret in each.secrets)
     if isinstance(state, StorageState):
         values: list[object] = [cookie.value for cookie in state.cookies]
         for origin in state.origins:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from judge.records.access import HttpCredentials, StorageState, secrets_of
+from judge.records.access import Login, StorageState, secrets_of
 from judge.records.attacks import Attack, PlayedAttack
 from judge.records.checks import Check, KindCheck, expressions_of, plain_checks
 from judge.records.files import TaskFiles
@@ -82,7 +82,7 @@ class Task(Record):
     start_urls: Annotated[tuple[str, ...], _LATER] = ()
     keep_fields: Annotated[tuple[str, ...], ResultKey(bare=True)] = ()
     storage_state: StorageState | str | None = Field(default=None, exclude=True, repr=False)
-    http_credentials: tuple[HttpCredentials, ...] = Field(default=(), exclude=True, repr=False)
+    http_credentials: tuple[Login, ...] = Field(default=(), exclude=True, repr=False)
     reference: str | None = Field(default=None, exclude=True)
     state: StateAddress | None = Field(default=None, exclude=True)
     excluded: str | None = Field(default=None, exclude=True)

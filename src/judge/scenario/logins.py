@@ -206,12 +206,7 @@ def _with_content(
     if environ is not None:
         # For every task, so without its line, which is only found by reading the file.
         place_text = _mistake(scenario, (*where, "http_credentials"), "", "", has_line=False).message
-        credentials = tuple(
-            each.model_copy(
-                update={name: resolved(getattr(each, name), environ, place_text) for name in ("username", "password")}
-            )
-            for each in credentials
-        )
+        credentials = tuple(each.with_texts(lambda text: resolved(text, environ, place_text)) for each in credentials)
     return entry.model_copy(update={"storage_state": state, "http_credentials": credentials})
 
 

@@ -200,7 +200,7 @@ def _task_toml(task: Task) -> str:
         fields["files"] = [each.name for each in task.files]
     if isinstance(task.storage_state, str):
         fields["storage_state"] = task.storage_state
-    if referring := [each for each in task.http_credentials if VARIABLE.fullmatch(each.password)]:
+    if referring := [each for each in task.http_credentials if all(map(VARIABLE.fullmatch, each.written))]:
         fields["http_credentials"] = [each.model_dump(mode="json", exclude_defaults=True) for each in referring]
     if task.reference:
         fields["reference"] = task.reference

@@ -193,6 +193,14 @@ def test_a_request_carries_the_content_and_the_judge_reads_it(tmp_path: Path) ->
             {"storage_state": {"cookies": [cookie("ads.example")]}},
             "task t: key 'storage_state': cookie 1 is of",
         ),
+        (
+            {"http_credentials": {"headers": {"X-Login": "a"}, "origin": "https://other.example"}},
+            "task t: key 'http_credentials': 'https://other.example' is on another site than website",
+        ),
+        (
+            {"http_credentials": {"headers": {"Host": "a"}}},
+            "config.tasks #1, key 'http_credentials': headers: the protocol sets",
+        ),
         ({"http_credentials": {"username": "u"}}, "config.tasks #1, key 'http_credentials': password: missing"),
     ],
 )

@@ -19,9 +19,10 @@ from judge.plugins.webarena.tasks import (
     site_entries,
     task_number,
 )
+from judge.scenario.logins import with_logins
 from judge.scenario.models import TASKS, SiteEntry
 from judge.scenario.sources import scenario_toml, tasks_toml
-from judge.scenario.toml import parse_scenario
+from judge.scenario.toml import load_scenario, parse_scenario
 from shared.errors import ConfigError
 from shared.toml_text import parse_toml
 from shared.validation import validated
@@ -165,6 +166,7 @@ CONTROLLED: dict[str, Any] = {
         "__REDDIT__": {"urls": ["http://forum.test:9999"], "extra": {"env_ctrl_url": "http://forum.test:8877"}},
         "__GITLAB__": {"urls": ["http://git.test"], "env_ctrl_url": "http://git.test:8877"},
         "__WIKIPEDIA__": {"urls": ["http://wiki.test:8888"]},
+        "__SHOPPING_ADMIN__": {"urls": ["http://shop.test:7780"], "extra": {"headers": {"X-Auto-Login": "${ADMIN}"}}},
     }
 }
 
@@ -184,6 +186,20 @@ def test_an_import_writes_the_sites_with_their_reset_and_their_status(tmp_path: 
     scenario = parse_scenario(text.encode(), tmp_path / "s.toml")
     # A reset, so that attempts begin in the same state.
     assert scenario.resets == {site.endpoint: site.reset_url for site in sites}
+
+
+def test_v14_a_log_in_by_headers_is_its_sites_and_the_variables_value_is_in_no_file(tmp_path: Path) -> None:
+    addresses = read(tmp_path, CONTROLLED)
+    tasks = imported([row(43, "shopping_admin", starts=("__SHOPPING_ADMIN__/admin",))], addresses, SCHEMA, None)
+    path = tmp_path / "s.toml"
+    path.write_text(scenario_toml(tasks, participant="idle", settings={}, sites=site_entries(tasks, addresses)))
+    scenario = load_scenario(path)
+    (task,) = with_logins(scenario, scenario.tasks, {"ADMIN": "admin:pass-word"})
+    assert [dict(each) for each in task.http_credentials] == [
+        {"headers": {"X-Auto-Login": "admin:pass-word"}, "origin": "http://shop.test:7780"}
+    ]
+    assert task.secrets == ("admin:pass-word",)
+    assert "pass-word" not in f"{task!r}{task.model_dump_json()}"
 
 
 def test_a_sites_status_is_its_own_or_its_resets(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ class SiteAddress(Foreign):
     """The address of one site. Recorded requests to any of `urls` count as the site's; tasks use the active one.
 
     `env_ctrl_url` is the service beside the site that resets it (`POST /init`) and knows whether it is up (`/status`),
-    `cmd` what starts both. The benchmark's own tools keep other keys under `extra`, so these may stand there.
+    `cmd` what starts both. `headers` log in to it, with values that name variables (`${NAME}`), since the scenario
+    repeats them. The benchmark's own tools keep other keys under `extra`, so these may stand there.
     """
 
     urls: tuple[Annotated[Url, AfterValidator(_without_slash)], ...] = Field(min_length=1, max_length=20)
@@ -78,12 +79,16 @@ class SiteAddress(Foreign):
     credentials: SiteAccount | None = None
     env_ctrl_url: Annotated[Url, AfterValidator(_without_slash)] | None = None
     cmd: str | None = Field(default=None, min_length=1, max_length=1000)
+    headers: dict[str, Annotated[str, Field(pattern=r"\$\{\w+\}")]] | None = Field(default=None, repr=False)
 
     @model_validator(mode="before")
     @classmethod
     def _with_extra(cls, value: Any) -> Any:
         extra = as_mapping(as_mapping(value).get("extra"))
-        return {**{key: extra[key] for key in ("env_ctrl_url", "cmd") if key in extra}, **as_mapping(value)} or value
+        return {
+            **{key: extra[key] for key in ("env_ctrl_url", "cmd", "headers") if key in extra},
+            **as_mapping(value),
+        } or value
 
     @model_validator(mode="after")
     def _has_an_active_url(self) -> Self:
@@ -199,15 +204,16 @@ def _imported(row: PackageTask, addresses: SiteAddresses, answer_schema: Mapping
 
 
 def site_entries(tasks: Iterable[Task], addresses: SiteAddresses) -> list[SiteEntry]:
-    """The sites of these tasks that have a life of their own: they are reset before each attempt."""
+    """The sites of these tasks that have a life of their own, so that they are reset, or a log-in by headers."""
     used = {origin_text(url) for task in tasks for url in (task.website, *task.start_urls, *task.allowed_sites)}
     entries: dict[str, SiteEntry] = {}
     for name, each in addresses.environments.items():
         endpoint, control = origin_text(each.url), each.env_ctrl_url
-        if endpoint not in used or (control is None and each.cmd is None):
+        if endpoint not in used or not (control or each.cmd or each.headers):
             continue
         life = {"reset_url": f"{control}/init", "ready": {"url": f"{control}/status"}} if control else {}
-        entry = {"name": name, "endpoint": endpoint, **without_none(cmd=each.cmd), **life}
+        logins = {"http_credentials": [{"headers": each.headers}]} if each.headers else {}
+        entry = {"name": name, "endpoint": endpoint, **without_none(cmd=each.cmd), **life, **logins}
         entries.setdefault(endpoint, validated(_SITE_ENTRY, entry, f"--config: {name}"))
     return list(entries.values())
 
