@@ -76,6 +76,7 @@ class ParticipantOptions(Record):
     seed: int = 0
     note: str = ""
     command: str | None = None
+    dialect: str | None = None
     sandbox: bool = False
     fresh: Literal["attempt", "run"] = "attempt"
     logs: Path | None = None

@@ -57,6 +57,9 @@ def participant(
         str | None,
         typer.Option(help="A preset, or a command line with {mcp_url} or {mcp_config}, for the participant mcp."),
     ] = None,
+    dialect: Annotated[
+        str | None, typer.Option(help="How an open model writes its actions, for computer_use.", metavar="NAME")
+    ] = None,
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Let that program reach its tools and its model's meter only.")
     ] = False,
@@ -98,6 +101,7 @@ def participant(
         seed=seed,
         note=note,
         command=command,
+        dialect=dialect,
         sandbox=sandbox,
         fresh=fresh,
         logs=logs,

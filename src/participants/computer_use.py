@@ -1,4 +1,4 @@
-"""Operates the page by screenshots and coordinates, with the provider's computer-use tool.
+"""Operates the page by screenshots and coordinates, with the provider's computer-use tool, or in a `--dialect` of text.
 
 The model sees screenshots only, neither the snapshot nor the list of tools, so the scenario has to offer coordinates
 (`actions = "both"` or `"coordinates"`). One action of the model may take several of the judge's tools: they are sent
@@ -12,11 +12,12 @@ the next request tells the model what it said.
 
 import importlib.util
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from participants.base import Observation, ParticipantOptions, Reply, one_or_all
 from participants.computers import actions as computer
+from participants.computers.dialects import Dialect, DialectConversation, dialect_named
 from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, Turns
 from shared.errors import ConfigError, ModelMalformed
 from shared.images import image_size
@@ -47,9 +48,12 @@ page shows. If the task cannot be done, say why.
 def create(options: ParticipantOptions) -> ModelParticipant:
     """A participant on `options.model`, which names its provider.
 
-    Raises `ConfigError` without a model, for one of another provider, and without a key: every task would be scored 0.
+    In a dialect, any model at an OpenAI-compatible address. Raises `ConfigError` without a model, for one of another
+    provider, and without a key: every task would be scored 0.
     """
     name = options.model or ""
+    if options.dialect is not None:
+        return _in_dialect(dialect_named(options.dialect), name.removeprefix("openai:"), options)
     model_provider = find_provider(name)
     if model_provider is None or not _has_tool(model_provider) or not name.partition(":")[2]:
         known = map(provider, provider_names())
@@ -58,7 +62,22 @@ def create(options: ParticipantOptions) -> ModelParticipant:
         raise ConfigError(f"participant computer_use: {model_problem}", remedy=f"use one such as {examples}")
     model_provider.require_key(options.settings, "participant computer_use")
     model = open_model(name, options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
-    return ModelParticipant(model, lambda first: ComputerAgent(model, first))
+    return ModelParticipant(model, lambda first: ComputerAgent(model, first, converse))
+
+
+def _in_dialect(dialect: Dialect, name: str, options: ParticipantOptions) -> ModelParticipant:
+    if not name:
+        raise ConfigError(
+            "participant computer_use: no model given",
+            remedy="give its name at the address in OPENAI_BASE_URL: --model NAME",
+        )
+    provider("openai").require_key(options.settings, "participant computer_use")
+    model = open_model(f"openai:{name}", options.settings, purpose="participant model", timeout_s=CALL_TIMEOUT_S)
+
+    def begin(model: Any, system: str, task: str) -> computer.Conversation:
+        return DialectConversation(model, system, task, dialect)
+
+    return ModelParticipant(model, lambda first: ComputerAgent(model, first, begin))
 
 
 def _has_tool(candidate: Provider) -> bool:
@@ -76,9 +95,11 @@ def converse(model: "HTTPModel", system: str, task: str) -> computer.Conversatio
 class ComputerAgent:
     """One attempt by a model."""
 
-    def __init__(self, model: "HTTPModel", first: Observation) -> None:
+    def __init__(
+        self, model: "HTTPModel", first: Observation, begin: Callable[["HTTPModel", str, str], computer.Conversation]
+    ) -> None:
         website = f"\nWebsite: {first.website}" if first.website else ""
-        self._conversation = converse(model, SYSTEM, f"Task: {first.instruction}{website}")
+        self._conversation = begin(model, SYSTEM, f"Task: {first.instruction}{website}")
         self._name = model.name
         self._turns = Turns(model.name)
         self._queue: deque[Action] = deque()

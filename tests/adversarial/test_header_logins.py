@@ -7,6 +7,8 @@ import pytest
 
 from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
+from judge.runner.restarts import restarts_of
+from judge.scenario.models import SiteEntry
 
 NAME, VALUE = "X-Auto-Login", "admin:pass-word"
 
@@ -47,9 +49,9 @@ async def test_v14_only_the_tasks_site_gets_the_headers_and_the_service_beside_i
                 task["allowed_sites"] = [other.url.rstrip("/")]
                 task["checks"] = [{"kind": "text", "contains": "Inside", "at": "any"}]
                 task["http_credentials"] = {"headers": {NAME: VALUE}}
-            async with participant(leave) as url:
-                resetting = {site.url.rstrip("/"): f"{service.url}init", other.url.rstrip("/"): "static"}
-                assessed = await judge.ask(url, tasks, site_resets=resetting)
+            entry = {"name": "shop", "endpoint": site.url, "reset_url": f"{service.url}init"}
+            async with participant(leave) as url, restarts_of([SiteEntry.model_validate(entry)], []) as restarts:
+                assessed = await judge.ask(url, tasks, site_restarts=restarts)
     assessed.check()
     await judge.is_clean()
     assert [(entry["verdict"], entry["flags"]) for entry in assessed.detail["tasks"]] == [("success", [])] * 2

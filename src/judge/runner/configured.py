@@ -58,9 +58,10 @@ def notes_for_another_judge(scenario: Scenario) -> tuple[str, ...]:
         for name in settings_of_the_host(scenario.config)
     )
     return unsent + tuple(
-        f"Note: site {site.name} is not restarted: that needs a judge that is started here."
+        f"Note: site {site.name} is not {'restarted' if site.restart else 'reset'}: that needs a judge that is started"
+        " here."
         for site in scenario.sites
-        if site.restart
+        if site.restart or site.is_reset_elsewhere
     )
 
 

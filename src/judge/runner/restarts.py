@@ -1,6 +1,6 @@
 """Restores the initial state of a scenario's sites at the request of the judge, which did not start them.
 
-The judge resets a site with a `reset_url` by itself, unless a log-in must be repeated afterwards.
+The judge resets a site with a `reset_url` of its own by itself, unless a log-in must be repeated afterwards.
 """
 
 import asyncio
@@ -44,10 +44,11 @@ async def restarts_of(
 ) -> AsyncIterator[dict[str, str]]:
     """While the body runs, a POST to a site's restart address resets it. Yields these addresses by site endpoint.
 
-    Sites with `restart` have one, and those with both `reset_url` and `login`. `instances` are the addresses of those
-    that sites have, by endpoint. The POST names the task (`?task=…`), and the attempt's instances by endpoint
-    (`&instances=…`, JSON), of which it resets the site's. The answer comes once the site is up again, and is the
-    storage state (JSON) if it was logged in to for this task, or an error that says why not.
+    Sites with `restart` have one, and those with a `reset_url` that also have a `login`, or that another service
+    resets. `instances` are the addresses of those that sites have, by endpoint. The POST names the task (`?task=…`),
+    and the attempt's instances by endpoint (`&instances=…`, JSON), of which it resets the site's. The answer comes once
+    the site is up again, and is the storage state (JSON) if it was logged in to for this task, or an error that says
+    why not.
     """
     running = {child.name: child for child in children}
     by_path: dict[str, _ResetSite] = {}
@@ -57,7 +58,8 @@ async def restarts_of(
             for address in instances.get(site.endpoint, (site.endpoint,))
         }
         reset_site = _ResetSite(site, {address: running[name] for address, name in names.items() if name in running})
-        if (site.restart and reset_site.children) or (site.reset_url and logins and logins.has(site)):
+        logs_in = site.reset_url and logins and logins.has(site)
+        if (site.restart and reset_site.children) or logs_in or site.is_reset_elsewhere:
             by_path[f"/{place}"] = reset_site
     if not by_path:
         yield {}

@@ -356,7 +356,12 @@ class SiteEntry(_Process):
     @property
     def reset(self) -> str | None:
         """How the site is reset to its initial state, in the form of `RunConfig.site_resets`."""
-        return "static" if self.static else self.reset_url
+        return "static" if self.static else None if self.is_reset_elsewhere else self.reset_url
+
+    @property
+    def is_reset_elsewhere(self) -> bool:
+        """Whether another service resets the site, which no request to a judge may name: the runner asks it."""
+        return self.reset_url is not None and origin_of(self.reset_url) != origin_of(self.endpoint)
 
     @property
     def is_played_by_instance(self) -> bool:
