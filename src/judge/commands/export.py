@@ -5,7 +5,7 @@ Some layouts are of tasks, not of attempts: for these it takes a scenario, or th
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -117,20 +117,19 @@ def export(
         return
     target = output or store.derived / "export" / (format_ if epoch == 1 else f"{format_}-epoch-{epoch}")
     writer = writers()[format_]
-    below = writer.folder_in(store.read_run() or {})
-    _export_folder(selection, writer, target, below, lengths, settings)
+    _export_folder(selection, writer, target, store.read_run() or {}, lengths, settings)
 
 
 def _export_folder(
     tasks: list[TaskStore],
     writer: FormatWriter,
     output: Path,
-    below: str,
+    run: Mapping[str, Any],
     lengths: Mapping[str, int],
     settings: Settings,
 ) -> None:
-    """Write the run in another benchmark's layout, its tasks in the folder `below` the output."""
-    target = output / below
+    """Write the run in another benchmark's layout."""
+    target = output / writer.folder_in(run)
     results = list(export_tasks(tasks, target, lengths, writer=writer))
     left_out = [result for result in results if result.reason is not None]
     for result in left_out:
@@ -141,7 +140,7 @@ def _export_folder(
         write_tasks(tasks, output / "tasks.json")
     if exported_count and writer.finish is not None:
         with write_errors(target, "choose another --output or free some space"):
-            writer.finish(target, [result.folder for result in results if result.folder is not None])
+            writer.finish(target, [result.folder for result in results if result.folder is not None], run)
     # Checked immediately, so that the user does not learn of mistakes from the benchmark's server.
     if exported_count and writer.check is not None:
         try:

@@ -154,7 +154,7 @@ def test_the_summary_lists_each_sites_tasks_with_their_status(tmp_path: Path) ->
         written(
             recorded(tmp_path / "in" / name, eval_result={**result(status), "sites": sites}), output := tmp_path / "out"
         )
-    finish(output, [output / name for name in statuses])
+    finish(output, [output / name for name in statuses], {})
     summary = json.loads((output / "eval_summary.json").read_text())
     counts = [summary[key] for key in ("total", "success_count", "failed_count", "error_count")]
     assert counts == [4, 1, 2, 1]

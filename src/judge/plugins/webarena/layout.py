@@ -148,7 +148,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def finish(output: Path, folders: Sequence[Path]) -> None:
+def finish(output: Path, folders: Sequence[Path], _run: Mapping[str, Any]) -> None:
     """Write the summary of all tasks that have a result, if any has."""
     paths = [path for folder in folders for path in sorted(folder.glob(f"*{_RESULT}"))]
     results: list[dict[str, Any]] = [read_json(path) for path in paths]

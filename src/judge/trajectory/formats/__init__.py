@@ -70,14 +70,14 @@ class FormatWriter:
     `write` raises `TrajectoryError` for a task that has to be left out. `check` is called for the folder of all written
     tasks, with the reference lengths by task; it raises `ConfigError` if it cannot check here. `with_tasks` says
     whether the tasks' texts are written beside them, as `tasks.json`. `finish` writes what there is once for all
-    tasks into that folder; it gets the folder and those of the tasks in it. `folder_in` is the folder below the output
-    that holds the tasks, from the run's record.
+    tasks into that folder; it gets the folder, those of the tasks in it, and the run's record. `folder_in` is the
+    folder below the output that holds the tasks, from the same record.
     """
 
     write: Callable[[Source], ExportedTask]
     check: Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None = None
     with_tasks: bool = False
-    finish: Callable[[Path, Sequence[Path]], None] | None = None
+    finish: Callable[[Path, Sequence[Path], Mapping[str, Any]], None] | None = None
     folder_in: Callable[[Mapping[str, Any]], str] = lambda run: ""
 
 
