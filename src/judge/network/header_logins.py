@@ -15,13 +15,13 @@ from judge.records.sites import HostPort, place_of
 from judge.records.tasks import Task
 
 _HTTP: Mapping[str, str] = MappingProxyType({"ws": "http", "wss": "https"})
-Origin = tuple[str, HostPort]
+SchemedPlace = tuple[str, HostPort]
 
 
 class _LoggedIn:
     """An `Upstream` that adds the headers."""
 
-    def __init__(self, upstream: Upstream, logins: Mapping[Origin, Mapping[str, str]]) -> None:
+    def __init__(self, upstream: Upstream, logins: Mapping[SchemedPlace, Mapping[str, str]]) -> None:
         self._upstream = upstream
         self._logins = logins
 
@@ -43,7 +43,7 @@ class HeaderLogins:
 
     def __init__(self, inner: Interceptor, task: Task) -> None:
         self._inner = inner
-        self._logins: dict[Origin, dict[str, str]] = {}
+        self._logins: dict[SchemedPlace, dict[str, str]] = {}
         for each in header_logins(task):
             if origin := _origin(each.origin or task.website):
                 self._logins.setdefault(origin, {}).update(each.headers)
@@ -67,7 +67,7 @@ def header_logins(task: Task) -> Sequence[HeaderLogin]:
     return [each for each in task.http_credentials if isinstance(each, HeaderLogin)]
 
 
-def _origin(url: str) -> Origin | None:
+def _origin(url: str) -> SchemedPlace | None:
     scheme = urlsplit(url).scheme
     http = _HTTP.get(scheme, scheme)
     place = place_of(f"{http}{url[len(scheme) :]}")

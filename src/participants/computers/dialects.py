@@ -34,7 +34,7 @@ _MAX_TOKENS = 2_000
 _SCROLL_PX = 500
 _PAUSE_S = 3.0
 Size = tuple[int, int]
-Call = tuple[str, Mapping[str, Any]]
+WrittenCall = tuple[str, Mapping[str, Any]]
 
 
 class Pointing:
@@ -176,9 +176,9 @@ _TARS: Mapping[str, tuple[str, Meaning]] = MappingProxyType(
 )
 
 
-def _json_calls(reply: str) -> tuple[str, list[Call]]:
+def _json_calls(reply: str) -> tuple[str, list[WrittenCall]]:
     """What a reply says, and its calls. Raises `ValueError` for a call that cannot be read."""
-    calls: list[Call] = []
+    calls: list[WrittenCall] = []
     for text in _TOOL_CALL.findall(reply):
         value = json.loads(text)
         arguments = value.get("arguments") if isinstance(value, dict) else None
@@ -188,11 +188,11 @@ def _json_calls(reply: str) -> tuple[str, list[Call]]:
     return reply.partition("<tool_call>")[0].strip(), calls
 
 
-def _line_calls(reply: str) -> tuple[str, list[Call]]:
+def _line_calls(reply: str) -> tuple[str, list[WrittenCall]]:
     """As `_json_calls`; one call in each paragraph."""
     match = _ACTION.search(reply)
     said = (reply[: match.start()] if match else reply).strip().removeprefix("Thought:").strip()
-    calls: list[Call] = []
+    calls: list[WrittenCall] = []
     for text in filter(str.strip, match[1].split("\n\n") if match else ()):
         node = ast.parse(" ".join(text.split()), mode="eval").body
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
@@ -220,7 +220,7 @@ class Dialect(NamedTuple):
     """How a family of models writes its actions. `stops` are the actions that end, with the argument of the answer."""
 
     form: str
-    read: Callable[[str], tuple[str, list[Call]]]
+    read: Callable[[str], tuple[str, list[WrittenCall]]]
     space: Callable[[Size], Size]
     actions: Mapping[str, tuple[str, Meaning]]
     stops: Mapping[str, str]
