@@ -1,12 +1,12 @@
 """Where the test suite's CPU time goes: user and system time of the tests and of all processes that they start.
 
-    python benchmarks/suite_profile.py [--workers N] [--output FILE] [pytest arguments]
-    python benchmarks/suite_profile.py --read FILE [--before FILE] [--top N]
+    python benchmarks/suite_profile.py [--workers N] [--output FILE] [--top N] [pytest arguments]
+    python benchmarks/suite_profile.py --read FILE [--top N]
 
-Other work on the machine changes wall time more than CPU time. Each phase of each test, each fixture and the collection
-of each module is one line of FILE, written as it ends, so that an interrupted run counts for what it reached. The files
-are dealt to N processes, each under a parent that adopts what the tests leave behind: a browser's processes count also
-if they are killed after the process that started them. One that lives on counts in the phase in which it uses the time.
+Other work on the machine changes wall time more than CPU time. Each test and the collection of each module is one line
+of FILE, written as it ends, so that an interrupted run counts for what it reached. The files are dealt to N processes,
+each under a parent that adopts what the tests leave behind: a browser's processes count also if they are killed after
+the process that started them. One that lives on counts in the test in which it uses the time.
 
 The last table is by kind of process. They are looked at twice a second: what one uses after its last look, and all of
 one that ends before the first, is in the line `not seen`.
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ WRITES_TO = "WABE_SUITE_PROFILE"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.5
-_PHASES = ("collect", "setup", "call", "teardown")
 
 
 def children_of(pid: int) -> Iterator[int]:
@@ -62,14 +61,13 @@ def used_by(pid: int, *, only_ended: bool = False) -> float:
 
 
 class Meter:
-    """Pytest's hooks that write how much CPU each part used. Nested parts do not count twice."""
+    """Pytest's hooks that write how much CPU each test used, and the collection of each module."""
 
     def __init__(self, path: Path) -> None:
         self._lines = path.open("a", encoding="utf-8")
         self._parent = os.getppid()
         # Not counted: the CPU time that looking at other processes takes.
         self._own = 0.0
-        self._inner: list[float] = [0.0]
 
     def _now(self) -> float:
         began = time.process_time()
@@ -77,37 +75,21 @@ class Meter:
         self._own += time.process_time() - began
         return used
 
-    def _measured(self, kind: str, place: str, name: str) -> Iterator[None]:
-        self._inner.append(0.0)
+    def _measured(self, kind: str, node: Any) -> Iterator[None]:
         before = self._now()
         result = yield
-        used = self._now() - before
-        inside = self._inner.pop()
-        self._inner[-1] += used
-        line = {"kind": kind, "place": place, "name": name, "cpu": round(used - inside, 4)}
+        line = {"kind": kind, "name": _file(node), "cpu": round(self._now() - before, 4), "count": int(kind == "test")}
         self._lines.write(json.dumps(line) + "\n")
         self._lines.flush()
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        return (yield from self._measured("setup", _file(item), item.name))
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        return (yield from self._measured("call", _file(item), item.name))
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
-        return (yield from self._measured("teardown", _file(item), item.name))
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Iterator[None]:
-        return (yield from self._measured("fixture", _file(request.node), fixturedef.argname))
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        return (yield from self._measured("test", item))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
-        return (yield from self._measured("collect", _file(collector), ""))
+        return (yield from self._measured("collect", collector))
 
 
 def _file(node: Any) -> str:
@@ -171,9 +153,9 @@ class _Processes:
         counts = Counter(self._kinds.values())
         with output.open("a", encoding="utf-8") as file:
             for kind, cpu in used.items():
-                line = {"kind": "process", "place": "", "name": kind, "cpu": round(cpu, 2), "count": counts[kind]}
+                line = {"kind": "process", "name": kind, "cpu": round(cpu, 2), "count": counts[kind]}
                 file.write(json.dumps(line) + "\n")
-            file.write(json.dumps({"kind": "total", "place": "", "name": "", "cpu": -time.process_time()}) + "\n")
+            file.write(json.dumps({"kind": "total", "name": "", "cpu": -time.process_time(), "count": 0}) + "\n")
 
 
 def _adopting(command: list[str], environment: dict[str, str]) -> None:
@@ -214,81 +196,32 @@ def run(output: Path, workers: int, rest: list[str]) -> int:
         each.join()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     with output.open("a", encoding="utf-8") as file:
-        total = {"kind": "total", "place": "", "name": "", "cpu": round(used.ru_utime + used.ru_stime, 2)}
+        total = {"kind": "total", "name": "", "cpu": round(used.ru_utime + used.ru_stime, 2), "count": 0}
         file.write(json.dumps(total) + "\n")
     return max(each.exitcode or 0 for each in running)
 
 
-class Profile:
-    """What one run used, by file and phase, and by fixture."""
-
-    def __init__(self, path: Path) -> None:
-        self.by_file: dict[str, Counter[str]] = defaultdict(Counter)
-        self.by_fixture: Counter[str] = Counter()
-        self.setups: Counter[str] = Counter()
-        self.tests: Counter[str] = Counter()
-        self.by_process: Counter[str] = Counter()
-        self.processes: Counter[str] = Counter()
-        self.total = 0.0
-        for text in path.read_text(encoding="utf-8").splitlines():
-            line = json.loads(text)
-            if line["kind"] == "total":
-                self.total += line["cpu"]
-                continue
-            if line["kind"] == "process":
-                self.by_process[line["name"]] += line["cpu"]
-                self.processes[line["name"]] += line["count"]
-                continue
-            if line["kind"] == "fixture":
-                self.by_fixture[line["name"]] += line["cpu"]
-                self.setups[line["name"]] += 1
-            self.tests[line["place"]] += line["kind"] == "call"
-            self.by_file[line["place"]]["setup" if line["kind"] == "fixture" else line["kind"]] += line["cpu"]
-
-    def used_in(self, place: str) -> float:
-        return sum(self.by_file[place].values()) if place in self.by_file else 0.0
-
-    def by_folder(self) -> dict[str, Counter[str]]:
-        """The same by area: two folders deep, as in `tests/judge/browser`."""
-        areas: dict[str, Counter[str]] = defaultdict(Counter)
-        for place, phases in self.by_file.items():
-            areas["/".join(Path(place).parent.parts[:3]) or place].update(phases)
-        return areas
-
-
-def table(profile: Profile, before: Profile | None, top: int) -> str:
-    """All tables in Markdown: areas and files, then fixtures, then processes."""
-    covered = sum(map(profile.used_in, profile.by_file))
-    lines = [f"{profile.total:.0f} s of CPU in all processes; {covered:.0f} s in the lines below", ""]
-    head = "| place | tests | " + ("before | " if before else "") + "CPU, s | " + " | ".join(_PHASES) + " |"
-    rule = "|---" * (head.count("|") - 1) + "|"
-
-    def row(place: str, tests: int, phases: Counter[str], earlier: float | None) -> str:
-        cells = [place, str(tests), *([f"{earlier:.1f}"] if earlier is not None else []), f"{sum(phases.values()):.1f}"]
-        return "| " + " | ".join([*cells, *(f"{phases[phase]:.1f}" for phase in _PHASES)]) + " |"
-
-    lines += [head, rule]
-    areas, earlier_areas = profile.by_folder(), before.by_folder() if before else {}
-    for area, phases in sorted(areas.items(), key=lambda pair: -sum(pair[1].values())):
-        tests = sum(count for place, count in profile.tests.items() if "/".join(Path(place).parent.parts[:3]) == area)
-        lines.append(row(area, tests, phases, sum(earlier_areas.get(area, Counter()).values()) if before else None))
-    lines += ["", head, rule]
-    for place in sorted(profile.by_file, key=lambda place: -profile.used_in(place))[:top]:
-        earlier = before.used_in(place) if before else None
-        lines.append(row(place, profile.tests[place], profile.by_file[place], earlier))
-    lines += ["", "| fixture | set up | CPU, s |", "|---|---|---|"]
-    lines += [
-        f"| `{name}` | {profile.setups[name]} | {used:.1f} |" for name, used in profile.by_fixture.most_common(20)
-    ]
-    if not (seen := profile.by_process):
-        # It was interrupted.
-        return "\n".join(lines)
-    seen["not seen"] += profile.total - sum(seen.values())
-    lines += ["", "| process | started | CPU, s | of all |", "|---|---|---|---|"]
-    lines += [
-        f"| {name} | {profile.processes[name]} | {used:.1f} | {used / profile.total:.0%} |"
-        for name, used in seen.most_common(20)
-    ]
+def tables(path: Path, top: int) -> str:
+    """What a run used, in Markdown: by area (two folders deep, as in `tests/judge/browser`), file and process."""
+    used: dict[str, Counter[str]] = {part: Counter() for part in ("area", "file", "process", "total")}
+    counts: Counter[str] = Counter()
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        name, part = line["name"], line["kind"]
+        if part in ("test", "collect"):
+            area = "/".join(Path(name).parent.parts[:3]) or name
+            used["area"][area] += line["cpu"]
+            counts[area] += line["count"]
+            part = "file"
+        used[part][name] += line["cpu"]
+        counts[name] += line["count"]
+    total = used["total"][""]
+    if used["process"]:
+        # Otherwise it was interrupted.
+        used["process"]["not seen"] += total - used["process"].total()
+    lines = [f"{total:.0f} s of CPU in all processes; {used['file'].total():.0f} s in tests and collection"]
+    for part in ("area", "file", "process"):
+        lines += ["", f"| {part} | {'started' if part == 'process' else 'tests'} | CPU, s |", "|---|---|---|"]
+        lines += [f"| {name} | {counts[name]} | {cpu:.1f} |" for name, cpu in used[part].most_common(top)]
     return "\n".join(lines)
 
 
@@ -297,12 +230,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path, default=Path("suite_profile.jsonl"), help="the lines of this run")
     parser.add_argument("--read", type=Path, help="print the table of an earlier run, and run nothing")
-    parser.add_argument("--before", type=Path, help="another run, for a column to compare with")
     parser.add_argument("--top", type=int, default=60, help="files in the table")
     options, rest = parser.parse_known_args()
     status = 0 if options.read else run(options.output, options.workers, rest)
-    before = Profile(options.before) if options.before else None
-    print(table(Profile(options.read or options.output), before, options.top))
+    print(tables(options.read or options.output, options.top))
     return status
 
 

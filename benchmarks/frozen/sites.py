@@ -40,7 +40,6 @@ sys.path[:0] = [str(ROOT / part) for part in ("src", "tests", "benchmarks")]
 
 import httpx
 import psutil
-from rules import RULES, without
 
 from apps import installed, scenario_copy, watched
 from apps import play as play_apps
@@ -758,7 +757,6 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--output", type=Path, help="keep archives and runs here")
     parser.add_argument("--only-live", action="store_true", help="record and visit sites, without replays")
-    parser.add_argument("--without", default="", choices=["", *RULES], metavar="RULE", help="a rule of `frozen rules`")
     parser.add_argument("--again", action="store_true", help="use the recordings and visits that --output has")
     options = parser.parse_args()
     began = time.monotonic()
@@ -766,7 +764,6 @@ def main() -> int:
         output = options.output or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wabe-frozen-")))
         output.mkdir(parents=True, exist_ok=True)
         abroad = stack.enter_context(watched(psutil.Process()))
-        stack.enter_context(without(options.without))
         sites = asyncio.run(measure(options, output))
         missed = report(sites, abroad) if sites else []
         if "verdicts" in options.parts:
