@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from helpers.trajectory.recordings import RecordedStep, recorded_attempt
 from judge.plugins.nearmiss.deciding import Deciding, LetThrough, MissDecision
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.records.sites import NONE_SHARED
 from judge.records.tasks import StateAddress, Task
+from shared.files import write_json
 from shared.toml_text import parse_toml
 
 from .packing import START, played, script, walk_of
@@ -65,6 +67,31 @@ def test_without_a_second_right_walk_nothing_is_decided(tmp_path: Path) -> None:
     (decision,) = Deciding({"pack": right.trajectory.task}, NONE_SHARED).decide([right, miss])
     assert (decision.kind, decision.why) == ("undecided", "there are no two right walks")
     assert LetThrough.of([decision]) is None
+
+
+@pytest.mark.parametrize(("is_elsewhere", "kind"), [(True, "undecided"), (False, "survivor")])
+def test_a_choice_beside_the_task_that_only_shows_more_is_left_to_people(
+    tmp_path: Path, is_elsewhere: bool, kind: str
+) -> None:
+    lines = ["- main [ref=e1]:", '  - option "Any" [selected] [ref=e2]', '  - option "Lisbon" [ref=e3]']
+    chosen = [
+        "- main [ref=e1]:",
+        '  - option "Any" [ref=e2]',
+        '  - option "Lisbon" [selected] [ref=e3]',
+        "  - text: Rua",
+    ]
+    names = {"right-1": lines, "right-2": lines, "plus-one-1": chosen}
+    walks = []
+    for name, page in names.items():
+        folder = tmp_path / name
+        steps = [RecordedStep(path="/list", snapshot="\n".join(page), tool="finish")]
+        seen = {"kind": "page", "url": "/list"}
+        attempt = recorded_attempt(folder, [seen], steps, "Done.", website=START, task="Open it.", task_id="pack")
+        write_json(folder / "result.json", attempt.attempt.to_json())
+        walk = walk_of(script(), name, name.rpartition("-")[0]).model_copy(update={"is_elsewhere": is_elsewhere})
+        walks.append(Recorded(walk, folder))
+    (decision,) = Deciding({"pack": walks[0].trajectory.task}, NONE_SHARED).decide(walks)
+    assert decision.kind == kind
 
 
 def test_where_the_owner_declares_the_state_it_decides_and_not_what_was_sent(tmp_path: Path) -> None:

@@ -242,6 +242,8 @@ class _TaskDeciding:
         kind, reason = _classified(purpose, bool(found), passes=outcome == "success", why=why)
         if kind == "survivor" and {each.signal for each in found} == {"writes"} and self.oracle.ends_alike(read):
             kind, reason = "undecided", "it sends more, and the site answers in the end as after the right walk"
+        if kind == "survivor" and walk.is_elsewhere and all(each.only_adds for each in found):
+            kind, reason = "undecided", "the page shows all that it should, and more"
         if kind == "way" and not prescribes_way(self.task):
             kind = "same"
         film = str(miss.film) if miss.film else None

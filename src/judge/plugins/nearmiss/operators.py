@@ -49,11 +49,15 @@ _WAY = re.compile(r"\b(?:search|using|use|follow|through|via|filter|sort|scroll|
 
 
 class Variant(NamedTuple):
-    """The steps of a near miss, the place of the first one that is not the right walk's, and what it is about."""
+    """The steps of a near miss, the place of the first one that is not the right walk's, and what it is about.
+
+    `is_elsewhere`: it chooses something in a group that the right walk does not touch.
+    """
 
     steps: ScriptSteps
     faulty: int
     about: str
+    is_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ def near_misses(
             about=variant.about,
             steps=variant.steps,
             faulty=variant.faulty,
+            is_elsewhere=variant.is_elsewhere,
             reference=digest,
         )
         for name, variant in itertools.islice(in_turn, limit)
@@ -262,7 +267,8 @@ def _plus_one(right: RightWalk) -> Iterator[Variant]:
     for group, members in itertools.groupby(fields, key=lambda each: _group_name(page, each)):
         for node in itertools.islice(members, 2 if group in near else 1):
             if entered := _entered(right, page, node):
-                yield _at_the_end(right, (entered[0],), f"also {entered[1]}")
+                found = _at_the_end(right, (entered[0],), f"also {entered[1]}")
+                yield found._replace(is_elsewhere=group not in near)
 
 
 def _groups(page: Snapshot, touched: frozenset[tuple[str, str]]) -> Iterator[Node]:

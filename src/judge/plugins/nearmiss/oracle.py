@@ -39,6 +39,7 @@ _DIGITS = re.compile(r"\d+")
 # The names of fields that say what a request is about.
 _OPERATIONS = frozenset({"operationName", "operation", "op", "action", "method", "cmd", "command", "mutation"})
 _STATES = ("checked", "selected", "pressed", "disabled", "invalid")
+_FIELDS = frozenset({"combobox", "option", "checkbox", "radio", "switch"})
 _LAYOUT = frozenset({"navigation", "banner", "contentinfo", "dialog"})
 
 # Method, path, and the fields that say what it is about.
@@ -78,6 +79,11 @@ class Difference(NamedTuple):
     signal: Signal
     extra: tuple[Any, ...] = ()
     lacking: tuple[Any, ...] = ()
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether the page shows all that it should, but for the states of fields."""
+        return self.signal == "page" and all(str(line).split(" ")[0] in _FIELDS for line in self.lacking)
 
     def __str__(self) -> str:
         words = {"writes": "sends", "page": "shows", "answer": "answers", "state": "leaves"}[self.signal]

@@ -17,7 +17,7 @@ from shared.elements import ElementQuery, elements_for, written_name
 from shared.errors import ConfigError
 from shared.fields import as_mapping, as_mappings
 from shared.files import read_errors, read_text, sha256_json
-from shared.models import Record
+from shared.models import Record, omit_default
 from shared.replies import FINISH
 from shared.snapshot import Node, Snapshot, parse_snapshot
 from shared.text import plain
@@ -39,8 +39,8 @@ NUMBER_FIELDS = (
 class ScriptedWalk(Record):
     """What is played of a task: its right walk, or a near miss by an operator, which `about` describes.
 
-    `faulty` is the place in `steps` of the first one that the right walk does not have. `reference` is the digest of
-    what the walk was made from, `sha256` of what was recorded.
+    `faulty` is the place in `steps` of the first one that the right walk does not have, `is_elsewhere` the variant's.
+    `reference` is the digest of what the walk was made from, `sha256` of what was recorded.
     """
 
     walk_id: str
@@ -49,6 +49,7 @@ class ScriptedWalk(Record):
     about: str = ""
     steps: ScriptSteps
     faulty: int | None = None
+    is_elsewhere: bool = omit_default(False)
     reference: str
     sha256: str = ""
 
