@@ -10,13 +10,17 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.paths import ROOT
+from helpers.runner.concluded import concluded
+from helpers.runner.scenario_runs import write_scenario
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.commands.app import app
-from judge.plugins.nearmiss.figure import figure_of
-from judge.plugins.nearmiss.recordings import keep, recorded
+from judge.plugins.nearmiss.deciding import checks_digest
+from judge.plugins.nearmiss.figure import BesideRates, figure_of
+from judge.plugins.nearmiss.recordings import keep, recorded, write_report
 from judge.plugins.nearmiss.walks import reference_digest
 from judge.records.tasks import Task
 from judge.scenario.sources import scenario_toml, toml_value
+from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.files import write_json
 
@@ -95,6 +99,17 @@ def test_what_was_kept_is_decided_again_with_the_checks_as_they_are_now(tmp_path
     assert figure_of(edited) is None
     assert "let through 0 of 1" in mutated(edited, "--decide")[1]
     assert str(figure_of(edited)) == "let through 0 of 1"
+
+
+def test_a_run_says_beside_its_rate_what_its_checks_let_through(tmp_path: Path) -> None:
+    path = write_scenario(tmp_path / "shop" / "scenario.toml")
+    tasks = sorted(load_scenario(path).tasks, key=lambda each: each.task_id)
+    of_tasks = {"checks_sha256": checks_digest(tasks), "tasks": {each.task_id: {} for each in tasks}}
+    report = {"let_through": {"survivors": {"twice": 1}, "of": 4}, **of_tasks}
+    write_report(path.parent / "near-misses", report)
+    assert "Near misses: the checks let through 1 of 4: 1 twice" in concluded(tmp_path, followers=[BesideRates])[1]
+    write_report(path.parent / "near-misses", {**report, "checks_sha256": "0"})
+    assert "Near misses" not in concluded(tmp_path, followers=[BesideRates])[1]
 
 
 @pytest.mark.e2e
