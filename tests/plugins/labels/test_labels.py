@@ -32,6 +32,12 @@ def detail_of(run: RunStore) -> dict[str, object]:
     return detail
 
 
+def labels_in_rows(run: RunStore) -> dict[str, object]:
+    return {
+        each.row.task_id: each.row.values()["human_label"] for each in table_of(run) if isinstance(each, TableAttempt)
+    }
+
+
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     path = tmp_path / "key.pem"
@@ -138,7 +144,7 @@ def test_labels_outside_the_plan_are_not_part_of_the_sample(tmp_path: Path) -> N
     assert before is not None
     assert after is not None
     assert (after.labels, after.estimate) == (before.labels, before.estimate)
-    rows = {each.row.task_id: each.row.human_label for each in table_of(run) if isinstance(each, TableAttempt)}
+    rows = labels_in_rows(run)
     assert rows[outside] == "success"
     assert sum(label is not None for label in rows.values()) == 21
 
@@ -368,5 +374,4 @@ def test_the_summary_in_markdown_has_the_corrected_rate(tmp_path: Path) -> None:
 def test_a_row_has_the_label_of_people_and_none_without_one(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path, 3)
     say(run, "anna", "t1", "failure")
-    rows = {each.row.task_id: each.row.human_label for each in table_of(run) if isinstance(each, TableAttempt)}
-    assert rows == {"t0": None, "t1": "failure", "t2": None}
+    assert labels_in_rows(run) == {"t0": None, "t1": "failure", "t2": None}

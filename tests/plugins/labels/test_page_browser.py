@@ -13,10 +13,11 @@ from starlette.applications import Starlette
 
 from helpers.browser.pages import open_page, violations
 from helpers.live_page import serving
-from judge.plugins.labels.corrections import CORRECTED, LabelledRun
+from judge.plugins.labels.corrections import LabelledRun
 from judge.plugins.labels.label_files import label_file
 from judge.plugins.labels.labelling import begin
 from judge.plugins.labels.page import label_routes
+from judge.results.corrected import CORRECTED
 from judge.store.layout import RunStore
 from plugins.labels.labelled import a_hostile_run, a_run_to_label, truth
 
