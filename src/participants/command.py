@@ -17,7 +17,7 @@ from shared.fields import printable
 from shared.llm.opening import find_provider
 from shared.logs import configure_logging
 from shared.participants import PARTICIPANTS, list_participants, module_of
-from shared.settings import Settings
+from shared.settings import FRESH_VARIABLE, Settings
 
 if TYPE_CHECKING:
     # Only for types: listing the participants should not load a server.
@@ -64,9 +64,12 @@ def participant(
         bool, typer.Option("--sandbox", help="Let that program reach its tools and its model's meter only.")
     ] = False,
     fresh: Annotated[
-        Literal["attempt", "run"],
-        typer.Option(help="Whether that program gets an empty folder for each attempt, or one for the run."),
-    ] = "attempt",
+        Literal["attempt", "run"] | None,
+        typer.Option(
+            help="Whether that program gets an empty folder for each attempt, or one for the run."
+            " [default: WABE_FRESH, or attempt]"
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what that program lacks to play; the exit code is 1 if it does.")
     ] = False,
@@ -103,7 +106,7 @@ def participant(
         command=command,
         dialect=dialect,
         sandbox=sandbox,
-        fresh=fresh,
+        fresh=fresh or _fresh(settings.fresh),
         logs=logs,
         today=_day(today, "--today") or _day(settings.today, "WABE_TODAY"),
         settings=settings,
@@ -137,6 +140,12 @@ def _check(name: str, options: "ParticipantOptions") -> None:
         typer.echo(json.dumps(each))
     if not all(each.is_there for each in found):
         raise typer.Exit(1)
+
+
+def _fresh(text: str | None) -> Literal["attempt", "run"]:
+    if text not in (None, "attempt", "run"):
+        raise ConfigError(f"{FRESH_VARIABLE} is {printable(text)}", remedy="set it to attempt or run")
+    return "run" if text == "run" else "attempt"
 
 
 def _day(text: str | None, source: str) -> date | None:

@@ -12,6 +12,8 @@ from shared.models import Record
 _BUNDLED_SCENARIOS = (Path(__file__).parent / "scenarios", Path(__file__).parents[2] / "scenarios")
 # How variables with a provider's key are named.
 KEY_SUFFIX = "_API_KEY"
+# `fresh` of a scenario's participant, for its process.
+FRESH_VARIABLE = "WABE_FRESH"
 
 
 class Settings(Record):
@@ -29,6 +31,8 @@ class Settings(Record):
     replay_script: str | None = Field(None, validation_alias="WABE_REPLAY_SCRIPT")
     # The day of the run, for participants that it starts.
     today: str | None = Field(None, validation_alias="WABE_TODAY")
+    # What a program that a participant starts remembers.
+    fresh: str | None = Field(None, validation_alias=FRESH_VARIABLE)
     scenarios: str | None = Field(None, validation_alias="WABE_SCENARIOS")
     auth_token: SecretStr | None = Field(None, validation_alias="WABE_AUTH_TOKEN")
     output_dir: str | None = Field(None, validation_alias="WABE_OUTPUT_DIR")

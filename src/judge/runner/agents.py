@@ -236,9 +236,9 @@ def label_of(agent: Agent) -> str:
 def with_agents(scenario: Scenario, agents: Mapping[str, Agent], engine: str, *, sandbox: bool = False) -> Scenario:
     """The scenario with these agents, by role, in the place of its participants; those of other roles stay.
 
-    Of a replaced participant, an agent gets the role, and a bundled one its script: variables, credentials and id are
-    another agent's. `engine` runs images; `sandbox` is for programs over MCP. A person gets settings to play
-    with. Raises `ConfigError`.
+    Of a replaced participant, an agent gets the role, a bundled one its script, and a program over MCP what it is to
+    remember: variables, credentials and id are another agent's. `engine` runs images; `sandbox` is for programs over
+    MCP. A person gets settings to play with. Raises `ConfigError`.
     """
     if BundledAgent(HUMAN) in agents.values():
         scenario = scenario.model_copy(update={"config": for_a_person(scenario.config)})
@@ -273,7 +273,7 @@ def _entry(agent: Agent, own: ParticipantEntry, engine: str, config: RunConfig, 
         case AgentOverMcp(text):
             words = ["wabe", "participant", "mcp", "--command", text, "--logs", LOGS, "--host", "127.0.0.1"]
             words += ["--port", PORT, *(["--sandbox"] if sandbox else [])]
-            return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words))
+            return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=shlex.join(words), fresh=own.fresh)
         case AgentCommand(text):
             return ParticipantEntry(role=role, endpoint=_DECLARED, cmd=text)
     entries = _entries(agent)

@@ -40,6 +40,7 @@ from shared.declarations import settings_in
 from shared.errors import ConfigError
 from shared.fields import Invalid, Line, Name, Prose, Table, Url, at_most, did_you_mean, printable
 from shared.models import Record
+from shared.settings import FRESH_VARIABLE
 from shared.text import excerpt
 
 # A submission has about a kilobyte for each task, in one JSON object (`MAX_ENTRIES_BYTES`).
@@ -206,9 +207,23 @@ class AgentEntry(_Process):
 
 
 class ParticipantEntry(AgentEntry):
-    """A participant. `headers` are credentials sent to it with its card's request and every call."""
+    """A participant. `headers` are credentials sent to it with its card's request and every call.
+
+    `fresh` says what a program that it starts remembers: nothing of earlier attempts, or all of the run. It becomes a
+    variable of its process, so that images and commands get it as well.
+    """
 
     headers: Headers = Field(default_factory=dict, repr=False, exclude=True)
+    fresh: Literal["attempt", "run"] | None = None
+
+    @model_validator(mode="after")
+    def _tells_what_is_fresh(self) -> Self:
+        if self.fresh is None:
+            return self
+        if self.cmd is None and self.image is None:
+            raise Invalid("it is not started here", "add its cmd or image, or remove it", key="fresh")
+        self.env.setdefault(FRESH_VARIABLE, self.fresh)
+        return self
 
 
 def resolved_env(name: str, env: Mapping[str, str], environ: Mapping[str, str], source: object) -> dict[str, str]:

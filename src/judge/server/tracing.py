@@ -1,16 +1,19 @@
 """Spans for any OTLP backend: assessment, attempt, step, participant's turn, browser tool, judging, model call.
 
 Names and attributes follow OpenTelemetry's semantic conventions for generative AI where they exist; others begin with
-`wabe.`. Prompts, replies and screenshots are not sent. Tracing is on when the `otel` extra is installed and
-`OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) is set; the exporter reads the other standard
-variables (headers, timeout, compression) itself and speaks OTLP over HTTP.
+`wabe.`. Prompts, replies and screenshots are not sent, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is
+true: then the conventions' attributes for contents have them, bounded. Tracing is on when the `otel` extra is installed
+and `OTEL_EXPORTER_OTLP_ENDPOINT` (or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`) is set; the exporter reads the other
+standard variables (headers, timeout, compression) itself and speaks OTLP over HTTP.
 
 The provider is private to this module instead of the process-wide one, so no library adds further spans.
 """
 
+import base64
+import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,9 +37,9 @@ from judge.records.events import (
 )
 from judge.records.steps import Step
 from shared.errors import WabeError
-from shared.llm.model import Completion, Model, ModelRequest
+from shared.llm.model import Completion, ImagePart, Model, ModelRequest
 from shared.llm.opening import find_provider
-from shared.text import one_line
+from shared.text import clip, one_line, without_surrogates
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -46,6 +49,12 @@ _TEXT_CHARS = 300
 _NAME_CHARS = 60
 _FLUSH_MS = 5000
 _STOPPED = "the run was stopped"
+_CONTENTS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+# `span_only` is what newer instrumentations call it, whose other values are about events.
+_YES = ("true", "1", "span_only", "span_and_event")
+_CONTENT_CHARS = 100_000
+# A screenshot in base64.
+_IMAGE_CHARS = 2_000_000
 
 
 def open_tracing(environ: Mapping[str, str], *, version: str) -> "Tracing":
@@ -68,14 +77,17 @@ def open_tracing(environ: Mapping[str, str], *, version: str) -> "Tracing":
     # `Tracing.close` shuts it down, with a time limit.
     provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
-    return Tracing(provider, version)
+    return Tracing(provider, version, with_contents=environ.get(_CONTENTS, "").strip().lower() in _YES)
 
 
 class Tracing:
     """Creates spans through a provider of OpenTelemetry's SDK; without a provider they are discarded."""
 
-    def __init__(self, provider: "TracerProvider | None" = None, version: str = "") -> None:
+    def __init__(
+        self, provider: "TracerProvider | None" = None, version: str = "", *, with_contents: bool = False
+    ) -> None:
         self.provider = provider
+        self.with_contents = with_contents
         self._tracer = (provider or trace.NoOpTracerProvider()).get_tracer("wabe", version)
 
     @contextmanager
@@ -85,7 +97,7 @@ class Tracing:
         with self._tracer.start_as_current_span(
             "assessment", context=Context(), attributes={"wabe.run_id": run_id}, record_exception=False
         ) as root:
-            spans = _RunSpans(self._tracer, root, agent)
+            spans = _RunSpans(self._tracer, root, agent, with_contents=self.with_contents)
             try:
                 yield spans.take
             finally:
@@ -93,7 +105,7 @@ class Tracing:
 
     def model(self, model: Model) -> Model:
         """The model with a `chat` span around each call. Wrap the provider's model, inside caches and limits."""
-        return _TracedModel(model, self._tracer)
+        return _TracedModel(model, self._tracer, with_contents=self.with_contents)
 
     def close(self) -> None:
         """Send the remaining spans, for at most five seconds. Blocks, so call it in a thread at the end."""
@@ -119,9 +131,10 @@ class _RunSpans:
     the context ends with the asyncio task.
     """
 
-    def __init__(self, tracer: Tracer, root: Span, agent: str) -> None:
+    def __init__(self, tracer: Tracer, root: Span, agent: str, *, with_contents: bool = False) -> None:
         self._tracer = tracer
         self._root = root
+        self._with_contents = with_contents
         self._agent = agent
         self._attempts: dict[str, _AttemptSpans] = {}
         self._is_done = False
@@ -190,17 +203,22 @@ class _RunSpans:
         }
         if self._agent:
             turn["gen_ai.agent.name"] = self._agent
+        if self._with_contents:
+            turn["gen_ai.output.messages"] = _messages(("assistant", [step.reply or ""]))
         self._tracer.start_span(
             f"invoke_agent {self._agent}".strip(), context, SpanKind.CLIENT, turn, start_time=question_time
         ).end(acting)
         if step.action is None:
             return
         tool, outcome = one_line(step.action.tool, _NAME_CHARS), step.outcome
-        called: Attributes = {
+        called: dict[str, AttributeValue] = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool,
             "gen_ai.tool.type": "function",
         }
+        if self._with_contents:
+            called["gen_ai.tool.call.arguments"] = _json(step.action.params)
+            called["gen_ai.tool.call.result"] = clip((outcome and (outcome.line or outcome.message)) or "", _TEXT_CHARS)
         span = self._tracer.start_span(f"execute_tool {tool}", context, attributes=called, start_time=acting)
         if outcome is not None and not outcome.ok:
             span.set_attribute("error.type", "tool_error")
@@ -234,12 +252,31 @@ def _make_current(span: Span) -> None:
     otel_context.attach(trace.set_span_in_context(span))
 
 
+def _messages(*said: tuple[str, Sequence[str | ImagePart]]) -> str:
+    """Messages by role as the convention writes them, in JSON."""
+    return _json([{"role": role, "parts": [_content_part(part) for part in parts]} for role, parts in said])
+
+
+def _content_part(part: str | ImagePart) -> dict[str, str]:
+    if isinstance(part, str):
+        return {"type": "text", "content": clip(part, _CONTENT_CHARS)}
+    data = base64.b64encode(part.data).decode()
+    if len(data) > _IMAGE_CHARS:
+        return {"type": "text", "content": f"an image of {len(part.data)} bytes"}
+    return {"type": "blob", "modality": "image", "mime_type": part.named_type or part.media_type, "content": data}
+
+
+def _json(value: object) -> str:
+    return without_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+
+
 class _TracedModel:
     """A model whose calls are spans."""
 
-    def __init__(self, model: Model, tracer: Tracer) -> None:
+    def __init__(self, model: Model, tracer: Tracer, *, with_contents: bool = False) -> None:
         self._model = model
         self._tracer = tracer
+        self._with_contents = with_contents
 
     @property
     def name(self) -> str:
@@ -263,6 +300,9 @@ class _TracedModel:
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
+            if self._with_contents:
+                asked = (("user", turn) for turn in request.turns)
+                span.set_attribute("gen_ai.input.messages", _messages(("system", [request.system]), *asked))
             try:
                 completion = await self._model.complete(request)
             except WabeError as error:
@@ -270,6 +310,8 @@ class _TracedModel:
                 span.set_attribute("error.type", type(error).__name__)
                 span.set_status(Status(StatusCode.ERROR, one_line(error.message, _TEXT_CHARS)))
                 raise
+            if self._with_contents:
+                span.set_attribute("gen_ai.output.messages", _messages(("assistant", [completion.text])))
             usage = completion.usage
             span.set_attributes(
                 {

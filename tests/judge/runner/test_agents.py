@@ -31,7 +31,7 @@ from judge.runner.launch import members_of
 from judge.runner.options import RunOptions
 from judge.runner.plan import make_plan
 from judge.runner.start import start_of
-from judge.scenario.models import Scenario
+from judge.scenario.models import ParticipantEntry, Scenario
 from judge.scenario.request import parse_request
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
@@ -248,6 +248,19 @@ def test_a_program_over_mcp_is_played_by_the_participant_that_starts_it() -> Non
     assert boxed.cmd == f"{plain.cmd} --sandbox"
     with pytest.raises(ConfigError, match="--sandbox is for programs over MCP"):
         with_agents(demo(), {"white_agent": BundledAgent("idle")}, "docker", sandbox=True)
+
+
+def test_what_a_program_is_to_remember_is_a_key_of_the_participant_and_a_variable_of_its_process() -> None:
+    scenario = load_scenario(ROOT / "scenarios" / "demo" / "scenario.toml")
+    keys = {**scenario.participants[0].model_dump(), "fresh": "run"}
+    scenario = scenario.model_copy(update={"participants": (ParticipantEntry.model_validate(keys),)})
+    replaced = with_agents(scenario, {scenario.participants[0].role: AgentOverMcp("claude")}, "docker")
+    for each in (scenario, replaced):
+        (member,) = (each for each in members_of(each, Settings()) if each.name == scenario.participants[0].role)
+        assert member.env == {"WABE_FRESH": "run"}
+    assert Settings.from_environ({"WABE_FRESH": "run"}).fresh == "run"
+    with pytest.raises(ValueError, match="it is not started here"):
+        ParticipantEntry.model_validate({"role": "p", "endpoint": "http://127.0.0.1:1", "fresh": "run"})
 
 
 def test_the_limits_of_other_agents_stay() -> None:

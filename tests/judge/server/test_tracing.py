@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import socket
 from typing import Any
 
@@ -19,6 +20,7 @@ from shared.errors import ModelUnavailable
 from shared.llm.model import Completion, ModelRequest
 from shared.models import Action, TokenUsage
 
+CONTENTS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 proto = pytest.importorskip(
     "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="the otel extra is not installed"
 )
@@ -249,6 +251,30 @@ async def test_a_failed_model_call_names_its_error(collected: Collected) -> None
 async def test_prompts_replies_and_parameters_are_not_sent(collected: Collected) -> None:
     await an_assessment(collected.tracing)
     assert "secret" not in "".join(span.to_json() for span in collected.spans)
+
+
+async def test_b12_contents_are_sent_by_the_conventions_variable_only(collected: Collected) -> None:
+    assert collected.tracing.provider is not None
+    await an_assessment(Tracing(collected.tracing.provider, with_contents=True))
+    call = attributes(collected.spans_named("chat gemini-3-flash-preview")[0])
+    assert json.loads(call["gen_ai.input.messages"]) == [
+        {"role": "system", "parts": [{"type": "text", "content": "secret prompt"}]},
+        {"role": "user", "parts": [{"type": "text", "content": "secret part"}]},
+    ]
+    assert "secret reply" in call["gen_ai.output.messages"]
+    tool = attributes(collected.spans_named("execute_tool browser_click")[0])
+    assert tool["gen_ai.tool.call.arguments"] == '{"ref": "secret"}'
+    known = {value for value in vars(gen_ai_attributes).values() if isinstance(value, str)}
+    assert {name for span in collected.spans for name in attributes(span) if name.startswith("gen_ai.")} <= known
+
+
+@pytest.mark.parametrize(
+    ("value", "with_contents"), [("true", True), ("span_only", True), ("false", False), ("", False)]
+)
+def test_b12_the_variable_is_read_as_the_convention_says(value: str, with_contents: bool) -> None:
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", CONTENTS: value}
+    tracing = open_tracing(environ, version="9.9")
+    assert tracing.with_contents is with_contents
 
 
 async def test_a_run_that_was_stopped_is_sent_as_far_as_it_got(collected: Collected) -> None:
