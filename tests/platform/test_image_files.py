@@ -38,105 +38,52 @@ _PREFIX = "AMBER_CONFIG_"
 _NAME = {"type": "string", "pattern": r"^[^.]+$"}
 _KEY = r"^(?!.*__)[a-z][a-z0-9_]*$"
 _KINDS = ("mcp", "llm", "http", "docker", "a2a", "storage")
+
+
+def _object(required: str = "", **properties: Any) -> dict[str, Any]:
+    """The schema of an object with these properties, no others, and those in `required`."""
+    return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": False}
+
+
+def _named(values: Any) -> dict[str, Any]:
+    return {"type": "object", "propertyNames": _NAME, "additionalProperties": values}
+
+
+def _text(pattern: str = "") -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern}
+
+
+_SOURCE = _text(r"^(#[^.]+|slots|provides)\.[^.]+$")
 _CAPABILITY = {
-    "type": "object",
-    "properties": {
-        "kind": {"enum": list(_KINDS)},
-        "profile": {"type": "string"},
-        "optional": {"type": "boolean"},
-        "multiple": {"type": "boolean"},
-        "endpoint": {"type": "string"},
-    },
-    "required": ["kind"],
-    "additionalProperties": False,
+    "kind": {"enum": list(_KINDS)},
+    "profile": _text(),
+    "optional": {"type": "boolean"},
+    "multiple": {"type": "boolean"},
+    "endpoint": _text(),
 }
-_ENV = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "object",
-            "properties": {
-                "when": {"type": "string", "pattern": r"^(config|slots)\.[a-z0-9_.]+$"},
-                "value": {"type": "string"},
-            },
-            "required": ["when", "value"],
-            "additionalProperties": False,
-        },
-    ]
-}
-_MANIFEST: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "manifest_version": {"enum": ["0.3.0", "0.4.0"]},
-        "program": {
-            "type": "object",
-            "properties": {
-                "image": {"type": "string"},
-                "entrypoint": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                "env": {"type": "object", "additionalProperties": _ENV},
-                "network": {
-                    "type": "object",
-                    "properties": {
-                        "endpoints": {
-                            "type": "array",
-                            "items": {
-                                "type": "object",
-                                "properties": {
-                                    "name": {"type": "string"},
-                                    "port": {"type": "integer", "minimum": 1, "maximum": 65535},
-                                    "protocol": {"enum": ["http", "https", "tcp"]},
-                                },
-                                "required": ["name", "port"],
-                                "additionalProperties": False,
-                            },
-                        }
-                    },
-                    "additionalProperties": False,
-                },
-            },
-            "required": ["image", "entrypoint"],
-            "additionalProperties": False,
-        },
-        "components": {
-            "type": "object",
-            "propertyNames": _NAME,
-            "additionalProperties": {
-                "type": "object",
-                "properties": {"manifest": {"type": "string", "format": "uri"}, "config": {"type": "object"}},
-                "required": ["manifest"],
-                "additionalProperties": False,
-            },
-        },
-        "config_schema": {"type": "object"},
-        "slots": {"type": "object", "propertyNames": _NAME, "additionalProperties": _CAPABILITY},
-        "provides": {
-            "type": "object",
-            "propertyNames": _NAME,
-            "additionalProperties": {**_CAPABILITY, "required": ["kind", "endpoint"]},
-        },
-        "bindings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "to": {"type": "string", "pattern": r"^#[^.]+\.[^.]+$"},
-                    "from": {"type": "string", "pattern": r"^(#[^.]+|slots|provides)\.[^.]+$"},
-                    "weak": {"type": "boolean"},
-                },
-                "required": ["to", "from"],
-                "additionalProperties": False,
-            },
-        },
-        "exports": {
-            "type": "object",
-            "propertyNames": _NAME,
-            "additionalProperties": {"type": "string", "pattern": r"^(#[^.]+|slots|provides)\.[^.]+$"},
-        },
-        "metadata": {},
-    },
-    "required": ["manifest_version"],
-    "additionalProperties": False,
-}
+_PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
+_ENDPOINT = _object("name port", name=_text(), port=_PORT, protocol={"enum": ["http", "https", "tcp"]})
+_ENV = _object("when value", when=_text(r"^(config|slots)\.[a-z0-9_.]+$"), value=_text())
+_PROGRAM = _object(
+    "image entrypoint",
+    image=_text(),
+    entrypoint={"type": "array", "items": _text(), "minItems": 1},
+    env={"type": "object", "additionalProperties": {"anyOf": [_text(), _ENV]}},
+    network=_object(endpoints={"type": "array", "items": _ENDPOINT}),
+)
+_BINDING = _object("to from", **{"to": _text(r"^#[^.]+\.[^.]+$"), "from": _SOURCE, "weak": {"type": "boolean"}})
+_MANIFEST = _object(
+    "manifest_version",
+    manifest_version={"enum": ["0.3.0", "0.4.0"]},
+    program=_PROGRAM,
+    components=_named(_object("manifest", manifest=_text() | {"format": "uri"}, config={"type": "object"})),
+    config_schema={"type": "object"},
+    slots=_named(_object("kind", **_CAPABILITY)),
+    provides=_named(_object("kind endpoint", **_CAPABILITY)),
+    bindings={"type": "array", "items": _BINDING},
+    exports=_named(_SOURCE),
+    metadata={},
+)
 # The profile of JSON Schema that `config_schema` may use.
 _SCHEMA_KEYS = frozenset(
     "type properties required additionalProperties secret default description enum minimum maximum items".split()

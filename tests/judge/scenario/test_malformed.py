@@ -6,6 +6,21 @@ from helpers.scenario.texts import AGENTS, TASK
 from judge.scenario.toml import load_scenario, parse_scenario
 from shared.errors import ConfigError
 
+
+def agents(more: str) -> str:
+    """A scenario with these lines below its participant."""
+    return f"{AGENTS}{more}\n{TASK}"
+
+
+def config(line: str) -> str:
+    return agents(f"[config]\n{line}")
+
+
+def task(more: str) -> str:
+    """A scenario with these lines in its task."""
+    return f"{AGENTS}{TASK}{more}\n"
+
+
 MALFORMED = {
     "empty file": ("", "s.toml: empty (add [green_agent]"),
     "no green agent": ("tasks = []", "key 'green_agent': missing"),
@@ -39,93 +54,72 @@ MALFORMED = {
         "[green_agent]\n[[participants]]\nrole = 3\n" + TASK,
         "[[participants]] #1, key 'role': 3 is not a string",
     ),
-    "role twice": (AGENTS + '[[participants]]\nrole = "p"\n' + TASK, "'p' is the name of two agents or sites"),
-    "unknown agent key": (AGENTS + 'endpont = "http://h:1"\n' + TASK, "did you mean 'endpoint'?"),
-    "endpoint without scheme": (AGENTS + 'endpoint = "127.0.0.1:9019"\n' + TASK, "does not begin with http://"),
-    "endpoint with ftp": (AGENTS + 'endpoint = "ftp://h:1"\n' + TASK, "does not begin with http://"),
-    "endpoint without host": (AGENTS + 'endpoint = "http://:80"\n' + TASK, "'http://:80' has no host"),
-    "endpoint with a wild port": (AGENTS + 'endpoint = "http://h:99999"\n' + TASK, "is not an address"),
+    "role twice": (agents('[[participants]]\nrole = "p"'), "'p' is the name of two agents or sites"),
+    "unknown agent key": (agents('endpont = "http://h:1"'), "did you mean 'endpoint'?"),
+    "endpoint without scheme": (agents('endpoint = "127.0.0.1:9019"'), "does not begin with http://"),
+    "endpoint with ftp": (agents('endpoint = "ftp://h:1"'), "does not begin with http://"),
+    "endpoint without host": (agents('endpoint = "http://:80"'), "'http://:80' has no host"),
+    "endpoint with a wild port": (agents('endpoint = "http://h:99999"'), "is not an address"),
     "endpoint with password": (
-        AGENTS + 'endpoint = "http://me:pw@h:1"\n' + TASK,
+        agents('endpoint = "http://me:pw@h:1"'),
         "contains a user name or password (leave it out",
     ),
-    "endpoint with a query": (AGENTS + 'endpoint = "http://h:1/?a=b"\n' + TASK, "has a query"),
-    "cmd without endpoint": (AGENTS + 'cmd = "run"\n' + TASK, "key 'endpoint': missing"),
-    "cmd without port": (AGENTS + 'cmd = "run"\nendpoint = "http://h"\n' + TASK, "'http://h' has no port"),
-    "cmd with open quote": (AGENTS + 'cmd = "run \'x"\nendpoint = "http://h:1"\n' + TASK, "no closing quotation"),
-    "cmd empty": (AGENTS + 'cmd = ""\nendpoint = "http://h:1"\n' + TASK, "key 'cmd': empty"),
-    "env no table": (AGENTS + 'env = "A=1"\n' + TASK, "key 'env': not a table"),
-    "env value no text": (AGENTS + "env = { A = 1 }\n" + TASK, "the variable 'A' is not a string"),
+    "endpoint with a query": (agents('endpoint = "http://h:1/?a=b"'), "has a query"),
+    "cmd without endpoint": (agents('cmd = "run"'), "key 'endpoint': missing"),
+    "cmd without port": (agents('cmd = "run"\nendpoint = "http://h"'), "'http://h' has no port"),
+    "cmd with open quote": (agents('cmd = "run \'x"\nendpoint = "http://h:1"'), "no closing quotation"),
+    "cmd empty": (agents('cmd = ""\nendpoint = "http://h:1"'), "key 'cmd': empty"),
+    "env no table": (agents('env = "A=1"'), "key 'env': not a table"),
+    "env value no text": (agents("env = { A = 1 }"), "the variable 'A' is not a string"),
     "shared port": (
         '[green_agent]\nendpoint = "http://127.0.0.1:9"\n[[participants]]\nrole = "p"\n'
         'endpoint = "http://localhost:9/"\n' + TASK,
         "'p' and 'green_agent' share 'http://localhost:9/' (give each agent",
     ),
-    "site without name": (AGENTS + '[[sites]]\nendpoint = "http://h:1"\n' + TASK, "[[sites]] #1, key 'name': missing"),
+    "site without name": (agents('[[sites]]\nendpoint = "http://h:1"'), "[[sites]] #1, key 'name': missing"),
     "two names for a participant": (
-        AGENTS.replace('role = "p"', 'role = "p"\nname = "q"') + TASK,
+        agents('name = "q"'),
         "[[participants]] #1, key 'role': role is 'p', but name is 'q' (keep one of the two keys)",
     ),
-    "site without endpoint": (AGENTS + '[[sites]]\nname = "s"\n' + TASK, "[[sites]] #1, key 'endpoint': missing"),
-    "site named like an agent": (
-        AGENTS + '[[sites]]\nname = "p"\nendpoint = "http://h:1"\n' + TASK,
-        "'p' is the name of two",
-    ),
-    "unknown config key": (
-        AGENTS + "[config]\nmax_step = 3\n" + TASK,
-        "[config], key 'max_step': unknown key (did you mean 'max_steps'?)",
-    ),
+    "site without endpoint": (agents('[[sites]]\nname = "s"'), "[[sites]] #1, key 'endpoint': missing"),
+    "site named like an agent": (agents('[[sites]]\nname = "p"\nendpoint = "http://h:1"'), "'p' is the name of two"),
+    "unknown config key": (config("max_step = 3"), "[config], key 'max_step': unknown key (did you mean 'max_steps'?)"),
     "reset by another site": (
-        AGENTS + '[config.site_resets]\n"http://h:1" = "http://h:2/reset"\n' + TASK,
+        agents('[config.site_resets]\n"http://h:1" = "http://h:2/reset"'),
         "'http://h:2/reset' is not an address of 'http://h:1'",
     ),
     "config no table": ("config = 3\n" + AGENTS + TASK, "key 'config': 3 is not a table"),
     "config value of another type": (
-        AGENTS + '[config]\nmax_steps = "15"\n' + TASK,
+        config('max_steps = "15"'),
         "[config], key 'max_steps': '15' is not a whole number",
     ),
-    "config value out of range": (
-        AGENTS + "[config]\nmax_steps = 0\n" + TASK,
-        "key 'max_steps': 0 is less than 1",
-    ),
-    "config truth for a number": (
-        AGENTS + "[config]\nmax_steps = true\n" + TASK,
-        "key 'max_steps': True is not expected",
-    ),
-    "config infinity": (
-        AGENTS + "[config]\ntask_timeout_s = inf\n" + TASK,
-        "key 'task_timeout_s': inf is not a number",
-    ),
-    "misspelt choice": (AGENTS + '[config]\njudge_method = "webjudg"\n' + TASK, "did you mean 'webjudge'?"),
-    "limits that do not nest": (
-        AGENTS + "[config]\nstep_timeout_s = 5000\n" + TASK,
-        "step_timeout_s must be less than task_timeout_s",
-    ),
+    "config value out of range": (config("max_steps = 0"), "key 'max_steps': 0 is less than 1"),
+    "config truth for a number": (config("max_steps = true"), "key 'max_steps': True is not expected"),
+    "config infinity": (config("task_timeout_s = inf"), "key 'task_timeout_s': inf is not a number"),
+    "misspelt choice": (config('judge_method = "webjudg"'), "did you mean 'webjudge'?"),
+    "limits that do not nest": (config("step_timeout_s = 5000"), "step_timeout_s must be less than task_timeout_s"),
     "an attempt too short for its pauses": (
-        AGENTS + "[config]\nstep_delay = 60\nattempt_timeout_s = 2700\n" + TASK,
+        config("step_delay = 60\nattempt_timeout_s = 2700"),
         "attempt_timeout_s must be more than task_timeout_s plus max_steps times step_delay",
     ),
     "locale by name": (
-        AGENTS + '[config]\nlocale = "german"\n' + TASK,
+        config('locale = "german"'),
         "key 'locale': 'german' is not a language tag (BCP 47) (write \"en-US\"",
     ),
-    "locale of a system": (AGENTS + '[config]\nlocale = "de_DE.UTF-8"\n' + TASK, "is not a language tag"),
+    "locale of a system": (config('locale = "de_DE.UTF-8"'), "is not a language tag"),
     "time zone misspelt": (
-        AGENTS + '[config]\ntimezone = "Europe/Berlim"\n' + TASK,
+        config('timezone = "Europe/Berlim"'),
         "key 'timezone': 'Europe/Berlim' is not a time zone (did you mean 'Europe/Berlin'?)",
     ),
-    "time zone of no place": (
-        AGENTS + '[config]\ntimezone = "Mars"\n' + TASK,
-        "key 'timezone': 'Mars' is not a time zone (write UTC)",
-    ),
+    "time zone of no place": (config('timezone = "Mars"'), "key 'timezone': 'Mars' is not a time zone (write UTC)"),
     "place beyond the pole": (
-        AGENTS + "[config]\ngeolocation = { latitude = 91, longitude = 0 }\n" + TASK,
+        config("geolocation = { latitude = 91, longitude = 0 }"),
         "[config.geolocation], key 'latitude': 91",
     ),
-    "half a place": (AGENTS + "[config]\ngeolocation = { latitude = 9 }\n" + TASK, "longitude': missing"),
-    "user agent on two lines": (AGENTS + '[config]\nuser_agent = "a\\nb"\n' + TASK, "key 'user_agent'"),
-    "unknown color scheme": (AGENTS + '[config]\ncolor_scheme = "drak"\n' + TASK, "did you mean 'dark'?"),
-    "shard outside": (AGENTS + "[config]\nshard_index = 2\nnum_shards = 2\n" + TASK, "shard_index must be less"),
+    "half a place": (config("geolocation = { latitude = 9 }"), "longitude': missing"),
+    "user agent on two lines": (config('user_agent = "a\\nb"'), "key 'user_agent'"),
+    "unknown color scheme": (config('color_scheme = "drak"'), "did you mean 'dark'?"),
+    "shard outside": (config("shard_index = 2\nnum_shards = 2"), "shard_index must be less"),
     "no tasks": (AGENTS, "key 'tasks': missing"),
     "tasks no list": ("tasks = 3\n" + AGENTS, "key 'tasks': 3 is not a list (write a list, or in TOML [[tasks]]"),
     "task no table": ("tasks = [3]\n" + AGENTS, "[[tasks]] #1: 3 is not a table"),
@@ -134,7 +128,10 @@ MALFORMED = {
         "[[tasks]] #1, key 'task_id': missing",
     ),
     "task id with a slash": (AGENTS + TASK.replace('"t"', '"../t"'), "'../t' is not usable"),
-    "task id twice": (AGENTS + TASK + TASK, "[[tasks]] #2, key 'task_id': 't' is already the id of an earlier task"),
+    "task id twice": (
+        agents('[[tasks]]\ntask_id = "t"\nwebsite = "https://example.org/"\ntask = "x"'),
+        "[[tasks]] #2, key 'task_id': 't' is already the id of an earlier task",
+    ),
     "task without website": (AGENTS + '[[tasks]]\ntask_id = "t"\ntask = "x"\n', "key 'website': missing"),
     "website no address": (AGENTS + TASK.replace("https://example.org/", "example.org"), "does not begin with http://"),
     "website a file": (
@@ -147,15 +144,12 @@ MALFORMED = {
         AGENTS + TASK.replace('"x"', '"a\\u0000b"'),
         "contains a character that is not text",
     ),
-    "unknown level": (AGENTS + TASK + 'level = "esay"\n', "'esay' is not a known value (did you mean 'easy'?)"),
-    "length no number": (AGENTS + TASK + 'reference_length = "4"\n', "'4' is not a whole number"),
-    "length zero": (
-        AGENTS + TASK + "reference_length = 0\n",
-        "'reference_length': 0 is less than 1",
-    ),
-    "key points no list": (AGENTS + TASK + 'key_points = "one"\n', "'one' is not a list (write a list: [\"…\"])"),
-    "key point empty": (AGENTS + TASK + 'key_points = [""]\n', "[[tasks]] #1, key_points #1: empty"),
-    "unknown task key": (AGENTS + TASK + 'lvl = "easy"\n', "[[tasks]] #1, key 'lvl': unknown key"),
+    "unknown level": (task('level = "esay"'), "'esay' is not a known value (did you mean 'easy'?)"),
+    "length no number": (task('reference_length = "4"'), "'4' is not a whole number"),
+    "length zero": (task("reference_length = 0"), "'reference_length': 0 is less than 1"),
+    "key points no list": (task('key_points = "one"'), "'one' is not a list (write a list: [\"…\"])"),
+    "key point empty": (task('key_points = [""]'), "[[tasks]] #1, key_points #1: empty"),
+    "unknown task key": (task('lvl = "easy"'), "[[tasks]] #1, key 'lvl': unknown key"),
 }
 
 
