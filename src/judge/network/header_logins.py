@@ -32,7 +32,8 @@ class _LoggedIn:
         return await self._upstream.socket(self._with_login(request))
 
     def _with_login(self, request: WireRequest) -> WireRequest:
-        headers = self._logins.get(_origin(request.url) or ("", None), {})
+        origin = _origin(request.url)
+        headers = self._logins.get(origin, {}) if origin else {}
         names = {name.lower() for name in headers}
         kept = tuple(pair for pair in request.headers if pair[0].lower() not in names)
         return replace(request, headers=(*kept, *headers.items())) if headers else request

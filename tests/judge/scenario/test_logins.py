@@ -77,9 +77,11 @@ def test_a_file_beside_the_scenario_is_read(tmp_path: Path, where: str) -> None:
 
 def test_a_password_comes_from_the_environment(tmp_path: Path) -> None:
     (task,) = logged_in(tmp_path, site=LOGIN)
-    assert [(each.password, each.origin) for each in task.http_credentials] == [("pass-word", "http://127.0.0.1:9100")]
+    assert [(each.secrets[0], each.origin) for each in task.http_credentials] == [
+        ("pass-word", "http://127.0.0.1:9100")
+    ]
     (unresolved,) = logged_in(tmp_path, task=LOGIN, environ=None)
-    assert unresolved.http_credentials[0].password == "${PASSWORD}"
+    assert unresolved.http_credentials[0].secrets[0] == "${PASSWORD}"
 
 
 def test_what_a_task_declares_itself_stands(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_a_variable_in_a_request_is_not_resolved(tmp_path: Path) -> None:
     login = {"username": "u", "password": "${HOME}"}
     task = {"task_id": "t", "website": "https://shop.example/", "task": "x", "http_credentials": login}
     text = json.dumps({"participants": {"p": "http://127.0.0.1:9019"}, "config": {"tasks": [task]}})
-    assert parse_request(text, lambda _: ()).tasks[0].http_credentials[0].password == "${HOME}"
+    assert parse_request(text, lambda _: ()).tasks[0].http_credentials[0].secrets[0] == "${HOME}"
 
 
 def test_no_dump_holds_a_login_and_no_secret_is_written_as_toml(tmp_path: Path) -> None:
