@@ -23,7 +23,7 @@ from judge.records.tasks import Task
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import ConfigError
-from shared.files import read_json
+from shared.files import read_json, write_json
 
 from .packing import START, play, script, walk_of
 
@@ -195,6 +195,13 @@ def test_a_fault_is_located_within_one_action(corpus: Path, server: ModelServer,
     assert (judge["located"]["n"], judge["located"]["of"]) == (located, 8)
     assert judge["agreement_with_itself"]["agreement"] == 1
     assert judge["cost_usd"] is None
+
+
+def test_a_corpus_of_others_names_no_folder_outside(corpus: Path) -> None:
+    listed = read_json(corpus / "corpus.json")
+    write_json(corpus / "corpus.json", [{**listed[0], "task_id": "one/../../elsewhere"}])
+    with pytest.raises(ConfigError, match="task_id"):
+        read_corpus(corpus)
 
 
 def test_without_a_corpus_the_command_that_builds_one_is_named(tmp_path: Path) -> None:

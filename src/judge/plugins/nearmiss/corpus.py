@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from judge.plugins.nearmiss.deciding import MissDecision
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
@@ -21,6 +22,10 @@ _FILE = "corpus.json"
 OPERATORS_OF_CORPUS = tuple(name for name in DEFAULTS if OPERATORS[name].purpose not in ("early", "way"))
 
 
+# A folder inside the corpus.
+_Folder = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(/[\w-][\w.-]*)*$")]
+
+
 class KnownAttempt(Record):
     """An attempt of the corpus, in its folder there. `human` is what is true of it, `checks` what its checks say.
 
@@ -28,12 +33,12 @@ class KnownAttempt(Record):
     task. The names of `task_id` and `human` are those of files of labels.
     """
 
-    task_id: str
+    task_id: _Folder
     task: str
     human: bool
     checks: bool
     operator: str
-    twin: str
+    twin: _Folder
     about: str = omit_default("")
     faulty: int | None = omit_default(None)
 

@@ -31,6 +31,7 @@ from judge.results.trivial_judges import Telemetry
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import TaskStore, output_folder
 from judge.trajectory.files import read_attempt
+from judge.trajectory.foreign import usable_id
 from shared.concurrency import for_each
 from shared.llm.limits import Spending
 from shared.settings import Settings
@@ -65,7 +66,7 @@ def corpus(
     folder = output or output_folder(None) / FOLDER
     is_lost = False
     for file in files:
-        name = file.resolve().parent.name if file.name == "scenario.toml" else file.stem
+        name = usable_id(file.resolve().parent.name if file.name == "scenario.toml" else file.stem)
         playing, known = play(file, None, folder / name, Options(names, limit, seed, max_parallel), is_whole=True)
         deciding = Deciding({task.task_id: task for task in playing.tasks}, playing.scenario.config.sites)
         own = list(known_attempts(name, known, deciding.decide(known, proposes=False)))
