@@ -14,7 +14,7 @@ from judge.evaluators.checks import assertions
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.judges.code import code_checksum
 from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
-from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, loads_of, reading
+from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, reading
 from judge.plugins.nearmiss.proposals import proposal, relaxed
 from judge.plugins.nearmiss.recordings import Recorded
 from judge.plugins.nearmiss.walks import RIGHT, ScriptedWalk
@@ -126,10 +126,13 @@ class Deciding:
             if before.get("basis") == basis and site in before:
                 self.loads[site] = frozenset((method, path, tuple(map(tuple, of))) for method, path, of in before[site])
             else:
-                beside = [each for each in recordings if self._is_beside(each, task)]
-                read = map(self.read, beside)
-                self.loads[site] = loads_of(each for each in read if isinstance(each, WalkReading))
+                self.loads[site] = self.loads_of(each for each in recordings if self._is_beside(each, task))
         return self.loads[site]
+
+    def loads_of(self, recordings: Iterable[Recorded]) -> frozenset[Kind]:
+        """The kinds of requests that pages send when they are opened, in any of these walks."""
+        read = map(self.read, recordings)
+        return frozenset().union(*(each.loads for each in read if isinstance(each, WalkReading)))
 
     def loads_as_json(self, basis: str) -> dict[str, Any]:
         """What is known of the sites, for the next time."""

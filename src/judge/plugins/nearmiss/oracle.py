@@ -8,7 +8,7 @@ between two right walks is left out.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -321,8 +321,3 @@ def _lines(page: Snapshot) -> Iterator[str]:
         if node.name or node.text or states:
             parts = [node.role, *([json.dumps(node.name, ensure_ascii=False)] if node.name else []), *states]
             yield _masked(plain(" ".join(parts) + (f": {node.text}" if node.text else "")))
-
-
-def loads_of(readings: Iterable[WalkReading]) -> frozenset[Kind]:
-    """The kinds of requests that pages send when they are opened, in any of these walks."""
-    return frozenset().union(*(each.loads for each in readings))

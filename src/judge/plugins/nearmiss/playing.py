@@ -1,20 +1,19 @@
 """Plays the right walk of each task twice, then its near misses, and keeps each as soon as it has been played."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from judge.evaluators.evidence import MissingEvidence
 from judge.evaluators.kinds.fetch import FetchCheck
 from judge.evaluators.kinds.probe import ProbeCheck
 from judge.network.archives import Archives
 from judge.plugins.nearmiss.deciding import Deciding, MissDecision
 from judge.plugins.nearmiss.operators import near_misses
-from judge.plugins.nearmiss.oracle import Kind, any_of, loads_of, reading
+from judge.plugins.nearmiss.oracle import Kind, any_of
 from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded, remove
 from judge.plugins.nearmiss.walks import (
     NUMBER_FIELDS,
@@ -76,6 +75,11 @@ class WalkPlaying:
     skipped: dict[str, str] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def deciding(self) -> Deciding:
+        """What decides the walks while they are played."""
+        return Deciding({task.task_id: task for task in self.tasks}, self.scenario.config.sites)
+
     async def run(self, options: Options) -> list[Recorded]:
         """Play what is not recorded yet. Returns everything recorded of these tasks. Raises `ConfigError`."""
         references = self._references()
@@ -87,7 +91,10 @@ class WalkPlaying:
             for number in (1, 2)
         ]
         known |= await self._played(walks, known, options)
-        rights = {task_id: self._followed(task_id, known, self._loads(known)) for task_id in references}
+        loads = self.deciding.loads_of(known.values())
+        # Those of single walks are not enough.
+        self.deciding.loads.clear()
+        rights = {task_id: self._followed(task_id, known, loads) for task_id in references}
         misses = [
             walk
             for task_id, right in rights.items()
@@ -117,14 +124,6 @@ class WalkPlaying:
             walk_id=f"{RIGHT}-{number}", task_id=task.task_id, operator=RIGHT, steps=steps, reference=digest
         )
 
-    def _loads(self, known: Mapping[tuple[str, str], Recorded]) -> frozenset[Kind]:
-        """What pages of the sites send when they are opened."""
-        readings = []
-        for each in known.values():
-            with suppress(MissingEvidence):
-                readings.append(reading(each.trajectory, self.scenario.config.sites))
-        return loads_of(readings)
-
     def _followed(
         self, task_id: str, known: Mapping[tuple[str, str], Recorded], loads: frozenset[Kind]
     ) -> RightWalk | None:
@@ -134,22 +133,20 @@ class WalkPlaying:
         if len(rights) < 2:
             self.skipped[task_id] = f"its reference could not be played: {self.lost.get(task_id, 'unknown')}"
             return None
-        deciding, sites = Deciding({task_id: task}, self.scenario.config.sites), self.scenario.config.sites
         for each in rights:
-            outcome, why = deciding.verdict(deciding.evidence(each, task))
+            outcome, why = self.deciding.verdict(self.deciding.evidence(each, task))
             if outcome != "success" or not each.walk.is_whole(each.trajectory, rights[0].trajectory):
                 self.skipped[task_id] = f"its reference fails: {why or each.trajectory.final_answer}"
                 return None
-        try:
-            read = reading(rights[0].trajectory, sites)
-        except MissingEvidence as missing:
-            self.skipped[task_id] = str(missing)
+        read = self.deciding.read(rights[0])
+        if isinstance(read, str):
+            self.skipped[task_id] = read
             return None
         writing = frozenset(each.step for each in read.writes if any_of(each.kind) not in loads)
         if writing and not self._is_reset(task):
             self.skipped[task_id] = "it changes its site, which is not reset: add reset_url, restart or static to it"
             return None
-        found = followed(rights[0].walk, rights[0].trajectory, task, writing, sites)
+        found = followed(rights[0].walk, rights[0].trajectory, task, writing, self.scenario.config.sites)
         if isinstance(found, str):
             self.skipped[task_id] = found
             return None
@@ -173,7 +170,6 @@ class WalkPlaying:
         logged_in = {each.task_id: each for each in with_logins(self.scenario, own_tasks, self.settings.environ)}
         tasks = [self._as_played(logged_in[each.task_id], name, each) for name, each in todo.items()]
         found: dict[tuple[str, str], Recorded] = {}
-        deciding = Deciding(by_id, self.scenario.config.sites)
 
         def ended(trajectory: Trajectory) -> None:
             walk = todo[trajectory.task.task_id]
@@ -182,7 +178,7 @@ class WalkPlaying:
                 return
             own = keep(walk, trajectory, self.folder, by_id[walk.task_id] if self.is_whole else None)
             found[walk.task_id, walk.walk_id] = own
-            decision = self._decided(deciding, own, known)
+            decision = self._decided(own, known)
             if decision is not None and decision.kind in ("survivor", "over-strict") and not self.is_whole:
                 film(own, trajectory)
             self.told(len(found), len(todo), own, decision)
@@ -209,12 +205,10 @@ class WalkPlaying:
             ):
                 return found
 
-    def _decided(
-        self, deciding: Deciding, own: Recorded, known: Mapping[tuple[str, str], Recorded]
-    ) -> MissDecision | None:
+    def _decided(self, own: Recorded, known: Mapping[tuple[str, str], Recorded]) -> MissDecision | None:
         """What a near miss is, as far as that is known already."""
         rights = [each for key, each in known.items() if key[0] == own.walk.task_id and each.walk.operator == RIGHT]
-        return next(deciding.decide([*rights, own], proposes=False), None)
+        return next(self.deciding.decide([*rights, own], proposes=False), None)
 
     def _as_played(self, task: Task, name: str, walk: ScriptedWalk) -> Task:
         """The task under a text of its own, so that its participant finds the walk; the judge reads a little more."""
