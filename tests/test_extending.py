@@ -298,12 +298,13 @@ from shared.models import Action
 from shared.plugins import plugins
 
 visit, messages = Action(tool="browser_navigate", params={"url": "https://shop.example/next"}), []
+left = Action(tool="calls_left", params={})
 
 async def goes(browser, tool, params):
     browser.goes_to(params["url"])
 
 folder, limit = Path(sys.argv[1]), "browser_navigate=2"
-end = play_episode(folder / "attempt", ScriptedBrowser(goes), *[visit] * 4, messages=messages, tool_limit=limit)
+end = play_episode(folder / "attempt", ScriptedBrowser(goes), *[visit] * 4, left, messages=messages, tool_limit=limit)
 facts = {"tool_limit": end.tool_limit, "refused_calls": end.refused_calls}
 known = {"tool_limit": limit, "steps": end.steps[2:4]}
 a_finished_run(folder, *(a_result(f"t{n}").model_copy(update={**known, "refused_calls": n}) for n in (2, 5)))
@@ -311,18 +312,20 @@ steps = {"steps": end.steps[2:4]}
 results = a_submission(a_result("rugs"), a_result("lamps").model_copy(update=steps))["results"]
 [follower] = (each.results for name, each in plugins().items() if name == "tool_limit")
 code, said = concluded(folder, results=results, followers=[follower], fail_on_refused=True)
-print(json.dumps([facts, end.to_json()["refused_calls"], [step.flags for step in end.steps], messages[3], code, said]))
+print(json.dumps([facts, end.to_json()["refused_calls"], [step.flags for step in end.steps], messages, code, said]))
 """
 
 
 def test_a_limit_on_a_tool_is_a_plug_in_of_one_folder(site: Path, tmp_path: Path) -> None:
     played = python(site, "-c", LIMITED_PROGRAM, str(tmp_path))
     assert played.returncode == 0, played.stderr
-    facts, recorded, flags, message, code, said = json.loads(played.stdout.splitlines()[-1])
+    facts, recorded, flags, messages, code, said = json.loads(played.stdout.splitlines()[-1])
     assert facts == {"tool_limit": "browser_navigate=2", "refused_calls": 2}
     assert recorded == 2
-    assert flags == [[], [], ["tool_limit"], ["tool_limit"], []]
-    assert "browser_navigate cannot be used any more" in message
+    assert flags == [[], [], ["tool_limit"], ["tool_limit"], [], []]
+    assert "browser_navigate cannot be used any more" in messages[3]
+    assert "- calls_left: Say how often the limited tool can still be used" in messages[0]
+    assert "Result: 0 calls of browser_navigate are left" in messages[5]
     assert code == 1
     assert said.endswith("Calls were refused: lamps\n")
     here = ("--output-dir", tmp_path)

@@ -78,12 +78,12 @@ def test_secrets_are_recorded_nowhere(tmp_path: Path) -> None:
 
 
 def test_provenance_names_the_settings_that_change_what_a_participant_can_do_unless_they_are_the_default() -> None:
-    changed = RunConfig(max_actions=5, site_tools="only")
+    changed = RunConfig(max_actions=5, cluster="template")
 
     result, usual = (provenance(config=config, results=(), run_id="r") for config in (changed, RunConfig()))
 
-    assert {key: result[key] for key in ("max_actions", "site_tools")} == {"max_actions": 5, "site_tools": "only"}
-    assert usual.keys().isdisjoint({"max_actions", "site_tools"})
+    assert (result["max_actions"], result["cluster"]) == (5, "template")
+    assert usual.keys().isdisjoint({"max_actions", "cluster"})
 
 
 @pytest.mark.parametrize(("code", "is_done"), [("off_archive", True), ("uncertain_archive", True), (None, False)])
