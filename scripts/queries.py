@@ -1,6 +1,6 @@
 """Writes the part that all leaderboard queries begin with, `queries_begin.sql`, into each of them.
 
-    python scripts/queries.py           # writes src/judge/results/queries/*.sql again
+    python scripts/queries.py           # writes src/judge/plugins/leaderboard/queries/*.sql again
     python scripts/queries.py --check   # exits with 1 if one of them is out of date
 
 Each query is one file, because a leaderboard page takes them as they are.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 _SCRIPTS = Path(__file__).resolve().parent
-FOLDER = _SCRIPTS.parent / "src" / "judge" / "results" / "queries"
+FOLDER = _SCRIPTS.parent / "src" / "judge" / "plugins" / "leaderboard" / "queries"
 BEGINNING = _SCRIPTS / "queries_begin.sql"
 # From its first line to the end of its last table.
 _PART = re.compile(

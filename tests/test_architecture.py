@@ -38,7 +38,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
     "gymnasium": "wabe/",
-    "duckdb": ("judge/results/", "judge/plugins/steps/"),
+    "duckdb": ("judge/results/", "judge/plugins/leaderboard/", "judge/plugins/steps/"),
     "PIL": "shared/images.py",
     "re2": "shared/patterns.py",
     "fsspec": "judge/plugins/objects/",

@@ -192,9 +192,8 @@ def test_a_kind_of_network_is_a_class_and_its_condition_in_one_file(copy: Path, 
 
 
 RANK_GUSTS = """
-import json, sys
+import importlib, json, sys
 from pathlib import Path
-from judge.results.leaderboard import rows
 from judge.results.rows import ENTRY_COLUMNS
 
 old, new = map(Path, sys.argv[1:])
@@ -204,17 +203,18 @@ for result in submission["results"]:
         entry["gusts"] = 7
 submission["participants"]["white_agent"] = "windy"
 new.write_text(json.dumps(submission))
-columns, ranked = rows([old, new])
+columns, ranked = importlib.import_module("judge.plugins.leaderboard.ranking").rows([old, new])
 print(json.dumps([columns[-1], sorted([row[0], row[-1]] for row in ranked), ENTRY_COLUMNS[-1].entry]))
 """
 
 
 @pytest.mark.slow
 def test_a_leaderboard_column_is_one_line_in_the_row_and_one_in_the_query(copy: Path, tmp_path: Path) -> None:
+    skip_without_command("leaderboard")
     last = '        heading="Efficiency",\n        added=True,\n        public=True,\n    )\n'
     declared = "    gusts: int = column(lambda it: it.attempt.number, entry=True, added=True)\n"
     add_below(copy / "judge" / "results" / "rows.py", last, declared)
-    query = copy / "judge" / "results" / "queries" / "overall.sql"
+    query = copy / "judge" / "plugins" / "leaderboard" / "queries" / "overall.sql"
     ranked = ", LIST_SUM(CAST(json_extract(result, '$.detail.tasks[*].gusts') AS BIGINT[]))"
     add_below(query, "         left_out.excluded\n", f"         {ranked} AS gusts\n")
     add_below(query, ' AS "Upper Bound"', ', gusts AS "Gusts"')

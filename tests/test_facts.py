@@ -35,8 +35,8 @@ FOREIGN: Mapping[str, str] = {
 _LABEL = ("judge.results.agreement", "not executable")
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("judge.commands.doctor", "judge model"): "the subject of a finding of its own",
-    ("judge.commands.leaderboard", "Lower Bound"): "a column of the queries",
-    ("judge.commands.leaderboard", "Upper Bound"): "a column of the queries",
+    ("judge.plugins.leaderboard.command", "Lower Bound"): "a column of the queries",
+    ("judge.plugins.leaderboard.command", "Upper Bound"): "a column of the queries",
     ("judge.scenario.guards", "in all"): "words of a task's check",
     _LABEL: "a label in a user's file",
     ("judge.plugins.suggestions.relevance", "it is"): "answers of participants",

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from helpers.plugins import merge
+from helpers.plugins import leaderboard_rows, merge
 from helpers.results import a_result, a_submission, a_verdict
 from judge.results.entries import counts_of
-from judge.results.leaderboard import rows
 from judge.results.rates import CountedAttempt, Rate
 from judge.results.submission import Submission
 from judge.runner.terminal import print_summary
@@ -47,7 +46,7 @@ def board_rows(folder: Path, *submissions: Submission, query: str | None = None)
     paths = [folder / f"{number}.json" for number in range(len(submissions))]
     for path, submission in zip(paths, submissions, strict=True):
         path.write_text(json.dumps(submission))
-    columns, table_rows = rows(paths, query)
+    columns, table_rows = leaderboard_rows(paths, query)
     return [dict(zip(columns, row, strict=True)) for row in table_rows]
 
 

@@ -14,10 +14,9 @@ import tomli
 from typer.testing import CliRunner
 
 from helpers.paths import ROOT
-from helpers.plugins import skip_without_command
+from helpers.plugins import leaderboard_rows, skip_without_command
 from helpers.runner.commands import BIN, FinishedCommand, listening, run_command
 from judge.commands.app import app
-from judge.results.leaderboard import rows
 from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
 
@@ -133,7 +132,7 @@ def test_every_trajectory_can_be_read_and_has_a_picture_of_every_step(demo: Demo
 
 def test_the_leaderboard_query_gives_its_row(demo: Demo) -> None:
     detail = demo.detail
-    _, table = rows([demo.submission], None)
+    _, table = leaderboard_rows([demo.submission], None)
     # The columns after these are those of every row: what decided, who recorded, how it was played.
     assert [tuple(row[1:6]) for row in table] == [
         (

@@ -21,6 +21,17 @@ def merge_shards(run: RunStore) -> dict[str, Any]:
     return dict(pytest.importorskip("judge.plugins.shards.merging_runs").merge_shards(run))
 
 
+def leaderboard_rows(files: Sequence[Path], query: str | None = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """See the plug-in `leaderboard`."""
+    columns, rows = pytest.importorskip("judge.plugins.leaderboard.ranking").rows(files, query)
+    return columns, rows
+
+
+def make_board(files: Sequence[Path], target: Path) -> Path:
+    """The page of the plug-in `leaderboard`."""
+    return Path(pytest.importorskip("judge.plugins.leaderboard.board").make_board(files, target).page)
+
+
 def verify_run(store: RunStore) -> Any:
     """See the plug-in `verification`."""
     return pytest.importorskip("judge.plugins.verification.verifying").verify_run(store)

@@ -23,7 +23,6 @@ from helpers.participants import serving_participant
 from judge.browser.fonts import FONT_PACKAGES
 from judge.commands.app import app as wabe
 from judge.config import DEFAULT_JUDGE_MODEL, RunConfig
-from judge.results.leaderboard import query_names, rows
 from judge.scenario.request import parse_request
 from judge.scenario.toml import bundled_tasks, load_scenario
 from participants.base import ParticipantOptions
@@ -471,23 +470,6 @@ def test_the_leaderboards_workflow_hands_over_the_secrets_that_the_scenario_name
     assert done.returncode == 0, done.stderr
     [result] = (tmp_path / "results").iterdir()
     assert result.read_text() == "{'A': '1 2', 'B': None, 'C': None}"
-
-
-def test_the_leaderboards_queries_are_the_judges_own() -> None:
-    folder = ROOT / "leaderboard" / "queries"
-    assert folder.resolve() == ROOT / "src" / "judge" / "results" / "queries"
-    readme = (ROOT / "leaderboard" / "README.md").read_text()
-    assert sorted(re.findall(r"`queries/(\w+)\.sql` \|", readme)) == sorted(query_names())
-
-
-@pytest.mark.parametrize("name", query_names())
-def test_each_query_of_the_leaderboard_runs_as_a_file(name: str, tmp_path: Path) -> None:
-    task = {"task_id": "t", "level": "easy", "success": True, "steps_taken": 1, "max_steps": 2, "verdict": "success"}
-    detail = {"success_rate": 100.0, "successful_tasks": 1, "total_tasks": 1, "tasks": [task]}
-    submission = {"participants": {"white_agent": "id"}, "results": [{"winner": "white_agent", "detail": detail}]}
-    (tmp_path / "r.json").write_text(json.dumps(submission))
-    _, table_rows = rows([tmp_path / "r.json"], str(ROOT / "leaderboard" / "queries" / f"{name}.sql"))
-    assert [row[0] for row in table_rows] == ["id"]
 
 
 def test_the_leaderboards_scenario_is_valid_and_asks_for_a_bundled_task_set() -> None:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from helpers.plugins import skip_without_command, verify_run
+from helpers.plugins import leaderboard_rows, skip_without_command, verify_run
 from helpers.results import JPEG
 from judge.commands.app import app as wabe
 from judge.judges.stored import find_trajectories
-from judge.results.leaderboard import rows
 from judge.store import load_trajectory
 from judge.store.layout import RunStore
 from shared.errors import ConfigError, TrajectoryError
@@ -73,7 +72,7 @@ def test_the_first_judge_that_decides_something_makes_its_submission(tmp_path: P
         100.0,
         True,
     )
-    columns, (row,) = rows([run / "results.json"])
+    columns, (row,) = leaderboard_rows([run / "results.json"])
     assert dict(zip(columns, row, strict=True))["Recorded By"] == "agent"
     completed = CliRunner().invoke(wabe, ["report", "run-1", *output])
     assert "the evidence comes from the agent itself" in (run / "report" / "index.html").read_text()
@@ -99,7 +98,7 @@ def test_the_mark_cannot_be_taken_off_a_row_by_the_files_own_claim(tmp_path: Pat
         "results.json: self_recorded: false is stored, expected true"
         in verify_run(RunStore(tmp_path, "run-1")).mismatches
     )
-    columns, (row,) = rows([run / "results.json"])
+    columns, (row,) = leaderboard_rows([run / "results.json"])
     assert dict(zip(columns, row, strict=True))["Recorded By"] == "agent"
 
 

@@ -20,7 +20,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "serve": ("wabe serve --port 9009", "wabe serve --host 0.0.0.0 --card-url https://judge.example.org/"),
         "participant": ("wabe participant --list", "wabe participant gemini --port 9019"),
         "new-agent": ("wabe new-agent my-agent",),
-        "leaderboard": ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json"),
         "report": (
             "wabe report latest --open",
             "wabe report latest --single-file --output report.html",
@@ -36,10 +35,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks sample --from my.toml --count 5 --seed 1",
             "wabe tasks import dataset.json --level easy --limit 20 --output easy.toml",
             "wabe tasks login https://shop.example/login --user ada --output state.json",
-        ),
-        "look": (
-            "wabe look https://www.example.org/",
-            "wabe look http://127.0.0.1:8080/ --storage-state state.json --click 'link \"Orders\"'",
         ),
         "apps": ("wabe apps install", "wabe apps install datasette radicale", "wabe apps install all"),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),

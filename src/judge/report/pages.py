@@ -52,7 +52,6 @@ _SCRIPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "index.html": ("sorting.js", "table.js"),
         "task.html": ("labels.js", "viewer.js"),
         "compare.html": ("sorting.js", "table.js"),
-        "board.html": ("sorting.js",),
     }
 )
 _STYLES = ("labels.css", "viewer.css")
@@ -204,15 +203,27 @@ class Renderer:
         """A served page: it may ask its own server for more, and send changes if it has the token for them."""
         return self._page(name, package, connect=True, token=token, **values)
 
-    def page(self, name: str, *, package: str = _OWN, **values: Any) -> str:
-        """A page from the template `name` among the `templates` of a package. It may extend `base.html`."""
-        return self._page(name, package, **values).html
+    def page(self, name: str, *, package: str = _OWN, scripts: tuple[str, ...] = (), **values: Any) -> str:
+        """A page from the template `name` among the `templates` of a package. It may extend `base.html`.
+
+        `scripts` are those of reports that it shares.
+        """
+        return self._page(name, package, scripts=scripts, **values).html
 
     def _policy(self, *scripts: str, css: str, connect: bool = False) -> str:
         return page_policy(*scripts, css=css, images="data:" if self._bundled else "'self' data:", connect=connect)
 
-    def _page(self, name: str, package: str, *, connect: bool = False, token: str = "", **values: Any) -> HtmlPage:
-        script, css = _script(name, package, connect=connect), _css(name, package)
+    def _page(
+        self,
+        name: str,
+        package: str,
+        *,
+        scripts: tuple[str, ...] = (),
+        connect: bool = False,
+        token: str = "",
+        **values: Any,
+    ) -> HtmlPage:
+        script, css = _script(name, package, scripts, connect=connect), _css(name, package)
         policy = self._policy(script, css=css, connect=connect)
         # Our own texts: the only values that are not escaped.
         around = ("", "", "") if self._bundled else (page_head(policy, css, GENERATOR), body_start(token), BODY_END)
@@ -295,9 +306,10 @@ def _css(page: str, package: str = _OWN) -> str:
 
 
 @cache
-def _script(page: str, package: str = _OWN, *, connect: bool = False) -> str:
+def _script(page: str, package: str, scripts: tuple[str, ...], *, connect: bool = False) -> str:
     frame = map(asset, ("theme.js", "change.js") if connect else ("theme.js",))
-    return "\n".join((*frame, *(asset(name, _OWN) for name in _SCRIPTS.get(page, ())), _of_page(page, "js", package)))
+    shared = (asset(name, _OWN) for name in scripts or _SCRIPTS.get(page, ()))
+    return "\n".join((*frame, *shared, _of_page(page, "js", package)))
 
 
 def _of_page(page: str, suffix: str, package: str) -> str:

@@ -39,7 +39,6 @@ SNAPSHOT = parse_snapshot('- textbox "Name" [active] [ref=e1] [box=0,0,50,50]')
 NAMING_TOOLS = {
     "browser/mcp_server.py",
     "browser/playwright.py",
-    "commands/look.py",
     "records/tools.py",
 }
 

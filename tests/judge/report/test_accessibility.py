@@ -10,10 +10,10 @@ from playwright.async_api import Browser, Page
 
 from helpers.browser.pages import open_browser, violations, watched_page
 from helpers.live_page import ServedPage, live_page
+from helpers.plugins import make_board
 from helpers.results import JUDGE, a_result, a_submission, a_verdict, write_verdict_on
 from helpers.runs import a_png, write_synthetic_run
 from judge.records.events import RunDone
-from judge.report.board import make_board
 from judge.report.build import make_report
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="module")]

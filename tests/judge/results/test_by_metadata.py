@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from helpers.plugins import make_board
 from helpers.results import a_result, a_step, a_submission, a_verdict
 from judge.records.tasks import Task
-from judge.report.board import make_board
 from judge.report.data import TaskRow
 from judge.report.totals import totals_of
 from judge.results.columns import RowSource
@@ -137,7 +137,7 @@ def test_a_leaderboard_page_has_the_rates_by_group_and_the_efficiency(tmp_path: 
     path = tmp_path / "s.json"
     runs = [attempt("a", "success", steps=4, length=3, category="<shop>"), attempt("b", "failure", category="desk")]
     path.write_text(json.dumps(a_submission(*runs)))
-    page = make_board([path], tmp_path / "board").page.read_text()
+    page = make_board([path], tmp_path / "board").read_text()
     assert "By category" in page
     assert "&lt;shop&gt;" in page
     assert ">100.0 %</td><td" in page.replace("\n", "").partition("By category")[2] or "desk" in page

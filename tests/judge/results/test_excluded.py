@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from helpers.json_files import edit
-from helpers.plugins import merge, verify_run
+from helpers.plugins import leaderboard_rows, merge, verify_run
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.config import RunConfig
-from judge.results.leaderboard import rows
 from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
 from judge.results.submission import TaskSummary, incomplete_note
 from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
@@ -137,7 +136,7 @@ def test_leaderboard_rows_name_the_reasons(tmp_path: Path) -> None:
         ("b", plain),
     ):
         (tmp_path / f"{name}.json").write_text(json.dumps(submission))
-    columns, table_rows = rows([tmp_path / "a.json", tmp_path / "b.json"])
+    columns, table_rows = leaderboard_rows([tmp_path / "a.json", tmp_path / "b.json"])
     values = [row[columns.index("Excluded")] for row in table_rows]
     # Incomplete, so last.
     assert values == [None, f"old (by the scenario): the page is gone; t2 (by the run): {REASON}"]

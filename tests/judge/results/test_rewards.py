@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from helpers.plugins import verify_run
+from helpers.plugins import leaderboard_rows, verify_run
 from helpers.results import a_finished_run, a_result, a_step, a_submission, verdict_of_checks
 from judge.evaluators.kinds.probe import LEAST, ProbeCheck
 from judge.records.checks import SuccessRule
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task
-from judge.results.leaderboard import rows
 from judge.results.progress import with_verdict
 from judge.results.tables import TableAttempt, table_of
 from judge.trajectory.record import Attempt
@@ -46,7 +45,7 @@ def test_other_tasks_have_no_reward() -> None:
 def test_a_leaderboards_row_says_which_rewards_count(tmp_path: Path, rule: SuccessRule) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps(a_submission(attempt_with_rewards(None, 0.4, rule=rule))))
-    columns, [row] = rows([path])
+    columns, [row] = leaderboard_rows([path])
     assert row[columns.index("Decided By")] == f"checks ({rule} reward)"
 
 

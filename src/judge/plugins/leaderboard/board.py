@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.config import RunConfig
+from judge.plugins.leaderboard.ranking import Placed, placed_rows
 from judge.report.build import report_folder
 from judge.report.charts import Chart
 from judge.report.output import Folder
@@ -25,7 +26,6 @@ from judge.report.pareto import chart_of_points
 from judge.results.corrected import CORRECTED, interval_by_labels
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.figures import Figures, cluster_in
-from judge.results.leaderboard import Placed, placed_rows
 from judge.results.signatures import signer_of
 from judge.results.tables import not_a_formula
 from shared.declarations import setting_apart
@@ -139,7 +139,17 @@ def make_board(files: Sequence[Path], target: Path, present: Sequence[Present] =
         out.table("leaderboard.json", json.dumps([asdict(row) for row in rows], indent=1, allow_nan=False))
         files_left_out = {path.name: one_line(why, 300) for path, why in left_out.items()}
         renderer = Renderer()
-        out.page("index.html", renderer.page("board.html", groups=groups, total=len(rows), left_out=files_left_out))
+        out.page(
+            "index.html",
+            renderer.page(
+                "board.html",
+                package=__package__ or "",
+                scripts=("sorting.js",),
+                groups=groups,
+                total=len(rows),
+                left_out=files_left_out,
+            ),
+        )
     return MadeBoard(target / "index.html", left_out)
 
 

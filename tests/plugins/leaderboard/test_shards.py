@@ -9,10 +9,10 @@ import duckdb
 import pytest
 
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
-from judge.results.leaderboard import query_names
-from judge.results.leaderboard import rows as whole_rows
+from judge.plugins.leaderboard.ranking import query_names
+from judge.plugins.leaderboard.ranking import rows as whole_rows
 
-QUERIES = Path(__file__).parents[3] / "src" / "judge" / "results" / "queries"
+QUERIES = Path(__file__).parents[3] / "src" / "judge" / "plugins" / "leaderboard" / "queries"
 OLD = """
 SELECT t.participants.white_agent AS id, ROUND(unnest.detail.success_rate, 1) AS "Success Rate",
        unnest.detail.successful_tasks AS "Completed", unnest.detail.total_tasks AS "# Tasks"

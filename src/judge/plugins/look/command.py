@@ -14,6 +14,7 @@ from judge.browser.chromium import BrowserSettings
 from judge.browser.pool import browser_pool
 from judge.browser.session import Browser
 from judge.browser.settle import settle_mode
+from judge.commands import Command
 from judge.commands.states import load_state
 from judge.config import RunConfig
 from judge.evaluators.matching import elements_like
@@ -146,3 +147,12 @@ def _is_listed(page: Snapshot, node: Node) -> bool:
     if node.name or node.role in FIELDS:
         return len(node.name) <= _MAX_NAME_CHARS and node.role != "text"
     return node.role not in _CONTAINERS and 0 < len(page.name_of(node)) <= _MAX_NAME_CHARS
+
+
+COMMAND = Command(
+    look,
+    (
+        "wabe look https://www.example.org/",
+        "wabe look http://127.0.0.1:8080/ --storage-state state.json --click 'link \"Orders\"'",
+    ),
+)

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from helpers.attacked import attacked
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
+from judge.plugins.leaderboard.ranking import query_names
+from judge.plugins.leaderboard.ranking import rows as whole_rows
 from judge.records.ledger import Frozen, LedgerEntry
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task
 from judge.records.verdicts import NO_PROMPTS
-from judge.results.leaderboard import query_names
-from judge.results.leaderboard import rows as whole_rows
 from judge.results.submission import Submission
 from shared.errors import ConfigError
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
-QUERIES = Path(__file__).parents[3] / "src" / "judge" / "results" / "queries"
+QUERIES = Path(__file__).parents[3] / "src" / "judge" / "plugins" / "leaderboard" / "queries"
 
 # The shapes in which leaderboard files of this field come: see each name.
 PUBLISHED: dict[str, Any] = {

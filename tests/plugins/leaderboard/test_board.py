@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from helpers.paths import ROOT
 from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.commands.app import app
-from judge.report.board import BoardRow, Present, groups_of, make_board, report_address
-from judge.results.leaderboard import placed_rows
+from judge.plugins.leaderboard.board import BoardRow, Present, groups_of, make_board, report_address
+from judge.plugins.leaderboard.ranking import placed_rows
 from judge.results.submission import Submission
 from shared.errors import ConfigError
 

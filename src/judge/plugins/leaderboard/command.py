@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from judge.commands import AsJson, wide_console
+from judge.commands import AsJson, Command, wide_console
 from judge.commands.run import scenario_file
-from judge.report.board import Present, make_board
-from judge.results.leaderboard import query_names, read_usable, task_set_of
-from judge.results.leaderboard import rows as leaderboard_rows
+from judge.plugins.leaderboard.board import Present, make_board
+from judge.plugins.leaderboard.ranking import query_names, read_usable, task_set_of
+from judge.plugins.leaderboard.ranking import rows as leaderboard_rows
 from judge.results.signatures import signer_of
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
@@ -143,3 +143,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None else one_line(str(value))
+
+
+COMMAND = Command(
+    leaderboard, ("wabe leaderboard submissions/*.json", "wabe leaderboard results.json --query by_level --json")
+)

@@ -1,0 +1,1 @@
+"""`wabe look`: a page as participants see it."""
