@@ -41,8 +41,8 @@ OWN: Mapping[str, str] = {
     "judge/browser/downloads.py": "a file of its own browser",
     "judge/plugins/site_tools/webmcp.py": "a script of this package",
     "judge/browser/uploads.py": "files that it creates, in a folder of its own",
-    "judge/commands/tasks_seal.py": "a file that it creates",
-    "judge/results/label_files.py": "the last byte of the file that it writes to",
+    "judge/plugins/sealing/command.py": "a file that it creates",
+    "judge/plugins/labels/label_files.py": "the last byte of the file that it writes to",
     "judge/commands/states.py": "a file that it creates",
 }
 READERS = {"read_bytes", "read_text", "open_binary", "open_text"}

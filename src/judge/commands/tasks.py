@@ -12,7 +12,6 @@ import typer
 
 from judge.commands import Where, add_plugin_commands, plain_app
 from judge.commands.login import login
-from judge.commands.tasks_seal import seal
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
@@ -48,7 +47,6 @@ _MAX_LISTED = 20
 tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
 
 tasks.command()(login)
-tasks.command()(seal)
 add_plugin_commands(tasks, "tasks")
 
 

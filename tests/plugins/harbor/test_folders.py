@@ -16,7 +16,6 @@ from helpers.paths import ROOT
 from helpers.scenario.texts import AGENTS
 from judge.plugins.harbor.folders import compose_value, write_tasks
 from judge.records.checks import NO_CHECKS
-from judge.scenario.sealed import seal
 from judge.scenario.toml import load_scenario
 from judge.store.sealing import SealKey
 from shared.errors import ConfigError
@@ -176,6 +175,7 @@ def test_exporting_again_replaces_a_task_and_nothing_else(tmp_path: Path) -> Non
 def test_a_sealed_task_set_is_refused(tmp_path: Path) -> None:
     path = a_scenario(tmp_path / "set")
     sealed = tmp_path / "scenario.sealed"
+    seal = pytest.importorskip("judge.plugins.sealing.sealing").seal
     sealed.write_text(seal(load_scenario(path), path.read_text(), SealKey(bytes(range(32))), name="set"))
     with pytest.raises(ConfigError, match="sealed task set"):
         write_tasks(sealed, (), tmp_path / "out", NOTHING)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.plugins.sealing.sealing import seal
 from judge.scenario.draft import RequestDraft
 from judge.scenario.logins import sealed_tasks
 from judge.scenario.request import parse_request
-from judge.scenario.sealed import seal
 from judge.scenario.toml import bundled_tasks, load_scenario, open_scenario, parse_scenario
 from judge.store.sealing import KEY_VARIABLE, SealKey
 from shared.errors import ConfigError

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from judge.scenario.sealed import seal as sealed_text
+from judge.commands import Command
+from judge.plugins.sealing.sealing import seal as sealed_text
 from judge.scenario.toml import SEALED, load_scenario, read_scenario_bytes
 from judge.store.sealing import KEY_VARIABLE, SealKey
 from shared.errors import ConfigError
@@ -54,3 +55,6 @@ def _key_of(path: Path) -> tuple[SealKey, bool]:
     ):
         stream.write(f"{key.text}\n")
     return key, True
+
+
+COMMAND = Command(seal)
