@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, evaluate_check, recorded_attempt
 from judge.evaluators.checks import evaluate
@@ -110,6 +112,48 @@ def test_what_a_later_put_replaces_does_not_matter(tmp_path: Path) -> None:
     first, then = (RecordedRequest(method="PUT", path="/plan", post=f'{{"first": "{name}"}}') for name in "ab")
     assert evaluate_check(tmp_path, plan, [step(first), step(then)]).passed is True
     assert evaluate_check(tmp_path, plan, [step(then), step(first)]).passed is False
+
+
+def saved(text: str) -> RecordedRequest:
+    return RecordedRequest(method="PUT", path="/plan", post=f'{{"first": "{text}"}}', response=f'{{"kept": "{text}"}}')
+
+
+# A plan that is saved at each keystroke, and one order: each as some of the ways in which somebody comes to it.
+PLANS = st.lists(st.text("abx", max_size=3), max_size=4).map(lambda drafts: [*map(saved, drafts), saved("b")])
+ORDERS = st.sampled_from(
+    [
+        [ordered(7)],
+        [ordered(7), ordered(7)],
+        [RecordedRequest(path="/orders", post='{"lamp": 1}', status=422), ordered(7)],
+        [RecordedRequest(path="/orders", post='{"lamp": 5}', status=409), ordered(7)],
+    ]
+)
+NOISE = st.lists(
+    st.sampled_from(
+        [
+            RecordedRequest(path="/events", post='{"seen": "/plan"}'),
+            RecordedRequest(path="http://ads.test/beacon"),
+            RecordedRequest(method="GET", path="/orders/1"),
+        ]
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(plans=PLANS, orders=ORDERS, noise=NOISE, data=st.data())
+def test_an_honest_walk_in_any_order_passes_and_one_more_order_fails(
+    tmp_path: Path, plans: list[RecordedRequest], orders: list[RecordedRequest], noise: list[RecordedRequest], data: Any
+) -> None:
+    queues = [list(each) for each in (plans, orders, noise) if each]
+    walk = []
+    while queues := [each for each in queues if each]:
+        walk.append(data.draw(st.sampled_from(queues)).pop(0))
+    plan = {"kind": "request", "method": "PUT", "url": "/plan", "post_data": {"first": "b"}, "only": True}
+    checks = [plan | {"allow": [{"url": "/events"}]}, {key: value for key, value in ORDER.items() if key != "only"}]
+    assert all(each.passed for each in evaluate(recorded_attempt(tmp_path, checks, list(map(step, walk)))))
+    walk.insert(data.draw(st.integers(0, len(walk))), ordered(8, post='{"chair": 1}'))
+    assert evaluate(recorded_attempt(tmp_path, checks, list(map(step, walk))))[0].passed is False
 
 
 BATCH = {"method": "POST", "url": "/graphql", "post_data": {"$[*].name": ["boats", "basket"]}}
