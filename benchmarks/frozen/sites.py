@@ -617,14 +617,16 @@ class Verdicts:
         ]
 
 
-def verdicts_part(scenarios: Mapping[str, Path], output: Path) -> Verdicts:
+def verdicts_part(scenarios: Mapping[str, Path], output: Path, *, is_again: bool) -> Verdicts:
     """The right and wrong scripts of each application, live and on an archive of the right ones."""
     collected = Verdicts()
     for name, source in scenarios.items():
         scenario = load_scenario(source)
         (site,) = (site for site in scenario.sites if site.name == name)
         tasks = [each.task_id for each in scenario.tasks if origin_of(each.website) == origin_of(site.endpoint)]
-        archive = recorded_by_command(source, tasks, output / f"{name}-verdicts.wacz")
+        archive = output / f"{name}-verdicts.wacz"
+        if not (is_again and archive.is_file()):
+            recorded_by_command(source, tasks, archive)
         for script in ("right", "wrong"):
             judged = []
             for more in ((), ("--archive", str(archive))):
@@ -767,7 +769,7 @@ def main() -> int:
         sites = asyncio.run(measure(options, output))
         missed = report(sites, abroad) if sites else []
         if "verdicts" in options.parts:
-            verdicts = verdicts_part(sources(options.apps), output)
+            verdicts = verdicts_part(sources(options.apps), output, is_again=options.again)
             print("\n".join(verdicts.lines()))
             missed += ["verdicts differ"] if verdicts.silent else []
             missed += ["connections abroad of runs"] if verdicts.abroad else []

@@ -99,6 +99,7 @@ SUITE = (
     Trial("form in a new tab", "site", delay_s=2, redirects=True, other="tab"),
     Trial("download", "site", delay_s=2),
     Trial("file that the site makes", "site", other="same page"),
+    Trial("link to a tab that sends", "site", redirects=True, other="window"),
 )
 
 

@@ -26,7 +26,7 @@ const MAX_NOTES = 20000;
 const MAX_KNOWN = 5000;
 const MAX_WINDOWS = 100;
 const MATCH_MS = 500;
-// Downloads, what workers send, and what other sessions tell, are told this much later than what scheduled them ran.
+// What workers send, and what other sessions tell, is told this much later than what scheduled it ran.
 const LATE_MS = 500;
 // How often a new tab is looked for, in as many times half a second.
 const MAX_TAB_LOOKS = 8;
@@ -75,6 +75,10 @@ class Causes {
     this.loading = new Lately();
     this.openers = new Lately();
     this.sockets = new Lately();
+    // By address: the cause of what is to be saved, its frame, and how many downloads of it have not begun; and by id, the
+    // causes of those that have.
+    this.saved = new Lately();
+    this.downloads = new Lately();
     // Windows that scripts, links and forms open: the page, and the cause. Some are refused.
     this.windows = [];
     this.roots = new WeakMap();
@@ -116,6 +120,7 @@ class Causes {
       if (name === event) this.told(page, frameOf(executionContextId), JSON.parse(payload));
     });
     this.sessions.set(session, world);
+    this.event = event;
     session.on("close", () => this.sessions.delete(session));
     if (this.tainted) await this.followActs(session, world);
     session.on("Page.frameAttached", ({ frameId, parentFrameId }) => this.frame(frameId, parentFrameId));
@@ -160,7 +165,7 @@ class Causes {
     const parent = this.frames.get(parentId);
     // An empty document, of the one around it or of the one that opened the tab.
     const cause = parent ? this.lately([parent]) : this.openers.get(id) ?? this.start;
-    const frame = { root: parent?.root ?? id, document: this.document(cause) };
+    const frame = { root: parent?.root ?? id, document: this.document(cause), isNew: !parent };
     // Where a new tab leads, which is told as late as this.
     if (!parent) frame.document.recent.push({ cause, at: performance.now() + MAX_TAB_LOOKS * MATCH_MS });
     this.frames.set(id, frame);
@@ -180,9 +185,9 @@ class Causes {
     this.documents.set(loaderId, frame.document);
   }
 
-  // The cause of what begins in a frame now.
-  in({ document: { now, running } }) {
-    return this.tainted ? running ?? this.unknown() : now;
+  // The cause of what begins in a frame now. `isNew`: a new tab, in which nothing has been heard yet.
+  in({ document: { now, first, running }, isNew }) {
+    return this.tainted ? running ?? (isNew ? first : this.unknown()) : now;
   }
 
   // The same of what is told later, and may be of any of the frames.
@@ -288,13 +293,28 @@ class Causes {
     else side.delete(name);
   }
 
-  // Of a download without a navigation. It may begin long after the act, so a later act is the cause of what it names only.
-  ofDownload(frameId, url) {
-    const frame = this.frames.get(frameId);
-    if (!frame) return this.ofPage(null);
-    const { now, href, isSpoilt } = frame.document;
-    if (!this.tainted || !isSpoilt || href === url) return now;
-    return /^https?:/.test(url) ? this.unknown() : this.lately([frame]);
+  // Of a download without a navigation, which may begin long after the click on its link. It is told twice.
+  ofDownload(guid, frameId, url) {
+    if (!this.downloads.has(guid)) this.downloads.set(guid, this.begunDownload(frameId, url.split("#", 1)[0]));
+    return this.downloads.get(guid);
+  }
+
+  begunDownload(frameId, url) {
+    const frame = this.frames.get(frameId), known = this.saved.get(url);
+    // Another address is one to which the site redirected.
+    const open = known ? [known] : [...this.saved.values()].filter(each => each.open > 0 && each.frameId === frameId);
+    const cause = open.length ? this.together(open.map(each => each.cause)) : this.unknown();
+    if (open.every(each => each.cause.id === cause.id)) open.slice(0, 1).forEach(each => { each.open -= 1; });
+    if (known || disqualifying(cause)) return cause;
+    if (!this.tainted) return frame ? frame.document.now : this.ofPage(null);
+    return frame && !frame.document.isSpoilt ? cause : this.unknown();
+  }
+
+  saves(frameId, url, cause) {
+    const before = this.saved.get(url);
+    // The events of one act.
+    if (before?.cause === cause) return;
+    this.saved.set(url, { cause: before ? this.together([before.cause, cause]) : cause, frameId, open: (before?.open ?? 0) + 1 });
   }
 
   // Causes are written to the file of a log, where their order tells the steps of the acts.
@@ -312,10 +332,12 @@ class Causes {
 
   // `runs`: the number of the act that scheduled what runs now; 0 for what the document did first, -1 if it is unknown, and
   // -2 if nothing runs.
-  told(page, frameId, { runs, ...act }) {
-    if (runs === undefined) return this.acted(page, frameId, act);
+  told(page, frameId, { runs, ...told }) {
     const frame = this.frames.get(frameId);
+    if (frame) frame.isNew = false;
+    if (told.by) return this.acted(page, frameId, told);
     if (!frame) return;
+    if (told.saved) return this.saves(frameId, told.saved, this.in(frame));
     const { document } = frame, [at, { running }] = [performance.now(), document];
     if (running) document.recent = [...document.recent.filter(each => each.cause !== running && each.at > at - LATE_MS), { cause: running, at }];
     document.running = runs === -2 ? undefined : runs === 0 ? document.first : document.acts.get(runs) ?? this.unknown();
@@ -330,9 +352,8 @@ class Causes {
     return () => { if (frame?.document.running === cause) this.told(page, frameId, { runs: -2 }); };
   }
 
-  // Called when the participant acts on an element. `href` is where a link leads, `number` that
-  // of the document.
-  acted(page, frameId, { by, act: number, isBrief, href }) {
+  // Called when the participant acts on an element; `number` is that of the document, `saved` the address that a link saves.
+  acted(page, frameId, { by, act: number, isBrief, saved }) {
     const frame = this.frames.get(frameId);
     // Of an unknown frame, what disqualifies is an act in each.
     const actedIn = frame ? [frame] : by === "site" ? [] : this.framesOf(this.roots.get(page));
@@ -341,13 +362,16 @@ class Causes {
     const isSame = last.document === frame?.document && last.cause?.by === by && at - last.at < SAME_ACT_MS;
     const cause = isSame ? last.cause : this.note({ by });
     this.last = { document: frame?.document, cause, at };
+    if (saved) this.saves(frameId, saved, cause);
     if (by !== "site" && !isBrief && !this.tainted) {
       this.tainted = cause;
-      for (const { document } of this.framesOf()) document.first = document.now;
+      for (const each of this.framesOf()) [each.isNew, each.document.first] = [false, each.document.now];
       for (const [session, world] of this.sessions) void this.followActs(session, world);
+      // A new tab's page is running before it has a session.
+      void this.context.addInitScript(`dispatchEvent(new CustomEvent("${this.event}-follow", { detail: true }))`).catch(() => {});
     }
     for (const { document } of actedIn) {
-      Object.assign(document, { now: cause, running: cause, href });
+      Object.assign(document, { now: cause, running: cause });
       document.isSpoilt ||= by !== "site";
       document.acts.set(number, cause);
       if (by !== "site" && isBrief) setTimeout(() => { if (document.now === cause) document.now = { ...cause, by: "site" }; }, BRIEF_MS);

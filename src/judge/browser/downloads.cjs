@@ -158,7 +158,7 @@ class Downloads {
       return;
     }
     const navigation = this.takeNavigation(url);
-    const cause = this.causes.ofDownload(frameId, url);
+    const cause = this.causes.ofDownload(guid, frameId, url);
     const download = { guid, url, cause, began: performance.now(), navigation, documents: this.frames.originsOf(frameId) };
     this.active.set(guid, download);
     this.append({ guid, name: suggestedFilename.slice(0, MAX_NAME_CHARS), url: address(url) });

@@ -30,7 +30,7 @@ class Downloads {
       this.reported.splice(at, 1);
       return;
     }
-    const slot = this.recorder.beganDownload(url, frameId);
+    const slot = this.recorder.beganDownload(guid, url, frameId);
     if (slot && this.begun.size < MAX_WAITING) this.begun.set(guid, slot);
   }
 

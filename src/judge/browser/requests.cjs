@@ -178,7 +178,7 @@ class Recorder {
   }
 
   // A request reported only as a download. Which document's link it was is not known.
-  beganDownload(url, frameId) {
+  beganDownload(guid, url, frameId) {
     if (!this.log || !/^https?:/.test(url)) return undefined;
     const sender = { only: this.onlyOrigin() };
     const slot = this.log.enter(this.sites.holds(url) && this.sites.sent(sender.only), "GET", url.split(/[?#]/, 1)[0]);
@@ -190,7 +190,7 @@ class Recorder {
       long_url: url.length > this.limits.url || undefined,
       type: "other",
       sender,
-      cause: this.causes.ofDownload(frameId, url),
+      cause: this.causes.ofDownload(guid, frameId, url),
       fixed: {},
     });
     return Object.assign(slot, { sender });

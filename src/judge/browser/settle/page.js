@@ -192,9 +192,12 @@
 
   // What may lead to another document or a file, which is told later, until the page has been observed.
   const LEADS = "leads";
+  const [nearest, hrefOf] = [Element.prototype.closest, Object.getOwnPropertyDescriptor(HTMLAnchorElement.prototype, "href").get];
   const leading = start => function (...given) {
     if (isPageTime && (!(this instanceof EventTarget) || this instanceof HTMLAnchorElement || this === globalThis.navigation)) others.add(LEADS);
     current();
+    const link = isFollowing && this instanceof Element && apply(nearest, this, ["a[download]"]);
+    if (link instanceof HTMLAnchorElement) apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-saves`, { detail: apply(hrefOf, link, []) })]);
     return apply(start, this, given);
   };
 
@@ -278,9 +281,10 @@
     heard(event);
   }, { capture: true });
 
-  // Told when the recorder begins to follow acts; asked for at once, because it may have begun before this.
+  // Told when the recorder begins to follow acts; asked for at once, because it may have begun before this. In a new tab
+  // this may have begun before the recorder.
   hear("-follow", ({ detail: isOwn }) => {
-    if (isFollowing) return;
+    if (isFollowing) return tell(known()?.act ?? (isLoading ? FIRST : NOTHING));
     if (!isOwn) trustedUntil = now() - GAP_MS;
     [isFollowing, isLoading] = [true, document.readyState === "loading"];
     if (!isPageTime) install(true);

@@ -344,6 +344,7 @@
   }, true);
   listenTo("starts", () => isFollowing && follow());
   listenTo("runs", act => tellJudge({ runs: running = act }));
+  listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
   let next = null;
   listenTo("next", ms => { next = ms; });
   listenTo("acting", isActing);
@@ -367,16 +368,17 @@
     const found = path(element);
     return found.slice(0, found.findLastIndex((at, place) => place > 0 && isHost(at))).some(each => matches(each, active));
   };
-  // A clicked link, to recognize its download.
-  const linkOf = element => {
-    const { href } = path(element).find(each => matches(each, "a[href], area[href]")) ?? {};
-    return typeof href === "string" && href.length <= MAX_HREF_CHARS ? href.split("#", 1)[0] : undefined;
+  // Where the link leads that an act saves.
+  const addressOf = href => typeof href === "string" && href.length <= MAX_HREF_CHARS ? href.split("#", 1)[0] : undefined;
+  const savedBy = element => {
+    const link = isElement(element) && path(element).find(each => matches(each, "a[href], area[href]"));
+    return link && (hears.altKey || matches(link, "[download]")) ? addressOf(link.href) : undefined;
   };
-  const types = element => tell(isElement(element) && isInserted(element) ? "inserted" : "site");
+  const types = (element, saved) => tell(isElement(element) && isInserted(element) ? "inserted" : "site", { saved });
   const activates = (element, active = ACTIVE) => {
-    if (!isElement(element) || isInserted(element)) types(element);
-    else if (!isInEditor(element)) tell("site", { href: linkOf(element) });
-    else if (isActive(element, active)) tell("editor");
+    const saved = savedBy(element);
+    if (!isElement(element) || isInserted(element) || !isInEditor(element)) types(element, saved);
+    else if (isActive(element, active)) tell("editor", { saved });
     else if (matches(element, CONTROLS_OF_TEXT)) tell("site");
     else tell("editor", { isBrief: true });
   };
