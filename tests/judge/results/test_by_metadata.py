@@ -50,7 +50,7 @@ def rows_of(*attempts: Attempt) -> list[TaskRow]:
     return [TaskRow.of(RowSource(each, each.task.task_id, 1, each.verdict)) for each in attempts]
 
 
-def test_a_clustered_interval_is_the_one_computed_by_hand() -> None:
+def test_v5_b8_a_clustered_interval_is_the_one_computed_by_hand() -> None:
     # Mean 12/20. The deviations add up to 1.6, 0.6, -0.4, -1.4 and -0.4 in the five clusters; their squares to 5.2.
     error = math.sqrt(5.2) / 20 * math.sqrt(5 / 4)
     # Student's 97.5 % quantile with 4 degrees of freedom, from a printed table.

@@ -90,7 +90,7 @@ def test_metadata_are_part_of_a_tasks_digest_only_where_present() -> None:
     assert "metadata" not in plain.model_dump()
 
 
-def test_dataset_entries_have_metadata_that_reach_the_judge_and_the_result() -> None:
+def test_b14_dataset_entries_have_metadata_that_reach_the_judge_and_the_result() -> None:
     scenario = parse_scenario(scenario_text(t='{ template = "t12", n = 2, b = true }').encode(), Path("s.toml"))
     text = RequestDraft.of(scenario).text()
     # As a client in which every number is a double sends it.
@@ -113,7 +113,7 @@ def test_dataset_entries_have_metadata_that_reach_the_judge_and_the_result() -> 
     ],
     ids=str,
 )
-def test_tasks_are_chosen_by_their_metadata(where: list[str], names: list[str]) -> None:
+def test_b8_tasks_are_chosen_by_their_metadata(where: list[str], names: list[str]) -> None:
     tasks = tasks_of(
         scenario_text(
             a='{ category = "shop", hard = true }', b='{ category = "shop", n = 3 }', c='{ category = "desk" }', d="{}"

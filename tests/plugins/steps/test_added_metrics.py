@@ -18,7 +18,7 @@ print({name: STEP_METRICS.load(name)(step, Choice(operation=typed)) for name in 
 """
 
 
-def test_the_metric_of_a_package_is_found(tmp_path: Path) -> None:
+def test_b7_the_metric_of_a_package_is_found(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "metrics_of_mine.py").write_text(example, encoding="utf-8")
     metadata = tmp_path / "metrics_of_mine-1.0.dist-info"

@@ -20,7 +20,7 @@ REFERENCE = Reference(
     ("previous", "lines"),
     [(None, ["1. one", "2. two", "3. three"]), (2, ["2. two", "3. three"]), (9, ["1. one", "2. two", "3. three"])],
 )
-def test_the_last_actions_are_shown_with_their_numbers(previous: int | None, lines: list[str]) -> None:
+def test_b4_the_last_actions_are_shown_with_their_numbers(previous: int | None, lines: list[str]) -> None:
     instruction = observation_of(REFERENCE, ShownStep(previous=previous)).instruction
     assert instruction == "\n".join(["Find it.", "", "The task is under way. Actions so far:", *lines])
 
@@ -29,6 +29,6 @@ def test_without_previous_actions_only_the_task_is_shown() -> None:
     assert observation_of(REFERENCE, ShownStep(previous=0)).instruction == "Find it."
 
 
-def test_elements_are_those_with_a_reference_one_a_line() -> None:
+def test_b3_elements_are_those_with_a_reference_one_a_line() -> None:
     snapshot = observation_of(REFERENCE, ShownStep(form="elements")).page.snapshot
     assert snapshot == '- textbox "Search" [ref=e1]: tent\n- button "Go" [ref=e2]'

@@ -89,7 +89,7 @@ def test_f1_is_symmetric_bounded_and_1_for_the_same_tokens(one: Operation, other
     assert operation_f1(one, one) == 1.0
 
 
-def test_results_are_given_by_website_by_kind_of_action_and_by_metadata() -> None:
+def test_b9_results_are_given_by_website_by_kind_of_action_and_by_metadata() -> None:
     def scored(website: str, op: Any, chosen: str, **metadata: Any) -> Any:
         reference = Reference(
             task_id="t", task="t", website=website, index=0, snapshot="", accepted=("e1",), operation=Operation(op=op)

@@ -49,7 +49,7 @@ def written(folder: Path, output: Path) -> dict[str, Any]:
     return document
 
 
-def test_a_folder_of_any_harness_is_an_attempt_at_the_task_of_its_number(tmp_path: Path) -> None:
+def test_v9_a_folder_of_any_harness_is_an_attempt_at_the_task_of_its_number(tmp_path: Path) -> None:
     trajectory = load_trajectory(recorded(tmp_path / "108"))
     assert (trajectory.task.task_id, trajectory.final_answer) == ("webarena-108", ANSWER)
     assert trajectory.network == tmp_path / "108" / "network.har"
@@ -108,7 +108,7 @@ def test_without_the_trace_the_rest_is_read(tmp_path: Path) -> None:
         ("error", "unscored", "NetworkEventEvaluator: error"),
     ],
 )
-def test_the_recorded_result_is_a_verdict_and_a_partial_match_says_so(
+def test_v6_the_recorded_result_is_a_verdict_and_a_partial_match_says_so(
     tmp_path: Path, status: str, outcome: str, reason: str
 ) -> None:
     (verdict,) = verdicts(recorded(tmp_path / "7", eval_result=result(status))).values()
@@ -121,7 +121,7 @@ def test_a_damaged_result_is_unscored_and_names_its_key(tmp_path: Path) -> None:
     assert "eval_result.json: sites:" in verdict.reason
 
 
-def test_a_result_is_written_as_the_package_writes_it(tmp_path: Path) -> None:
+def test_v7_a_result_is_written_as_the_package_writes_it(tmp_path: Path) -> None:
     package = result("success", actual={"status": "SUCCESS"}, expected=["a"], score=1.0)
     folder = recorded(tmp_path / "7", eval_result={**package, "intent_template_id": 253})
     document = written(folder, tmp_path / "out")
@@ -147,7 +147,7 @@ def test_a_success_that_does_not_count_is_written_as_a_failure_with_the_reason(t
     assert (document["status"], document["score"], document["error_msg"]) == ("failure", 0.0, "a pattern")
 
 
-def test_the_summary_lists_each_sites_tasks_with_their_status(tmp_path: Path) -> None:
+def test_v8_the_summary_lists_each_sites_tasks_with_their_status(tmp_path: Path) -> None:
     statuses = {"1": "success", "2": "failure", "3": "partial_match", "4": "error"}
     for name, status in statuses.items():
         sites = ["reddit", "gitlab"] if name == "4" else ["shopping"]
@@ -166,7 +166,7 @@ def test_the_summary_lists_each_sites_tasks_with_their_status(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
-def test_the_documented_jq_recipes_run_unchanged_on_an_export(tmp_path: Path) -> None:
+def test_v7_the_documented_jq_recipes_run_unchanged_on_an_export(tmp_path: Path) -> None:
     for name, status in (("1", "success"), ("2", "failure")):
         recorded(tmp_path / "in" / name, eval_result=result(status))
     arguments = [

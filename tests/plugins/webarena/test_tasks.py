@@ -148,7 +148,7 @@ def test_tasks_that_cannot_be_passed_are_named() -> None:
     assert [text.split()[1] for text in result] == [f"webarena-{number}" for number in (429, 680, 737, 741, 759, 760)]
 
 
-def test_a_template_id_of_webarena_becomes_metadata(addresses: SiteAddresses) -> None:
+def test_v5_a_template_id_of_webarena_becomes_metadata(addresses: SiteAddresses) -> None:
     rows = [row(n, "wikipedia", starts=("__WIKIPEDIA__/",)) for n in (41, 42)]
     rows[0] = rows[0].model_copy(update={"intent_template_id": 253})
     first, second = imported(rows, addresses, SCHEMA, None)
@@ -171,7 +171,7 @@ CONTROLLED: dict[str, Any] = {
 }
 
 
-def test_an_import_writes_the_sites_with_their_reset_and_their_status(tmp_path: Path) -> None:
+def test_v13_an_import_writes_the_sites_with_their_reset_and_their_status(tmp_path: Path) -> None:
     addresses = read(tmp_path, CONTROLLED)
     rows = [row(41, "shopping", "reddit", starts=("__SHOPPING__/x",)), row(42, "wikipedia", starts=("__WIKIPEDIA__",))]
     tasks = imported(rows, addresses, SCHEMA, None)

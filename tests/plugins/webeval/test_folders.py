@@ -114,7 +114,7 @@ def test_a_run_stays_a_run(tmp_path: Path) -> None:
         resolve_store("latest", tmp_path, tmp_path / "tasks.json")
 
 
-def test_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path) -> None:
+def test_f2_the_commands_take_a_foreign_folder_with_a_file_of_tasks(tmp_path: Path) -> None:
     write_webeval(tmp_path / "field" / "Shop--0", task_file=False)
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps(TASK))

@@ -79,7 +79,7 @@ def test_the_answer_file_tells_how_the_attempt_ended(
     assert trajectory.is_aborted is is_aborted
 
 
-def test_tokens_times_and_the_cause_are_read(tmp_path: Path) -> None:
+def test_f11_tokens_times_and_the_cause_are_read(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "t", answer={"final_answer": "<no_answer>", "is_aborted": True})
     log = "2025-11-10 21:00:00,000 [ERROR] webeval.core.t - Browser crashed\nTraceback: …\n2025 [INFO] a - End\n"
     (folder / "core.log").write_text(log)
@@ -485,7 +485,7 @@ def test_f25_our_categories_are_written_as_its_flags(tmp_path: Path) -> None:
     assert flags == {"encountered_captcha": True, "web_surfing_stalled": False, "did_web_surfing_fail": False}
 
 
-def test_flags_of_the_verifier_become_categories_of_a_failure(tmp_path: Path) -> None:
+def test_f25_flags_of_the_verifier_become_categories_of_a_failure(tmp_path: Path) -> None:
     folder = write_webeval(tmp_path / "t")
     flags = {"encountered_captcha": True, "web_surfing_stalled": False, "did_web_surfing_fail": "yes"}
     (folder / "task_data.json").write_text(json.dumps({"task_summary": "Find a tent", **flags}))
