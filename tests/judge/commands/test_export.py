@@ -12,6 +12,7 @@ from judge.commands.app import app as wabe
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
 from judge.store.layout import RunStore
+from judge.trajectory.formats import tasks_writers, writers
 from shared.errors import ConfigError
 from shared.models import Action, Page
 
@@ -123,8 +124,8 @@ def test_a_format_that_is_not_known_is_refused_with_those_that_are(app: typer.Ty
     refused = CliRunner().invoke(app, ["export", "latest", "--format", "zip"]).exception
     assert isinstance(refused, ConfigError)
     assert "unknown format 'zip'" in refused.message
-    assert refused.remedy.startswith("known: atif, online-mind2web-v2, ")
-    assert refused.remedy.endswith(", csv, jsonl, parquet, markdown, webm, gif")
+    layouts = ", ".join((*writers(), *tasks_writers()))
+    assert refused.remedy == f"known: {layouts}, csv, jsonl, parquet, markdown, webm, gif"
 
 
 def test_a_table_has_all_epochs(app: typer.Typer, runs: Path) -> None:
