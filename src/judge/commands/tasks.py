@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 import typer
 
 from judge.commands import Where, add_plugin_commands, plain_app
-from judge.commands.login import login
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
@@ -46,7 +45,6 @@ _MAX_LISTED = 20
 
 tasks = plain_app(help="Sample, validate and import tasks.", no_args_is_help=True)
 
-tasks.command()(login)
 add_plugin_commands(tasks, "tasks")
 
 

@@ -84,7 +84,7 @@ class StepsReport:
         order = {record["task_id"]: place for place, record in reversed(list(enumerate(self._records)))}
         self._records.sort(key=lambda record: (order[record["task_id"]], record["index"]))
         views = sorted(self._views, key=lambda view: (order[view.task_id], view.number))
-        facts = {"participant": participant, "source": source}
+        facts: dict[str, Any] = {"participant": participant, "source": source}
         write_json(self.folder / "steps.json", {**facts, **summary, "results": self._records})
         page = Renderer().page(
             "steps.html",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from judge.browser.form_login import Account, LoginFailed, log_in
+from judge.commands import Command
 from judge.commands.states import save_state
 from judge.records.access import read_storage_state
 from judge.records.sites import is_site, origin_of
@@ -95,3 +96,6 @@ async def _log_in(account: Account, allowed: Sequence[str], output: Path, settin
     if others:
         names_text = one_line(", ".join(others))
         typer.echo(f"note: left out what other sites stored (--allowed-site keeps it): {names_text}", err=True)
+
+
+COMMAND = Command(login, ("wabe tasks login https://shop.example/login --user ada --output state.json",))
