@@ -8,12 +8,10 @@ where it is larger (`clustered`). Intervals are normal, at 95 %.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Self
-
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
+from typing import NamedTuple
 
 from judge.results.statistics import Z95
 
@@ -22,7 +20,6 @@ CORRECTED = "corrected_success_rate"
 LABELS_KEY = "labels"
 MIN_LABELS = 20
 MIN_OF_STRATUM = 5
-_LabelCount = Annotated[int, Field(ge=0, le=100_000)]
 # The expected standard deviation of labels within a stratum before there are any: judges err about as often in both.
 PRIOR_DEVIATIONS: Mapping[str, float] = {"success": 0.40, "failure": 0.36}
 
@@ -152,53 +149,3 @@ def allocate(strata: Sequence[Stratum], labels: int, before: Sequence[int] = ())
         }
         drawn[max(lacking, key=lambda place: (lacking[place], -place))] += 1
     return drawn
-
-
-class _PublishedStratum(BaseModel):
-    """As `Correction.published` lists it, in a file of a stranger."""
-
-    verdict: Literal["success", "failure"]
-    attempts: _LabelCount
-    labels: _LabelCount
-    successes: _LabelCount
-
-    @model_validator(mode="after")
-    def _is_possible(self) -> Self:
-        if not self.successes <= self.labels <= self.attempts:
-            raise ValueError("more labels than attempts")
-        return self
-
-
-class _PublishedLabels(BaseModel):
-    strata: Annotated[tuple[_PublishedStratum, ...], Field(max_length=1_000)]
-    settled: _LabelCount
-
-
-_PUBLISHED = TypeAdapter(_PublishedLabels)
-
-
-def interval_by_labels(detail: Mapping[str, Any], outcomes: Sequence[str]) -> tuple[float, float] | None:
-    """The interval of a submission's corrected rate, in percent, by the labels that it lists, if its attempts ended so.
-
-    `None` if the rate does not follow from them.
-    """
-    try:
-        labels = _PUBLISHED.validate_python(detail.get(LABELS_KEY))
-    except ValidationError:
-        return None
-    sizes = Counter({"failure": labels.settled})
-    for each in labels.strata:
-        sizes[each.verdict] += each.attempts
-    if any(sizes[word] != outcomes.count(word) for word in ("success", "failure")):
-        return None
-    strata = [
-        Stratum(each.verdict, each.attempts, [SampleLabel("", at < each.successes) for at in range(each.labels)])
-        for each in labels.strata
-    ]
-    result = estimate([*strata, Stratum("failure", labels.settled, is_settled=True)])
-    rate = detail.get(CORRECTED)
-    # Rates of merged parts were rounded.
-    if result is None or not isinstance(rate, int | float) or abs(100 * result.rate - rate) > 0.1:
-        return None
-    low, high = result.interval
-    return round(100 * low, 1), round(100 * high, 1)

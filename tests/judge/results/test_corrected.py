@@ -4,7 +4,6 @@ import math
 import random
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,6 @@ from judge.results.corrected import (
     Stratum,
     allocate,
     estimate,
-    interval_by_labels,
     missing_labels,
 )
 
@@ -152,32 +150,3 @@ def test_intervals_cover_the_rate_of_people_where_the_judge_does_not() -> None:
         covered += estimated.interval[0] <= truth <= estimated.interval[1]
     # 95 %, less three times the error of 400 samples.
     assert covered / 400 > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 400)
-
-
-def published(rate: Any, *strata: tuple[str, Any, Any, Any], settled: int = 0) -> dict[str, Any]:
-    keys = ("verdict", "attempts", "labels", "successes")
-    labels = {"strata": [dict(zip(keys, each, strict=True)) for each in strata], "settled": settled}
-    return {"corrected_success_rate": rate, "labels": labels}
-
-
-@pytest.mark.parametrize(
-    ("detail", "follows"),
-    [
-        (published(50.0, ("success", 10, 10, 10), ("failure", 10, 10, 0)), True),
-        (published(50.0, ("success", 10, 10, 10), ("failure", 6, 6, 0), ("failure", 4, 4, 0)), True),
-        (published(50.0, ("success", 10, 10, 10), ("failure", 6, 6, 0), settled=4), True),
-        (published(95.0, ("success", 10, 10, 10), ("failure", 10, 10, 0)), False),
-        # Of other attempts than the file has.
-        (published(100.0, ("success", 20, 20, 20)), False),
-        (published(50.0, ("success", 10, 2, 2), ("failure", 10, 2, 0)), False),
-        (published(50.0, ("success", 10, 11, 11), ("failure", 10, 10, -1)), False),
-        (published(50.0, ("success", 10, 10, 1e300), ("failure", 10, 10, 0)), False),
-        (published("50", ("success", 10, 10, 10), ("failure", 10, 10, 0)), False),
-        ({"corrected_success_rate": 50.0}, False),
-        ({"corrected_success_rate": 50.0, "labels": {"strata": "all", "settled": 0}}, False),
-    ],
-)
-def test_a_strangers_corrected_rate_follows_from_the_labels_in_its_file_or_not(
-    detail: dict[str, Any], follows: bool
-) -> None:
-    assert (interval_by_labels(detail, ["success"] * 10 + ["failure"] * 10) is not None) is follows

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from judge.config import RunConfig
+from judge.plugins.leaderboard.label_claims import interval_by_labels
 from judge.plugins.leaderboard.ranking import Placed, placed_rows
 from judge.report.build import report_folder
 from judge.report.charts import Chart
 from judge.report.output import Folder
 from judge.report.pages import Renderer
 from judge.report.pareto import chart_of_points
-from judge.results.corrected import CORRECTED, interval_by_labels
+from judge.results.corrected import CORRECTED
 from judge.results.entries import TaskEntry, read_entries
 from judge.results.figures import Figures, cluster_in
 from judge.results.signatures import signer_of
