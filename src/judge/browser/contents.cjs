@@ -15,24 +15,18 @@ const LOOK_LIMIT = 1000;
 const SOURCE = fs.readFileSync(path.join(__dirname, "contents.js"), "utf8");
 const [choose, watch] = ["choose", "watch"].map(name => new Function("element", "given", `return (${SOURCE})().${name}(element, given)`));
 
-// The options of a select that texts stand for.
-const chosen = async (locator, texts, options) => {
-  const found = await locator.evaluate(choose, texts, options);
-  if (found.problem) throw new Error(found.problem);
-  return found;
-};
-
-// Carries out an action on an element, a locator or a handle, and writes down what that contains afterwards; `given` if the
-// page does not say.
+// Carries out an action on an element, and writes down what that contains afterwards; `given` if the page does not say.
 const giving = async (element, tab, given, action) => {
   if (tab.modalStates().some(({ type }) => type === "dialog")) throw new Error("A dialog is open; answer it first");
-  const seen = await soon(element.evaluateHandle(watch), LOOK_LIMIT);
-  let contents;
+  const seen = element && await soon(element.evaluateHandle(watch), LOOK_LIMIT);
+  // Asked for now, because a page may navigate in the event.
+  const read = seen?.evaluate(({ contents }) => contents).catch(() => {});
   await tab._raceAgainstModalStates(async () => {
     await action();
-    if (seen) contents = await soon(seen.evaluate(read => read()), LOOK_LIMIT);
+    void seen?.evaluate(({ end }) => end()).catch(() => {});
+    if (read) given = await soon(read, LOOK_LIMIT) ?? given;
   });
-  note(contents ?? given);
+  note(given);
 };
 const note = contents => fs.appendFileSync(LOG, `${JSON.stringify(contents)}\n`);
 
@@ -68,4 +62,4 @@ const typing = async (page, tab, { text, submit, slowly, limit_ms: limit }) => {
   if (submit) await page.keyboard.press("Enter");
 };
 
-module.exports = { chosen, giving, note, typing };
+module.exports = { choose, giving, note, typing };

@@ -35,21 +35,18 @@
     return { value: text?.slice(0, MAX_CHARS) ?? null, names: [field.getAttribute("name") ?? "", field.id] };
   };
 
-  // Returns a function that says what an element contained when its next `change` event had ended, or what it contains now
-  // if there was none.
+  // A promise of what an element contains: when its next `change` event has ended, at the latest at the `end`.
   const watch = element => {
     const field = fieldOf(element);
-    let contents = null, hasEnded = false;
+    let end;
+    const contents = new Promise(done => { end = done; }).then(() => contentsOf(field));
     if (field.matches(`select, input[type=file], ${BOXES}`)) {
-      const keep = ({ currentTarget }) => {
-        contents = contentsOf(field);
-        hasEnded = currentTarget !== field;
-      };
+      const keep = ({ currentTarget }) => { if (currentTarget !== field) end(); };
       // After those listeners of the page that are there by then.
       const begin = () => [field, field.getRootNode()].forEach(each => each.addEventListener("change", keep, { once: true }));
       field.addEventListener("change", begin, { capture: true, once: true });
     }
-    return () => hasEnded ? contents : contentsOf(field);
+    return { contents, end };
   };
 
   // An equal label comes first; a value counts where no label is equal. Otherwise there is a `problem`.

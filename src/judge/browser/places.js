@@ -254,9 +254,9 @@
     return covering.length ? `${told(covering.find(each => each.matches("dialog, [role=dialog], [role=alertdialog], [aria-modal=true]")) ?? covering.at(-1))} covers it` : null;
   };
 
-  // How to click an element: as usual (`null`), `at` a point of its document's viewport, by giving it the `focus`, or as one
-  // that is `moving`.
-  const decide = async element => {
+  // Where to click an element that is not clicked as usual: `at` a point of its document's viewport, by giving it the `focus`,
+  // or as one that is `moving`. In a page that `isStill`, nothing moves.
+  const elsewhere = async (element, isStill) => {
     if (element instanceof HTMLAreaElement) {
       imageOf(element)?.scrollIntoViewIfNeeded();
       const box = areaBox(element);
@@ -266,10 +266,11 @@
     const box = boxOf(element), centre = middle(box);
     const hit = isSized(box) ? hitAt(...centre) : null;
     const hits = hit ? outwards(hit) : [];
-    if (hits.includes(element)) return isAnimated(element) || await isRestless(element) ? { how: "moving" } : null;
+    if (hits.includes(element)) return !isStill && (isAnimated(element) || await isRestless(element)) ? { how: "moving" } : null;
     if (isControl(element)) return pointFor(element, hits, centre);
     if (!hit || element.matches(OPERABLE) || !isStretchedOver(hits, element, centre)) return null;
     return { how: "at", x: centre[0], y: centre[1] };
   };
+  const decide = async (element, isStill) => await elsewhere(element, isStill) ?? { how: "usual", why: obstacle(element) };
   return { barrier, boxOf: element => drawnElsewhere(element) ?? boxOf(element), decide, describe, isOn, obstacle, shown };
 }

@@ -4,7 +4,7 @@
   "late timer"(next) { setTimeout(next, 900) },
   "short timer"(next) { setTimeout(next) },
   "interval"(next) { let left = 3; const id = setInterval(() => { if (!--left) { clearInterval(id); next() } }, 90) },
-  "frames"(next) { let left = 4; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
+  "frames"(next) { let left = 8; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
   "idle"(next) { let left = 2; const each = () => --left ? requestIdleCallback(each) : next(); each() },
   "task"(next) { scheduler.postTask(next, { delay: 150 }) },
   "yields"(next) { (async () => { for (let left = 30; left; left--) await scheduler.yield(); next() })() },
@@ -82,6 +82,10 @@
     opened.onsuccess = () => { let left = 20; const store = () => opened.result.transaction('s', 'readwrite').objectStore('s');
     const each = () => { if (--left) store().put(1, left).onsuccess = each; else next() }; each() }
   },
+  "databases"(next) {
+    let left = 8; const name = Math.random();
+    const each = () => { if (--left) indexedDB.open(`${name} ${left}`).onsuccess = each; else next() }; each()
+  },
   "transaction"(next) {
     const opened = indexedDB.open(`${Math.random()}`, 1); opened.onupgradeneeded = () => opened.result.createObjectStore('s');
     opened.onsuccess = () => { const all = opened.result.transaction('s', 'readwrite');
@@ -92,11 +96,15 @@
     publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' }, true, ['encrypt', 'decrypt']); next() })()
   },
   "bitmap"(next) {
-    (async () => { for (let left = 10; left; left--) await createImageBitmap(new ImageData(500, 500)); next() })()
+    (async () => { for (let left = 40; left; left--) await createImageBitmap(new ImageData(1500, 1500)); next() })()
   },
   "picture of a canvas"(next) {
     const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [2000, 2000];
-    let left = 3; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
+    let left = 6; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
+  },
+  "picture off the page"(next) {
+    const canvas = new OffscreenCanvas(2000, 2000); canvas.getContext('2d');
+    (async () => { for (let left = 6; left; left--) await canvas.convertToBlob(); next() })()
   },
   "file"(next) {
     const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e7)]))
@@ -115,6 +123,11 @@
   "directory"(next) {
     (async () => { const root = await navigator.storage.getDirectory(); for (let left = 5; left; left--)
     await root.getFileHandle(`f${left}`, { create: true }); next() })()
+  },
+  "written file"(next) {
+    (async () => { const root = await navigator.storage.getDirectory();
+    const file = await root.getFileHandle('w', { create: true }); for (let left = 3; left; left--) {
+    const to = await file.createWritable(); await to.write('x'.repeat(1e5)); await to.close() } next() })()
   },
   "permission"(next) {
     (async () => { for (let left = 10; left; left--) await navigator.permissions.query({ name: 'geolocation' });

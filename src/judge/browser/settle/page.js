@@ -86,28 +86,37 @@
   };
 
   // Timers that fire within the horizon; work in progress whose answer comes in real time; and what else may call back.
-  const [due, pending, others] = [new Map(), new Map(), new Set()];
+  const [due, pending, others] = [new Map(), new Map(), new Map()];
   // The page uses something that nobody follows.
   let hasUnknown = false;
-  const [AWAITED, COUNTED] = [2, 1];
-  const waits = (work, cause, kind) => {
+  const [AWAITED, PACED, COUNTED] = [3, 2, 1];
+  const waits = (work, cause, kind, name) => {
     if (!isPageTime || !kind) return;
     if (kind === AWAITED) pending.set(work, cause);
-    else others.add(work);
+    else others.set(work, { cause, name: kind === PACED ? name : null });
   };
-  const over = work => {
+  // When something last called back that belongs to an effect not observed yet: of each name only the first calls of an input,
+  // because an animation or a stream may never end.
+  const MAX_CALLS = 6;
+  let [activeAt, calls] = [-Infinity, new Map()];
+  const isNew = cause => cause.input > observed;
+  const isFirst = name => (calls.get(name) ?? 0) < MAX_CALLS;
+  const over = (work, cause, name) => {
     pending.delete(work);
     others.delete(work);
+    if (!isNew(cause ?? { input }) || !isFirst(name)) return;
+    calls.set(name, (calls.get(name) ?? 0) + 1);
+    activeAt = now();
   };
   // `places` are those of functions among the arguments. A handler may also be a string of code. `isQuiet`: the judge's
   // code uses it too, so what nobody is known to have scheduled is not told.
-  const calling = (places, { isTask = true, isQuiet = !isTask } = {}) => (schedule, name, kind) => function (...given) {
-    const cause = isQuiet ? known() : current(), wait = Number(given[1]) || 0, isTimer = kind === AWAITED;
+  const calling = (places, { isTask = true, isQuiet = !isTask, isTimer = false } = {}) => (schedule, name, kind) => function (...given) {
+    const cause = isQuiet ? known() : current(), wait = Number(given[1]) || 0;
     let id, work;
     for (const place of places) {
       const handler = given[place];
       if (typeof handler === "function") given[place] = function (...passed) {
-        others.delete(work);
+        if (kind && !due.get(id)?.hasFired) over(work, cause, name);
         if (name === "setInterval" && due.has(id)) Object.assign(due.get(id), { at: now() + wait, hasFired: true });
         else due.delete(id);
         return cause ? run(cause, () => apply(handler, this, passed), isTask) : apply(handler, this, passed);
@@ -115,29 +124,29 @@
     }
     id = apply(schedule, this, given);
     work = typeof id === "number" ? `${name} ${id}` : {};
-    if (!isTimer) waits(work, cause, kind);
+    if (!isTimer) waits(work, cause ?? { input }, kind, name);
     else if (isPageTime && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait, hasFired: false });
     return id;
   };
-  const answered = (cause, work) => {
-    over(work);
+  const answered = (cause, work, name) => {
+    over(work, cause, name);
     if (isFollowing) begin(cause);
   };
-  const promising = (start, _, kind) => function (...given) {
+  const promising = (start, name, kind) => function (...given) {
     const cause = current(), work = {};
     const answer = apply(start, this, given);
-    waits(work, cause, kind);
+    waits(work, cause, kind, name);
     return apply(then, answer, [
-      result => { answered(cause, work); return result; },
-      error => { answered(cause, work); throw error; },
+      result => { answered(cause, work, name); return result; },
+      error => { answered(cause, work, name); throw error; },
     ]);
   };
   // Events of what is returned.
-  const returning = types => (start, _, kind) => function (...given) {
+  const returning = types => (start, name, kind) => function (...given) {
     const cause = current(), target = apply(start, this, given);
-    waits(target, cause, kind);
+    waits(target, cause, kind, name);
     for (const type of isFollowing || kind ? types : []) apply(listen, target, [type, event => {
-      if (type !== "upgradeneeded") over(target);
+      if (type !== "upgradeneeded") over(target, cause, name);
       if (isFollowing) begin(cause, false, isBeing(event));
     }, true]);
     return target;
@@ -149,26 +158,26 @@
     if (askedBy.has(target)) return;
     askedBy.set(target, null);
     for (const type of types) apply(listen, target, [type, event => {
-      if (type === types.at(-1)) over(target);
+      if (type === types.at(-1)) over(target, askedBy.get(target), type);
       // Some events come at once.
       if (isFollowing) begin(askedBy.get(target) ?? known() ?? { input, act: UNKNOWN }, false, isBeing(event));
     }, true]);
   };
-  const asking = types => (start, _, kind) => function (...given) {
+  const asking = types => (start, name, kind) => function (...given) {
     const cause = current();
     for (const each of [this, peers.get(this) ?? this]) {
       hearing(each, types);
       askedBy.set(each, together(askedBy.get(each), cause));
     }
-    waits(peers.get(this) ?? this, cause, kind);
+    waits(peers.get(this) ?? this, cause, kind, name);
     return apply(start, this, given);
   };
   const making = types => (type, _, kind) => new Proxy(type, {
     construct(...given) {
-      const cause = current(), made = Reflect.construct(...given), { port1, port2 } = made;
-      for (const part of port1 ? [port1, port2] : [made]) hearing(part, types);
+      const cause = current(), made = Reflect.construct(...given), { port, port1, port2 } = made;
+      for (const part of port1 ? [port1, port2] : [port ?? made]) hearing(part, types);
       if (port1) peers.set(port1, port2).set(port2, port1);
-      if (kind === AWAITED) waits(made, cause, kind);
+      if (kind === AWAITED) waits(port ?? made, cause, kind);
       return made;
     },
   });
@@ -190,11 +199,12 @@
     return apply(start, this, given);
   };
 
-  // What may lead to another document or a file, which is told later, until the page has been observed.
+  // What may lead to another document, a file or a chooser, which is told later, until the page has been observed.
   const LEADS = "leads";
   const [nearest, hrefOf] = [Element.prototype.closest, Object.getOwnPropertyDescriptor(HTMLAnchorElement.prototype, "href").get];
+  const leads = element => element instanceof HTMLAnchorElement || (element instanceof HTMLInputElement && element.type === "file");
   const leading = start => function (...given) {
-    if (isPageTime && (!(this instanceof EventTarget) || this instanceof HTMLAnchorElement || this === globalThis.navigation)) others.add(LEADS);
+    if (isPageTime && (!(this instanceof EventTarget) || leads(this) || this === globalThis.navigation)) others.set(LEADS, {});
     current();
     const link = isFollowing && this instanceof Element && apply(nearest, this, ["a[download]"]);
     if (link instanceof HTMLAnchorElement) apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-saves`, { detail: apply(hrefOf, link, []) })]);
@@ -202,12 +212,13 @@
   };
 
   // What calls back, and how it is known. AWAITED in page time: what the page's clock moves, and work outside of the page's
-  // thread, which it does not move. COUNTED: while it is pending, the page is not still. What is not here has an unknown cause.
+  // thread, which it does not move. While anything else is pending, the page is not still: PACED is what the browser does soon,
+  // in time that passes slowly; COUNTED what may never end, or is a request. What is not here has an unknown cause.
   const SOURCES = [
-    [globalThis, ["setTimeout", "setInterval"], calling([0]), AWAITED],
-    [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true }), COUNTED],
-    [globalThis, ["requestIdleCallback"], calling([0]), COUNTED],
-    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), COUNTED],
+    [globalThis, ["setTimeout", "setInterval"], calling([0], { isTimer: true }), AWAITED],
+    [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true }), PACED],
+    [globalThis, ["requestIdleCallback"], calling([0]), PACED],
+    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), PACED],
     [globalThis, ["queueMicrotask"], calling([0], { isTask: false })],
     [Promise.prototype, ["then"], calling([0, 1], { isTask: false })],
     [globalThis.SubtleCrypto?.prototype, [
@@ -217,16 +228,16 @@
     [globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"], promising, AWAITED],
     [globalThis, ["createImageBitmap"], promising, AWAITED],
     [globalThis, ["fetch"], promising, COUNTED],
-    [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising, COUNTED],
+    [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising, AWAITED],
     [Blob.prototype, ["arrayBuffer", "text"], promising, AWAITED],
     [ReadableStreamDefaultReader.prototype, ["read"], promising, COUNTED],
     [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising, AWAITED],
     [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising, AWAITED],
     [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), COUNTED],
-    [globalThis, ["Worker"], making(["message"]), AWAITED],
+    [globalThis, ["Worker", "SharedWorker"], making(["message"]), AWAITED],
     [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
     [globalThis, ["MessageChannel"], making(["message"]), COUNTED],
-    [prototype, ["postMessage"], asking(["message"]), COUNTED],
+    [prototype, ["postMessage"], asking(["message"]), PACED],
     [globalThis, ["WebSocket"], making(["message"])],
     [WebSocket.prototype, ["send"], asking(["message"])],
     [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"]), COUNTED],
@@ -240,14 +251,22 @@
     ], returning(["success", "error"]), AWAITED]),
     [Element.prototype, ["animate"], returning(["finish", "cancel"])],
     [globalThis, ["EventSource"], making(["message", "open", "error"])],
-    [globalThis.Scheduler?.prototype, ["yield"], promising, COUNTED],
+    [globalThis.Scheduler?.prototype, ["yield"], promising, PACED],
     [globalThis.CookieStore?.prototype, ["delete", "get", "getAll", "set"], promising, AWAITED],
-    [HTMLImageElement.prototype, ["decode"], promising, COUNTED],
+    [HTMLImageElement.prototype, ["decode"], promising, AWAITED],
     [globalThis.FontFace?.prototype, ["load"], promising, COUNTED],
     [globalThis.OffscreenCanvas?.prototype, ["convertToBlob"], promising, AWAITED],
+    [HTMLCanvasElement.prototype, ["toBlob"], calling([0]), AWAITED],
+    [globalThis.OfflineAudioContext?.prototype, ["startRendering"], promising, AWAITED],
+    [globalThis.Permissions?.prototype, ["query"], promising, AWAITED],
+    [globalThis.StorageManager?.prototype, ["estimate", "getDirectory", "persisted"], promising, AWAITED],
+    [globalThis.FileSystemDirectoryHandle?.prototype, ["getDirectoryHandle", "getFileHandle", "removeEntry", "resolve"], promising, AWAITED],
+    [globalThis.FileSystemFileHandle?.prototype, ["createWritable", "getFile"], promising, AWAITED],
+    [globalThis.FileSystemWritableFileStream?.prototype, ["seek", "truncate", "write"], promising, AWAITED],
+    [globalThis.WritableStream?.prototype, ["abort", "close"], promising, AWAITED],
     [globalThis, [
       "Audio", "AudioContext", "BroadcastChannel", "EventSource", "IdleDetector", "ImageDecoder", "MediaRecorder", "MediaSource",
-      "Notification", "OfflineAudioContext", "PaymentRequest", "PressureObserver", "RTCPeerConnection", "SharedWorker",
+      "Notification", "PaymentRequest", "PressureObserver", "RTCPeerConnection",
       "VideoDecoder", "WebSocket", "WebSocketStream", "WebTransport", "Worker", "showDirectoryPicker", "showOpenFilePicker",
       "showSaveFilePicker", "webkitSpeechRecognition",
     ], unknown, COUNTED],
@@ -256,10 +275,11 @@
     [DataTransferItem.prototype, ["getAsFileSystemHandle", "getAsString", "webkitGetAsEntry"], unknown, COUNTED],
     [Document.prototype, ["exitFullscreen", "requestStorageAccess", "startViewTransition"], unknown, COUNTED],
     [Element.prototype, ["requestFullscreen", "requestPointerLock"], unknown, COUNTED],
-    [HTMLCanvasElement.prototype, ["captureStream", "toBlob", "transferControlToOffscreen"], unknown, COUNTED],
+    [HTMLCanvasElement.prototype, ["captureStream", "transferControlToOffscreen"], unknown, COUNTED],
     [HTMLMediaElement.prototype, ["load", "play"], unknown, COUNTED],
     [globalThis.SpeechSynthesis?.prototype, ["speak"], unknown, COUNTED],
     [HTMLElement.prototype, ["click"], leading, COUNTED],
+    [HTMLInputElement.prototype, ["showPicker"], leading, COUNTED],
     [HTMLElement.prototype, ["blur", "focus"], sending],
     [SVGElement.prototype, ["blur", "focus"], sending],
     [HTMLFormElement.prototype, ["requestSubmit", "reset", "submit"], sending],
@@ -330,8 +350,8 @@
   // What else the browser offers here may call back.
   const CALM = new RegExp(`^(?:${[
     "app\\w+", "can\\w+", "connection", "constructor", "cookieEnabled", "deviceMemory", "doNotTrack", "globalPrivacyControl",
-    "hardwareConcurrency", "javaEnabled", "languages?", "maxTouchPoints", "mimeTypes", "onLine", "pdfViewerEnabled", "platform",
-    "plugins", "product\\w*", "sendBeacon", "userA\\w+", "vendor\\w*", "vibrate", "webdriver",
+    "hardwareConcurrency", "javaEnabled", "languages?", "locks", "maxTouchPoints", "mimeTypes", "onLine", "pdfViewerEnabled",
+    "permissions", "platform", "plugins", "product\\w*", "sendBeacon", "storage", "userA\\w+", "vendor\\w*", "vibrate", "webdriver",
   ].join("|")})$`);
   const offered = Object.getOwnPropertyDescriptors(Navigator.prototype);
   for (const [name, { get, value, ...more }] of Object.entries(offered)) {
@@ -344,7 +364,7 @@
     "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
   ];
   for (const type of inputs)
-    addEventListener(type, () => { input += 1; }, { capture: true, passive: true });
+    addEventListener(type, () => { [input, calls] = [input + 1, new Map()]; }, { capture: true, passive: true });
   // Asked by the recorder, which receives the answer as `defaultPrevented`.
   const answer = (name, isPending) => hear(name, event => isPending() && event.preventDefault());
   const timers = () => {
@@ -352,27 +372,30 @@
     return [...due.values()];
   };
   const isDue = counts => {
-    for (const timer of timers()) if (timer.wait > 0 && !timer.hasFired && timer.cause.input > observed && counts(timer)) return true;
+    for (const timer of timers()) if (timer.wait > 0 && !timer.hasFired && isNew(timer.cause) && counts(timer)) return true;
     return false;
   };
   answer("", () => isDue(() => true));
   // Timers that change the page soon, rather than end what it shows meanwhile.
   answer("-short", () => isDue(({ wait }) => wait < longMs));
-  answer("-worker", () => [...pending.values()].some(cause => cause.input > observed));
-  // Told when the page's next timer is due, -1 if it has none, unless something else may call back.
+  answer("-worker", () => [...pending.values()].some(isNew));
+  answer("-active", () => [...others.values()].some(({ cause, name }) => name && isNew(cause) && isFirst(name)));
+  // Told when something last called back, and when the page's next timer is due, -1 if it has none, unless something else may
+  // call back.
   hear("-still", () => {
-    if (hasUnknown || pending.size || others.size) return;
+    const isIdle = !hasUnknown && !pending.size && !others.size;
     const next = Math.min(...timers().map(({ at }) => Math.max(0, at - now())));
-    apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-next`, { detail: next === Infinity ? -1 : next })]);
+    const detail = { activeAt, next: !isIdle ? null : next === Infinity ? -1 : next };
+    apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-next`, { detail })]);
   });
   hear("-observed", () => {
     observed = input;
     others.delete(LEADS);
   });
   for (const type of ["auxclick", "click"]) addEventListener(type, event => {
-    const link = event.composedPath().find(each => each instanceof HTMLAnchorElement);
-    const { altKey, ctrlKey, metaKey, shiftKey } = event;
-    if (link && (link.hasAttribute("download") || type === "auxclick" || altKey || ctrlKey || metaKey || shiftKey)) others.add(LEADS);
+    const link = event.composedPath().find(leads), { altKey, ctrlKey, metaKey, shiftKey } = event;
+    const isPlain = type === "click" && !(altKey || ctrlKey || metaKey || shiftKey || link?.type === "file" || link?.hasAttribute("download"));
+    if (link && !isPlain) others.set(LEADS, {});
   }, true);
 
   // Page time moves `performance.now()` but not the timestamps of events. Vue 2 compares the two, and would ignore every

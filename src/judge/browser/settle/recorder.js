@@ -347,6 +347,14 @@
   listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
   let next = null;
   listenTo("next", ms => { next = ms; });
+  let [due, activeAt] = [null, -Infinity];
+  listenTo("next", told => { ({ next: due, activeAt } = told); });
+  // In how long the next timer is due, -1 for never, if nothing else can change the page; `null` otherwise.
+  const nextIn = () => {
+    [due, activeAt] = [null, -Infinity];
+    tellPage("still");
+    return due === null || isAtRest() ? due : null;
+  };
   listenTo("acting", isActing);
   const isElement = node => {
     try {
@@ -429,17 +437,14 @@
     // In milliseconds of page time. All but the first three are only determined if the page is otherwise quiet; `blank`
     // and `unfinished` (it says that it is loading, for however long) also if its server may write into it at any time
     // (`hasServer`). `passing`: for how long the page has shown nothing new but a message with a control, if all that is
-    // due leaves a person time to use it; `null` otherwise. `next`: in how long the next timer is due, -1 for never, if nothing
-    // else can change the page; `null` otherwise.
+    // due leaves a person time to use it; `null` otherwise.
     state(quietMs, hasServer) {
       const records = observer.takeRecords();
       if (records.length) changed(records);
       look();
-      const quiet = now() - changedAt;
+      const next = nextIn();
+      const quiet = now() - Math.max(changedAt, activeAt);
       const isQuiet = quiet >= quietMs;
-      next = null;
-      tellPage("still");
-      if (next !== null && !isAtRest()) next = null;
       const loading = isQuiet || hasServer || staying.length || next !== null ? wabeLoading.state(now()) : {};
       const timer = ask(eventName);
       const restQuiet = now() - restChangedAt;
@@ -452,6 +457,7 @@
         scrolls,
         timer,
         worker: ask(`${eventName}-worker`),
+        active: ask(`${eventName}-active`),
         busy: Boolean(loading.isBusy),
         unfinished: Boolean(loading.isShown),
         moving: isQuiet && isMoving(),
@@ -459,6 +465,7 @@
         passing: isPassing ? restQuiet : null,
       };
     },
+    next: nextIn,
     frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
     // Addresses of other origins that the document links to and that have not been reported yet.
     links() {

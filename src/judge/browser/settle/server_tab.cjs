@@ -22,7 +22,7 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
-const { chosen, giving, note, typing } = require("../contents.cjs");
+const { choose, giving, note, typing } = require("../contents.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
@@ -36,7 +36,7 @@ const MAX_DEFAULT_CHARS = 1000;
 const PLACES = fs.readFileSync(path.join(__dirname, "../places.js"), "utf8");
 // In the page.
 const [barrier, decide, isOn, obstacle, shown] = ["barrier", "decide", "isOn", "obstacle", "shown"]
-  .map(name => new Function("element", `return (${PLACES})().${name}(element)`));
+  .map(name => new Function("element", "given", `return (${PLACES})().${name}(element, given)`));
 
 // The value from which one key leads to the wanted one.
 const beside = (input, wanted) => {
@@ -52,8 +52,7 @@ const beside = (input, wanted) => {
 };
 
 // Where the viewport of an element's document is in the page's.
-const originOf = async (locator, page) => {
-  const element = await locator.elementHandle({ timeout: STEP_LIMIT });
+const originOf = async (element, page) => {
   const frame = await element.ownerFrame();
   if (!frame || frame === page.mainFrame()) return { x: 0, y: 0 };
   const holder = await frame.frameElement();
@@ -64,15 +63,16 @@ const originOf = async (locator, page) => {
   });
   return { x: box.x + edge.left, y: box.y + edge.top };
 };
-const inPage = async (locator, page, { x, y }) => {
-  const origin = await originOf(locator, page);
+const inPage = async (element, page, { x, y }) => {
+  const origin = await originOf(element, page);
   return { x: origin.x + x, y: origin.y + y };
 };
 // The middle of an element, in view. A page may replace the element meanwhile.
 const middleOf = async (locator, page) => {
   for (let tries = 0; tries < PLACE_TRIES; tries++) {
-    const found = await soon(locator.evaluate(shown), LOOK_LIMIT);
-    const point = found && await soon(inPage(locator, page, found), LOOK_LIMIT);
+    const element = await soon(locator.elementHandle({ timeout: STEP_LIMIT }), LOOK_LIMIT);
+    const found = element && await soon(element.evaluate(shown), LOOK_LIMIT);
+    const point = found && await soon(inPage(element, page, found), LOOK_LIMIT);
     if (point) return point;
   }
   throw new Error("the element is not visible");
@@ -87,49 +87,60 @@ class Adapted {
     this.own = Object.fromEntries(names.map(name => [name, locator[name].bind(locator)]));
   }
 
-  async giving(given, action) {
-    await giving(this.locator, this.tab, given, () => this.time.drive(action));
+  // Found once, because every search costs as much as a question.
+  element() {
+    return this.found ??= this.locator.elementHandle({ timeout: STEP_LIMIT });
   }
 
-  // Carries out one of the server's actions; if something prevents it, it fails soon and says what.
-  async usually(name, options, what, ...given) {
-    const why = () => soon(this.locator.evaluate(what), LOOK_LIMIT);
-    if (!await why()) return this.own[name](...given, options);
+  ask(question, given) {
+    return soon(this.element().then(element => element.evaluate(question, given)), LOOK_LIMIT);
+  }
+
+  async giving(given, action) {
+    await giving(await soon(this.element(), LOOK_LIMIT), this.tab, given, () => this.time.drive(action));
+  }
+
+  // Carries out one of the server's actions; if something prevents it (`why`, then `what` asked again), it fails soon and says
+  // what.
+  async usually(name, options, why, what, ...given) {
+    if (!why) return this.own[name](...given, options);
     const timeout = Math.min(options?.timeout || PREVENTED_LIMIT, PREVENTED_LIMIT);
     try {
       await this.own[name](...given, { ...options, timeout });
     } catch (error) {
-      const reason = await why();
+      const reason = await soon(this.locator.evaluate(what), LOOK_LIMIT);
       throw reason ? new Error(`The element cannot be used: ${reason}`) : error;
     }
   }
 
-  // `null` for an element acted on as usual; otherwise the way: `focus`, or a point of the page.
+  // How the element is acted on: as `usual`, although something may prevent it (`why`); by `focus`; or `at` a point of the page.
   async way() {
-    const found = await soon(this.locator.evaluate(decide), LOOK_LIMIT);
-    if (!found || found.how === "focus") return found ?? null;
-    const point = found.how === "moving" ? await this.caught() : await soon(inPage(this.locator, this.page, found), LOOK_LIMIT);
-    return point ? { how: "at", point } : null;
+    const usual = { how: "usual" };
+    const [isStill] = await Promise.all([this.time.isStill(), this.element()].map(each => soon(each, LOOK_LIMIT)));
+    const found = await this.ask(decide, isStill) ?? usual;
+    if (found.how === "usual" || found.how === "focus") return found;
+    const point = found.how === "moving" ? await this.caught() : await soon(inPage(await this.element(), this.page, found), LOOK_LIMIT);
+    return point ? { how: "at", point } : usual;
   }
 
   // Where a moving element is now; `null` if something covers it all the time. Nothing else is asked in between, because
   // it moves on.
   async caught() {
-    const origin = await soon(originOf(this.locator, this.page), LOOK_LIMIT);
+    const element = await this.element();
+    const origin = await soon(originOf(element, this.page), LOOK_LIMIT);
     for (let tries = 0; origin && tries < PLACE_TRIES; tries++) {
-      const found = await soon(this.locator.evaluate(isOn), LOOK_LIMIT);
+      const found = await soon(element.evaluate(isOn), LOOK_LIMIT);
       if (found) return { x: origin.x + found.x, y: origin.y + found.y };
     }
     return null;
   }
 
   async click(options) {
-    const way = await this.way();
-    if (way?.how === "focus") return this.locator.focus(options);
-    if (!way && !this.hold) return this.usually("click", options, obstacle);
-    if (!way) await this.usually("click", { ...options, trial: true }, obstacle);
-    const point = way?.point ?? await middleOf(this.locator, this.page);
-    await press(this.page, point, this.time.pass, { ...options, hold: this.hold });
+    const { how, why, point } = await this.way();
+    if (how === "focus") return this.locator.focus(options);
+    if (how === "usual" && !this.hold) return this.usually("click", options, why, obstacle);
+    if (how === "usual") await this.usually("click", { ...options, trial: true }, why, obstacle);
+    await press(this.page, point ?? await middleOf(this.locator, this.page), this.time.pass, { ...options, hold: this.hold });
   }
 
   async dblclick(options) {
@@ -138,37 +149,43 @@ class Adapted {
   }
 
   async hover(options) {
-    const way = await this.way();
-    if (way?.how !== "at") return this.usually("hover", options, obstacle);
-    await this.page.mouse.move(way.point.x, way.point.y);
+    const { how, why, point } = await this.way();
+    if (how !== "at") return this.usually("hover", options, why, obstacle);
+    await this.page.mouse.move(point.x, point.y);
   }
 
   async setChecked(checked, options) {
     const way = await this.way();
     await this.giving({ shown: [String(checked)] }, async () => {
-      if (!way) await this.usually("setChecked", options, obstacle, checked);
+      if (way.how === "usual") await this.usually("setChecked", options, way.why, obstacle, checked);
       else if (await this.locator.isChecked(options) !== checked) await this.click(options);
     });
   }
 
   // `wanted` are texts, or one `label`.
   async selectOption(wanted, options) {
-    const { indices, labels } = await chosen(this.locator, [wanted].flat().map(each => each.label ?? each), options);
-    await this.giving({ shown: labels }, () =>
-      this.usually("selectOption", options, barrier, indices.map(index => ({ index }))));
+    const texts = [wanted].flat().map(each => each.label ?? each);
+    const [asked, why] = await Promise.all([this.ask(choose, texts), this.ask(barrier)]);
+    const found = asked ?? await this.locator.evaluate(choose, texts, options);
+    if (found.problem) throw new Error(found.problem);
+    await this.giving({ shown: found.labels }, () =>
+      this.usually("selectOption", options, why, barrier, found.indices.map(index => ({ index }))));
   }
 
   async pressSequentially(text, options) {
-    await this.giving({}, () => this.usually("pressSequentially", options, barrier, text));
+    const why = this.ask(barrier);
+    await this.giving({}, async () => this.usually("pressSequentially", options, await why, barrier, text));
   }
 
   async fill(value, options) {
-    await this.giving({}, () => this.filled(value, options));
+    const asked = Promise.all([this.ask(beside, value), this.ask(barrier)]);
+    await this.giving({}, async () => {
+      const [near, why] = await asked;
+      await (near ? this.slid(value, near, options) : this.usually("fill", options, why, barrier, value));
+    });
   }
 
-  async filled(value, options) {
-    const near = await soon(this.locator.evaluate(beside, value), LOOK_LIMIT);
-    if (!near) return this.usually("fill", options, barrier, value);
+  async slid(value, near, options) {
     await this.own.fill(near.value, options);
     await soon(this.locator.press(near.key, { timeout: STEP_LIMIT }), STEP_LIMIT);
     // A component may handle keys differently.
@@ -176,11 +193,11 @@ class Adapted {
   }
 
   async dragTo(target, options) {
-    const way = await this.way();
+    const { how, why, point } = await this.way();
     // Waits until the element can be acted on, and scrolls to it.
-    if (way?.how === "focus") await this.own.hover({ ...options, force: true });
-    else if (way?.how !== "at") await this.usually("hover", options, obstacle);
-    const from = way?.point ?? await middleOf(this.locator, this.page);
+    if (how === "focus") await this.own.hover({ ...options, force: true });
+    else if (how !== "at") await this.usually("hover", options, why, obstacle);
+    const from = point ?? await middleOf(this.locator, this.page);
     await this.page.mouse.move(from.x, from.y);
     await drag(this.page, from, () => middleOf(target, this.page), this.time.pass, this.hold);
   }
@@ -190,12 +207,6 @@ const ADAPTED = ["click", "dblclick", "dragTo", "fill", "hover", "pressSequentia
 const adaptLocator = (locator, ...rest) => {
   const adapted = new Adapted(locator, ...rest);
   for (const name of ADAPTED) locator[name] = adapted[name].bind(adapted);
-};
-
-const hasEarlier = async page => {
-  const session = await page.context().newCDPSession(page);
-  const { currentIndex } = await session.send("Page.getNavigationHistory").finally(() => session.detach());
-  return currentIndex > 0;
 };
 
 exports.adapt = (page, time) => {
@@ -215,8 +226,14 @@ exports.adapt = (page, time) => {
   };
   const goBack = tab.goBack.bind(tab);
   tab.goBack = async () => {
-    if (!await hasEarlier(page)) throw new Error("There is no earlier page in this tab");
+    const session = await time.session() || await page.context().newCDPSession(page);
+    if (!(await session.send("Page.getNavigationHistory")).currentIndex) throw new Error("There is no earlier page in this tab");
     await goBack();
+  };
+  const capture = tab.captureSnapshot.bind(tab);
+  tab.captureSnapshot = (root, depth, boxes, relativeTo, format, ...rest) => {
+    if (format !== "none") void time.shoot().catch(() => {});
+    return capture(root, depth, boxes, relativeTo, format, ...rest);
   };
   page[TYPING] = given => typing(page, tab, given);
   page.on("filechooser", chooser => page.context()[UPLOADS]?.opened(page, tab, chooser));

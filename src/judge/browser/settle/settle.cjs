@@ -83,8 +83,7 @@ const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
 const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
-// Types of requests that no page waits for.
-// Types of requests whose answers `page.js` follows.
+// Types of requests whose answers `page.js` follows, and of those that no page waits for.
 const FOLLOWED = new Set(["document", "fetch", "xhr"]);
 const IGNORED = new Set(["eventsource", "media", "websocket", "ping", "cspviolationreport", "texttrack", "manifest"]);
 
@@ -94,8 +93,7 @@ class Settler {
     this.page = page;
     this.context = context;
     this.isPageTime = context.isPageTime;
-    this.targets = new Map();
-    this.requests = new Map();
+    [this.targets, this.requests] = [new Map(), new Map()];
     // The exchanges under way: when the first message was sent, and when the last answer came.
     this.sockets = new Map();
     this.openSockets = new Set();
@@ -109,21 +107,15 @@ class Settler {
     // Addresses of streams that stayed silent after the page had sent a request.
     this.silentStreams = new Set();
     // The requests of this settle by address, and how often one was repeated.
-    this.inTurn = new Map();
-    this.longLived = new Set();
+    [this.inTurn, this.longLived] = [new Map(), new Set()];
     // Requests that were given up, with when.
     this.overdue = new Map();
-    this.downloads = [];
-    this.links = [];
-    this.origins = new Set();
-    this.navigations = 0;
-    this.brokenOffAt = Infinity;
-    this.countedSince = -Infinity;
+    [this.downloads, this.links, this.origins] = [[], [], new Set()];
+    [this.navigations, this.brokenOffAt, this.countedSince] = [0, Infinity, -Infinity];
     // Parts that a document loads once it is complete, such as scripts, may do something at any time after that; and it may be
     // about to open another document.
     [this.isLoaded, this.hasLateParts] = [false, false];
-    this.events = 0;
-    this.isGone = false;
+    [this.events, this.isGone] = [0, false];
     // The page shows a message with a control, which may vanish.
     this.isPassing = false;
   }
@@ -311,20 +303,19 @@ class Settler {
     const seen = {
       // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions used.
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
-      timer: states.some(state => state.timer),
-      worker: states.some(state => state.worker),
+      ...Object.fromEntries(["timer", "worker", "active", "blank"].map(name => [name, states.some(state => state[name])])),
       // A request that takes too long to wait for may still fill a page that says so.
       busy: states.some(state => state.busy || (state.unfinished && this.isOverdue(round))),
       unfinished: states.some(state => state.unfinished),
       moving: now - round.scrolledAt < SCROLL_REAL || states.some(state => state.moving),
-      blank: states.some(state => state.blank),
       isPassing: states.some(state => state.passing !== null),
       isAtRest: states.every(state => (state.passing ?? state.quiet) >= QUIET_REAL),
     };
     const isQuiet = seen.quiet >= limit;
-    const isCalm = seen.quiet >= calm && !seen.timer && !seen.worker && !seen.busy && !seen.moving;
     if (!isQuiet && seen.quiet < now - round.began) round.waits.add("changes");
-    for (const reason of ["timer", "worker", "busy", "moving"]) if (seen[reason]) round.waits.add(reason);
+    const reasons = ["timer", "worker", "busy", "moving"].filter(reason => seen[reason]);
+    reasons.forEach(reason => round.waits.add(reason));
+    const isCalm = seen.quiet >= calm && !reasons.length && !seen.active;
     const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
     // A message with a control: the page is shown before the message is gone, as early as a quiet page in real time.
     const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
@@ -340,6 +331,13 @@ class Settler {
   isAlone() {
     return this.page.frames().length === 1 && this.targets.size === 1 && !this.hasLateParts &&
       ![this.requests, this.openSockets, this.streams].some(({ size }) => size);
+  }
+
+  // Whether nothing moves in the page, as far as it is known.
+  async isAtRest() {
+    if (!this.isPageTime || !this.isAlone()) return false;
+    const states = (await Promise.all(this.all().map(target => target.evaluate("wabe.next()")))).flat();
+    return states.length === 1 && states[0] === -1;
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
@@ -424,8 +422,8 @@ class Settler {
       slices += 1;
       await this.requestsPass(round);
       if (slices > 1 && round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
-      const { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime, next, changedAt } = await this.look(round);
-      if (next === -1 && await this.isStill(round, changedAt)) break;
+      const seen = await this.look(round), { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime, next } = seen;
+      if (await this.isStill(round, seen)) break;
       if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
       if (isPassing && !needsRealTime) break;
       if (needsRealTime) await this.realTimePasses(round);
@@ -439,11 +437,12 @@ class Settler {
     }
   }
 
-  // Whether nothing happens in two frames, after which nothing is pending.
-  async isStill(round, changedAt) {
-    await this.framesDrawn();
+  // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen.
+  async isStill(round, { next, changedAt }) {
+    if (next !== -1) return false;
+    await Promise.all([this.framesDrawn(), ...this.all().map(target => target.findListening())]);
     const seen = await this.look(round);
-    return round.isDrawn = seen.next === -1 && seen.changedAt === changedAt;
+    return round.isStill = seen.next === -1 && seen.changedAt === changedAt;
   }
 
   async realTimePasses(round) {
@@ -473,11 +472,8 @@ class Settler {
     const [until, end] = [began + limit, began + longLimit];
     const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
-    this.navigations = 0;
-    this.all().forEach(target => {
-      target.isSettling = true;
-      target.heldUntil = -Infinity;
-    });
+    [this.navigations, this.shot] = [0, null];
+    this.all().forEach(target => Object.assign(target, { isSettling: true, heldUntil: -Infinity }));
     let found, document;
     do {
       found = await Promise.race([this.quiet(round), this.stuck(round)]);
@@ -486,11 +482,7 @@ class Settler {
     } while (found && !document && this.navigations > 1 && this.goesOn(round));
     const hasDialog = this.all().some(target => target.hasDialog);
     const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
-    this.all().forEach(target => {
-      target.isSettling = false;
-      target.stops = 0;
-      target.usedAt = performance.now();
-    });
+    this.all().forEach(target => Object.assign(target, { isSettling: false, stops: 0, usedAt: performance.now() }));
     this.hasLateParts = false;
     return {
       real_ms: Math.round(performance.now() - began),
@@ -512,12 +504,15 @@ class Settler {
 
   // What each frame reports, once the page is quiet or the time is up.
   async quiet(round) {
-    await delay(FIRST_WAIT);
-    await this.requestsPass(round);
-    await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
-    if (!round.isDrawn) await this.framesDrawn();
+    if (!this.isPageTime || !this.isAlone() || !await this.isStill(round, await this.look(round))) {
+      await delay(FIRST_WAIT);
+      await this.requestsPass(round);
+      await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
+    }
+    if (!round.isStill) await this.framesDrawn();
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
-    const found = (await Promise.all(this.all().map(target => target.evaluateLast(last)))).flat();
+    const asked = this.all().map(target => Promise.all([target.evaluate(last), round.isStill || target.findListening()]));
+    const found = (await Promise.all(asked)).flatMap(([each]) => each);
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
     this.isPassing = found.some(each => each.passing);
     return found;
@@ -562,8 +557,7 @@ class Settler {
 class Context {
   constructor() {
     this.settlers = new WeakMap();
-    this.isBegun = false;
-    this.isPageTime = false;
+    [this.isBegun, this.isPageTime] = [false, false];
     // How far the pages' clocks are ahead of this machine's from the beginning; `null` if they begin with it.
     this.clockOffset = null;
     this.attack = null;
@@ -572,16 +566,14 @@ class Context {
     this.closedTabs = 0;
     // How long the next action on an element holds the mouse down, in milliseconds.
     this.hold = 0;
-    this.isReplacing = false;
-    this.floods = new WeakMap();
+    [this.isReplacing, this.floods] = [false, new WeakMap()];
   }
 
   // What happened to tabs since the last call.
   takeEvents() {
-    const events = { lost: this.lost, closed_tabs: this.closedTabs };
-    this.lost = null;
-    this.closedTabs = 0;
-    return events;
+    const { lost, closedTabs } = this;
+    [this.lost, this.closedTabs] = [null, 0];
+    return { lost, closed_tabs: closedTabs };
   }
 
   // Puts a new, empty tab in place of a page, and returns its index.
@@ -717,19 +709,26 @@ class Context {
   // origins the page has had since it settled, 1 unless it went from one to another. `again`: documents are missing.
   async beside(page, quality, limit, again) {
     const settler = await this.attach(page);
-    const asked = settler.all().map(async target => {
+    const asked = Promise.all(settler.all().map(async target => {
       if (again) await target.catchSnapshots().catch(() => {});
       return target.evaluate(BESIDE, target.snapshotWorlds);
-    });
-    const documents = Promise.race([Promise.all(asked).then(found => found.flat()), delay(limit).then(() => [])]);
+    }));
+    const documents = soon(asked.then(found => found.flat()), limit).then(found => found ?? []);
     // In CSS pixels, because participants give coordinates in those.
-    const shot = page.screenshot({ type: "jpeg", quality, scale: "css", timeout: limit }).catch(error => error);
-    const [found, picture] = await Promise.all([documents, shot]);
+    this.shotOptions = { type: "jpeg", quality, scale: "css", timeout: limit };
+    if (!settler.shot) await this.shoot(page);
+    const [found, picture] = await Promise.all([documents, settler.shot]);
+    settler.shot = null;
     // For as long as it can, the clock stands while the participant decides what to do with the control.
     if (this.isPageTime && settler.isPassing) await soon(Promise.all(settler.all().map(target => target.hold())), ANSWER_LIMIT);
     const isLate = picture.name === "TimeoutError";
     if (picture instanceof Error && !isLate) throw picture;
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
+  }
+
+  // Begins with the snapshot, to which the picture belongs.
+  async shoot(page) {
+    if (this.shotOptions) (await this.attach(page)).shot = page.screenshot(this.shotOptions).catch(error => error);
   }
 
   // Takes an attack's content out of the pages, or puts it back: probes read pages without it.
@@ -740,13 +739,16 @@ class Context {
     await soon(Promise.all(told), ATTACH_LIMIT);
   }
 
-  // How time passes for a page within one action. `takeHold` is how long the mouse is held down in it.
+  // How time passes for a page within one action, and what is known of it. `takeHold`: how long the mouse is held down in it.
   timeOf(page) {
     return {
       // As long as a quick person takes between two clicks.
       pause: () => this.pass(page, INPUT_PAUSE),
       pass: ms => this.pass(page, ms),
       drive: call => this.drive(page, call),
+      shoot: () => this.shoot(page),
+      isStill: async () => this.isBegun && (await this.attach(page)).isAtRest(),
+      session: async () => this.isBegun && (await this.attach(page)).targets.get(page)?.session,
       takeHold: () => [this.hold, this.hold = 0][0],
     };
   }

@@ -154,9 +154,13 @@ class Target {
     }));
   }
 
-  // Tells the worlds of snapshots which elements listen to clicks themselves (`../places.js`): the first ones, because a page may
-  // have very many.
-  async findListening() {
+  // Tells the worlds of snapshots which elements listen to clicks themselves (`../places.js`).
+  findListening() {
+    return soon(this.tellListening(), LISTENING_LIMIT);
+  }
+
+  // The first ones, because a page may have very many.
+  async tellListening() {
     const objectGroup = "wabe-listening";
     const { result: { objectId } } = await this.send("Runtime.evaluate", { expression: "document", objectGroup });
     const { listeners } = await this.send("DOMDebugger.getEventListeners", { objectId, depth: -1, pierce: true });
@@ -173,12 +177,6 @@ class Target {
       });
     }
     this.session.send("Runtime.releaseObjectGroup", { objectGroup }).catch(() => {});
-  }
-
-  // As `evaluate`, just before a snapshot is taken.
-  async evaluateLast(expression) {
-    const [found] = await Promise.all([this.evaluate(expression), soon(this.findListening(), LISTENING_LIMIT)]);
-    return found;
   }
 
   // Whether pieces of an answer are still arriving: some come with pauses, and the end of others is never reported.
