@@ -62,13 +62,13 @@
     const frame = document.createElement('iframe'); frame.srcdoc = `<script>
     setTimeout(() => parent.postMessage(1), 200)<\/script>`; onmessage = next; document.body.append(frame)
   },
-  "worker"(next) { const own = worker('setTimeout(() => postMessage(1), 100)'); own.onmessage = next },
+  "worker"(next) { const own = worker('for (let at = 0; at < 4e8; at++); postMessage(1)'); own.onmessage = next },
   "asked worker"(next) {
-    const own = worker('onmessage = () => postMessage(1)'); let left = 20;
+    const own = worker('onmessage = () => { for (let at = 0; at < 1e7; at++); postMessage(1) }'); let left = 40;
     own.onmessage = () => --left ? own.postMessage(1) : next(); own.postMessage(1)
   },
   "shared worker"(next) {
-    const { port } = new SharedWorker(code('onconnect = ({ ports }) => ports[0].postMessage(1)'));
+    const { port } = new SharedWorker(code('onconnect = ({ ports }) => { for (let at = 0; at < 4e8; at++); ports[0].postMessage(1) }'));
     port.onmessage = next
   },
   "channel of a worker"(next) {
@@ -96,29 +96,54 @@
     publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' }, true, ['encrypt', 'decrypt']); next() })()
   },
   "bitmap"(next) {
-    (async () => { for (let left = 40; left; left--) await createImageBitmap(new ImageData(1500, 1500)); next() })()
+    (async () => { const blob = await picture(); for (let left = 8; left; left--) await createImageBitmap(blob); next() })()
   },
   "picture of a canvas"(next) {
     const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [2000, 2000];
     let left = 6; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
   },
   "picture off the page"(next) {
-    const canvas = new OffscreenCanvas(2000, 2000); canvas.getContext('2d');
-    (async () => { for (let left = 6; left; left--) await canvas.convertToBlob(); next() })()
+    (async () => { for (let left = 6; left; left--) await picture(); next() })()
+  },
+  "decoded picture"(next) {
+    (async () => { const image = new Image(); image.src = URL.createObjectURL(await picture());
+    for (let left = 6; left; left--) await image.decode(); next() })()
+  },
+  "local fetch"(next) {
+    (async () => { for (let left = 60; left; left--) await fetch('data:,x'); next() })()
+  },
+  "answer"(next) {
+    (async () => { for (let left = 200; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
+  },
+  "local request"(next) {
+    let left = 40; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
+    asked.open('GET', 'data:,x'); asked.send() }; each()
+  },
+  "local stream"(next) {
+    (async () => { const reader = new Blob(['x'.repeat(1e7)]).stream().getReader(); while (!(await reader.read()).done); next() })()
+  },
+  "local font"(next) {
+    let left = 40; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
   },
   "file"(next) {
     const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e7)]))
   },
   "blob"(next) {
-    (async () => { for (let left = 20; left; left--) await new Blob(['x'.repeat(1e5)]).text(); next() })()
+    (async () => { const blob = new Blob(['x'.repeat(1e6)]); for (let left = 60; left; left--) await blob.text(); next() })()
   },
   "lock"(next) {
     navigator.locks.request('x', () => new Promise(done => setTimeout(done, 150)));
     navigator.locks.request('x', () => { next() })
   },
+  "locks"(next) {
+    (async () => { for (let left = 100; left; left--) await navigator.locks.request('y', () => {}); next() })()
+  },
   "cache"(next) {
     (async () => { const all = await caches.open('x'); for (let left = 5; left; left--) await all.put(`/${left}`,
     new Response('x')); next() })()
+  },
+  "caches"(next) {
+    (async () => { for (let left = 30; left; left--) await caches.open(`x${left}`); next() })()
   },
   "directory"(next) {
     (async () => { const root = await navigator.storage.getDirectory(); for (let left = 5; left; left--)
@@ -138,7 +163,7 @@
   },
   "sound"(next) { new OfflineAudioContext(1, 44100 * 20, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 5; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 300; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {

@@ -174,10 +174,19 @@
   };
   const making = types => (type, _, kind) => new Proxy(type, {
     construct(...given) {
-      const cause = current(), made = Reflect.construct(...given), { port, port1, port2 } = made;
-      for (const part of port1 ? [port1, port2] : [port ?? made]) hearing(part, types);
+      const cause = current(), made = Reflect.construct(...given), { port1, port2 } = made;
+      for (const part of port1 ? [port1, port2] : [made]) hearing(part, types);
       if (port1) peers.set(port1, port2).set(port2, port1);
-      if (kind === AWAITED) waits(port ?? made, cause, kind);
+      if (kind === AWAITED) waits(made, cause, kind);
+      return made;
+    },
+  });
+  // What answers other documents as well, so that the cause of an answer is unknown.
+  const meeting = (type, name, kind) => new Proxy(type, {
+    construct(...given) {
+      const cause = current(), made = Reflect.construct(...given);
+      waits(made, cause, kind, name);
+      apply(listen, made.port, ["message", () => over(made, cause, name), true]);
       return made;
     },
   });
@@ -233,22 +242,23 @@
     [ReadableStreamDefaultReader.prototype, ["read"], promising, COUNTED],
     [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising, AWAITED],
     [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising, AWAITED],
-    [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), COUNTED],
-    [globalThis, ["Worker", "SharedWorker"], making(["message"]), AWAITED],
+    [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), PACED],
+    [globalThis, ["Worker"], making(["message"]), AWAITED],
+    [globalThis, ["SharedWorker"], meeting, AWAITED],
     [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
     [globalThis, ["MessageChannel"], making(["message"]), COUNTED],
     [prototype, ["postMessage"], asking(["message"]), PACED],
     [globalThis, ["WebSocket"], making(["message"])],
     [WebSocket.prototype, ["send"], asking(["message"])],
-    [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"]), COUNTED],
+    [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"])],
     [XMLHttpRequest.prototype, ["send"], asking(["readystatechange", "load", "loadend"]), COUNTED],
-    [globalThis, ["FileReader"], making(["load", "loadend"]), COUNTED],
+    [globalThis, ["FileReader"], making(["load", "loadend"])],
     [FileReader.prototype, ["readAsArrayBuffer", "readAsDataURL", "readAsText"], asking(["load", "loadend"]), AWAITED],
     [IDBFactory.prototype, ["deleteDatabase", "open"], returning(["upgradeneeded", "success", "error"]), AWAITED],
     [IDBDatabase.prototype, ["transaction"], returning(["complete", "abort"]), AWAITED],
     ...[IDBObjectStore, IDBIndex].map(each => [each.prototype, [
       "add", "clear", "count", "delete", "get", "getAll", "getAllKeys", "getKey", "openCursor", "openKeyCursor", "put",
-    ], returning(["success", "error"]), AWAITED]),
+    ], returning(["success", "error"])]),
     [Element.prototype, ["animate"], returning(["finish", "cancel"])],
     [globalThis, ["EventSource"], making(["message", "open", "error"])],
     [globalThis.Scheduler?.prototype, ["yield"], promising, PACED],
@@ -266,7 +276,7 @@
     [globalThis.WritableStream?.prototype, ["abort", "close"], promising, AWAITED],
     [globalThis, [
       "Audio", "AudioContext", "BroadcastChannel", "EventSource", "IdleDetector", "ImageDecoder", "MediaRecorder", "MediaSource",
-      "Notification", "PaymentRequest", "PressureObserver", "RTCPeerConnection",
+      "Notification", "PaymentRequest", "PressureObserver", "RTCPeerConnection", "SharedWorker",
       "VideoDecoder", "WebSocket", "WebSocketStream", "WebTransport", "Worker", "showDirectoryPicker", "showOpenFilePicker",
       "showSaveFilePicker", "webkitSpeechRecognition",
     ], unknown, COUNTED],
