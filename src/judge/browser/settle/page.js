@@ -242,7 +242,7 @@
     [ReadableStreamDefaultReader.prototype, ["read"], promising, COUNTED],
     [globalThis.Cache?.prototype, ["add", "addAll", "delete", "keys", "match", "put"], promising, AWAITED],
     [globalThis.CacheStorage?.prototype, ["delete", "has", "keys", "match", "open"], promising, AWAITED],
-    [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), PACED],
+    [globalThis.LockManager?.prototype, ["request"], calling([1, 2]), AWAITED],
     [globalThis, ["Worker"], making(["message"]), AWAITED],
     [globalThis, ["SharedWorker"], meeting, AWAITED],
     [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
