@@ -345,8 +345,6 @@
   listenTo("starts", () => isFollowing && follow());
   listenTo("runs", act => tellJudge({ runs: running = act }));
   listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
-  let next = null;
-  listenTo("next", ms => { next = ms; });
   let [due, activeAt] = [null, -Infinity];
   listenTo("next", told => { ({ next: due, activeAt } = told); });
   // In how long the next timer is due, -1 for never, if nothing else can change the page; `null` otherwise.
