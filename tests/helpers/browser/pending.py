@@ -20,7 +20,8 @@ _PAGE = """<title>Pending</title><style>@keyframes fade { from { opacity: 0 } }<
 <script>
 const code = text => URL.createObjectURL(new Blob([text]));
 const worker = text => new Worker(code(text));
-const picture = () => { const drawn = new OffscreenCanvas(2000, 2000); drawn.getContext('2d'); return drawn.convertToBlob() };
+const drawn = new OffscreenCanvas(2000, 2000); drawn.getContext('2d');
+const picture = () => drawn.convertToBlob();
 const sources = %s;
 const steps = %s;
 const go = () => {
