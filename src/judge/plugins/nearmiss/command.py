@@ -23,7 +23,7 @@ from judge.plugins.nearmiss.deciding import (
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
 from judge.plugins.nearmiss.recordings import FOLDER, Recorded, read_report, write_report
-from judge.plugins.nearmiss.walks import RIGHT, ScriptSteps, reference_steps
+from judge.plugins.nearmiss.walks import RIGHT, references_of
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
 from judge.runner.boundary import EXIT_LOST
@@ -151,11 +151,8 @@ def _decide(file: Path, shown: _Shown, folder: Path, *, requires_any: bool = Tru
     scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
     _tasks(scenario, shown.tasks)
     with opened_references(scenario) as (own, _):
-        tasks, day = _tasks(own, None), day_of(own.config)
-        references: dict[str, ScriptSteps] = {}
-        for task in tasks:
-            with suppress(ConfigError):
-                references[task.task_id] = reference_steps(task, own.path.resolve().parent, day)
+        tasks = _tasks(own, None)
+        references, _ = references_of(tasks, own.path.resolve().parent, day_of(own.config))
         known = current(folder, references, tasks)
     if requires_any and not any(not shown.tasks or task_id in shown.tasks for task_id, _ in known):
         raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")

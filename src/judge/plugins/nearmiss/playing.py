@@ -23,7 +23,7 @@ from judge.plugins.nearmiss.walks import (
     ScriptSteps,
     followed,
     reference_digest,
-    reference_steps,
+    references_of,
 )
 from judge.records.checks import fetches_of
 from judge.records.sites import origin_of
@@ -33,7 +33,6 @@ from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.sources import toml_value
 from judge.trajectory.record import Trajectory
-from shared.errors import ConfigError
 from shared.files import write_atomic
 from shared.settings import Settings
 
@@ -82,7 +81,8 @@ class WalkPlaying:
 
     async def run(self, options: Options) -> list[Recorded]:
         """Play what is not recorded yet. Returns everything recorded of these tasks. Raises `ConfigError`."""
-        references = self._references()
+        references, lacking = references_of(self.tasks, self.scenario.path.resolve().parent, self.today)
+        self.skipped |= lacking
         known = current(self.folder, references, self.tasks, removes=True)
         walks = [
             self._right(task, references[task.task_id], number)
@@ -103,20 +103,6 @@ class WalkPlaying:
         ]
         known |= await self._played(misses, known, options)
         return [each for key, each in sorted(known.items()) if key[0] not in self.skipped]
-
-    def _references(self) -> dict[str, ScriptSteps]:
-        found: dict[str, ScriptSteps] = {}
-        for task in self.tasks:
-            if not task.reference:
-                self.skipped[task.task_id] = "it has no reference script"
-            elif not task.checks:
-                self.skipped[task.task_id] = "it has no checks"
-            else:
-                try:
-                    found[task.task_id] = reference_steps(task, self.scenario.path.resolve().parent, self.today)
-                except ConfigError as error:
-                    self.skipped[task.task_id] = str(error)
-        return found
 
     def _right(self, task: Task, steps: ScriptSteps, number: int) -> ScriptedWalk:
         digest = reference_digest(task, steps)

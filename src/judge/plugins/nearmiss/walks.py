@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -151,6 +151,21 @@ def reference_steps(task: Task, folder: Path, today: date) -> ScriptSteps:
         if plain(str(dated.get("task"))) == plain(task.task) and not dated.get("site_tools"):
             return tuple(dict(step) for step in as_mappings(dated.get("steps")))
     raise ConfigError(f"{path.name} has no script for it", remedy="add [[scripts]] whose task is this one's text")
+
+
+def references_of(tasks: Iterable[Task], folder: Path, today: date) -> tuple[dict[str, ScriptSteps], dict[str, str]]:
+    """The reference scripts of tasks with checks, and of each other task why it has none."""
+    found: dict[str, ScriptSteps] = {}
+    lacking: dict[str, str] = {}
+    for task in tasks:
+        if not task.reference or not task.checks:
+            lacking[task.task_id] = "it has no checks" if task.reference else "it has no reference script"
+            continue
+        try:
+            found[task.task_id] = reference_steps(task, folder, today)
+        except ConfigError as error:
+            lacking[task.task_id] = str(error)
+    return found, lacking
 
 
 def reference_digest(task: Task, steps: Sequence[Mapping[str, Any]]) -> str:
