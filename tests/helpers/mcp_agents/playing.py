@@ -17,6 +17,7 @@ from shared.models import ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 
 AGENT = Path(__file__).with_name("program.py")
+SDK_PROGRAM = shlex.join([sys.executable, str(Path(__file__).with_name("sdk_program.py"))])
 TOOLS = tuple(
     ToolSpec(name=name, description="Does it.", parameters={"type": "object", "properties": {}})
     for name in ("browser_click", "finish")

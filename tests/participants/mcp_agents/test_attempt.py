@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.mcp_agents.playing import MARK, Judge, playing, program
+from helpers.mcp_agents.playing import MARK, SDK_PROGRAM, Judge, playing, program
 from participants.base import ParticipantOptions
 from participants.mcp import create
 from shared.errors import ConfigError, ParticipantError
@@ -93,6 +93,23 @@ async def test_calls_at_once_are_executed_in_order(tmp_path: Path) -> None:
     async with playing(script, tmp_path) as judge:
         assert [await judge.show() for _ in range(3)] == [("browser_click", {"n": n}) for n in range(3)]
         assert (await judge.show())[0] == "finish"
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+async def test_the_oldest_and_newest_revision_with_sessions_are_spoken(tmp_path: Path, revision: str) -> None:
+    asked = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    script = program(
+        f"VERSION = {revision!r}; spoken = post('initialize', {asked!r})['result']['protocolVersion']",
+        "tools(); call('browser_click'); call('finish', answer=spoken)",
+    )
+    async with playing(script, tmp_path) as judge:
+        assert [await judge.show() for _ in range(2)] == [("browser_click", {}), ("finish", {"answer": revision})]
+
+
+async def test_the_official_sdk_plays(tmp_path: Path) -> None:
+    async with playing(SDK_PROGRAM, tmp_path) as judge:
+        assert await judge.show() == ("browser_click", {"target": "e1"})
+        assert await judge.show() == ("finish", {"answer": "text image"})
 
 
 async def test_calls_after_the_end_are_refused(tmp_path: Path) -> None:
