@@ -1,12 +1,17 @@
 """What is recorded stays the same to the byte: runs and attempts as the version of 2026-11-27 wrote them."""
 
+import builtins
 import json
 import lzma
+import types
+import typing
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from types import NoneType
+from typing import Any, get_args, get_origin
 
 import pytest
+from annotated_types import Ge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -14,29 +19,21 @@ from typer.testing import CliRunner
 from helpers.paths import ROOT
 from helpers.recorded import recorded_run
 from judge.commands.app import app
-from judge.records.attacks import AttackResult, GoalResult, Inserted
-from judge.records.causes import Cause
-from judge.records.files import Download, DownloadState, NetworkTrace, TaskFile
-from judge.records.findings import AddressFound, Fact, NodeFound, NodesFound, NumbersFound, ValueFound
+from judge.records.files import TaskFile
 from judge.records.holds import AllowedWrite, Hold
-from judge.records.ledger import Frozen, Grade, LedgerEntry, MissClass, UsedArchive
-from judge.records.policies import PolicyResult
-from judge.records.steps import BlameFacts, Navigation, Outcome, ProbeValue, Step, StopReason, Timings
 from judge.records.tasks import Dated, Task
-from judge.records.user import Asked, UserReply
-from judge.records.verdicts import ImageScore, JudgeInfo, Verdict, VerdictOutcome
+from judge.records.user import UserReply
+from judge.records.verdicts import Verdict
 from judge.results.entries import counts_of, read_entries
 from judge.results.run_record import judge_id_of
 from judge.results.submission import TaskSummary, detail_of
 from judge.scenario.attacks import planned
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore, TaskStore
-from judge.trajectory.fetched import Fetched
 from judge.trajectory.files import load_trajectory, read_attempt, read_result, read_steps
 from judge.trajectory.record import Attempt, evidence_sha256
-from shared.claims import ClaimedSpan, ClaimedTrace, ClaimedUsage
-from shared.models import Action, Notice, NoticeCode, Tab, TokenUsage, Vanished
-from shared.seams import PluginInfo
+from shared.claims import ClaimedUsage
+from shared.models import Record
 
 # Attempts with every recorded fact, set or not: hypothesis strategies for what `result.json` can hold.
 _SCENARIOS = ("demo", "docs", "held", "safety", "frozen", "miniwob", "apps")
@@ -61,15 +58,6 @@ def bundled_tasks() -> tuple[Task, ...]:
     for name in _SCENARIOS:
         scenario += planned(load_scenario(ROOT / "scenarios" / name / "scenario.toml").tasks, "both")
     return tuple(scenario)
-
-
-def _facts() -> st.SearchStrategy[Fact]:
-    return st.one_of(
-        st.builds(NumbersFound, written=_few(TEXTS)),
-        st.builds(NodesFound, nodes=_few(st.builds(NodeFound, role=TEXTS, name=TEXTS)), role=_maybe(TEXTS)),
-        st.builds(AddressFound, url=TEXTS, is_own=_FLAGS, title=_maybe(TEXTS)),
-        st.builds(ValueFound, part=TEXTS, name=TEXTS, value=_maybe(TEXTS), difference=TEXTS),
-    )
 
 
 def tasks() -> st.SearchStrategy[Task]:
@@ -99,218 +87,53 @@ def tasks() -> st.SearchStrategy[Task]:
     return st.builds(lambda task, new: task.model_copy(update=new), st.sampled_from(bundled_tasks()), changes)
 
 
-def _navigations() -> st.SearchStrategy[Navigation]:
-    return st.builds(
-        Navigation,
-        url=TEXTS,
-        is_redirect=_FLAGS,
-        by=st.sampled_from(["participant", "site"]),
-        in_frame=_FLAGS,
-        cause=st.sampled_from([None, "goto", "back"]),
-    )
+# Of fields whose values are more than their types say.
+_OF_FIELD = {
+    "task": st.deferred(tasks),
+    "started_at": st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000),
+    # A span does not end before it starts.
+    "end": st.just(2.0),
+    # In `verdicts/`, not in `result.json`.
+    "evidence": st.just({}),
+}
+_PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    str: TEXTS,
+    float: st.integers(0, 1_000).map(lambda milli: milli / 1_000),
+    bool: _FLAGS,
+    NoneType: st.none(),
+    Any: st.integers() | TEXTS | st.none() | st.floats(),
+}
 
 
-def _downloads() -> st.SearchStrategy[Download]:
-    return st.builds(
-        Download,
-        name=TEXTS,
-        url=TEXTS,
-        type=TEXTS,
-        state=st.sampled_from(get_args(DownloadState)),
-        size=_maybe(st.integers(0, 9)),
-        sha256=_maybe(_DIGESTS),
-        file=_maybe(st.just("downloads/001.bin")),
-        sender=_maybe(TEXTS),
-        step=st.integers(0, 3),
-        cause=_maybe(st.builds(Cause, by=st.sampled_from(("site", "editor", "browser")), step=st.integers(0, 3))),
-    )
+def values(kind: Any, least: int = 0) -> st.SearchStrategy[Any]:
+    """Any value of the type of a recorded field; `least` is its smallest number."""
+    inside = get_args(kind)
+    match get_origin(kind):
+        case typing.Annotated:
+            return values(inside[0])
+        case typing.Literal:
+            return st.sampled_from(inside)
+        case typing.Union | types.UnionType:
+            return st.one_of(*(values(each, least) for each in inside))
+        case builtins.tuple:
+            return _few(values(inside[0])) if inside[-1] is ... else st.tuples(*map(values, inside))
+        case builtins.dict:
+            return st.dictionaries(TEXTS, values(inside[1]), max_size=2)
+    if kind is int:
+        return st.integers(least, 3)
+    return _PLAIN[kind] if kind in _PLAIN else records(kind)
 
 
-def steps() -> st.SearchStrategy[Step]:
-    """A step; its facts are set or not."""
-    outcome = st.builds(
-        Outcome,
-        ok=_FLAGS,
-        message=TEXTS,
-        line=_maybe(TEXTS),
-        refs=_few(TEXTS),
-        attempted=_maybe(TEXTS),
-        own_line=_maybe(TEXTS),
-    )
-    parameters = st.dictionaries(TEXTS, st.integers() | TEXTS | st.none() | st.floats(), max_size=2)
-    request = st.builds(Asked, question=TEXTS, permission=_maybe(TEXTS), reply=TEXTS, fitted=_maybe(st.just(0)))
-    gone = st.builds(
-        Vanished, text=TEXTS, snapshot=_maybe(TEXTS), origin=_maybe(TEXTS), at_ms=st.integers(0, 9), stood_s=_SECONDS
-    )
-    notice = st.builds(
-        Notice,
-        code=st.sampled_from(get_args(NoticeCode)),
-        kind=st.sampled_from([None, "svg", "empty"]),
-        seconds=_maybe(_SECONDS),
-        count=_maybe(st.integers(0, 3)),
-    )
-    more = {
-        "origin": _maybe(TEXTS),
-        "screenshot": st.just("trajectory/step_000.jpg"),
-        "screenshot_sha256": _DIGESTS,
-        "snapshot": st.just("snapshots/step_000.yaml"),
-        "snapshot_sha256": _DIGESTS,
-        "dialog": _maybe(TEXTS),
-        "reply": TEXTS,
-        "claimed_trace": _maybe(st.just(ClaimedTrace(spans=(ClaimedSpan(name="plan", start=1, end=2),)))),
-        "action": st.builds(Action, tool=TEXTS, params=parameters, thought=TEXTS),
-        "outcome": outcome,
-        "feedback": _maybe(TEXTS),
-        "flags": _few(st.sampled_from(["off_site", "suspected_injection"])),
-        "refused": _few(TEXTS),
-        "tabs": _few(st.builds(Tab, index=st.integers(0, 3), title=TEXTS, url=TEXTS, current=_FLAGS)),
-        "viewport": st.tuples(st.integers(1, 2_000), st.integers(1, 2_000)),
-        "downloads": _few(TEXTS),
-        "downloaded": _few(_downloads()),
-        "navigations": _few(_navigations()),
-        "vanished": _few(TEXTS | gone),
-        "waited_for": _few(TEXTS),
-        "probes": _few(
-            st.builds(ProbeValue, value=_FLAGS | st.integers(0, 9) | TEXTS | st.none(), error=_maybe(TEXTS))
-        ),
-        "notice": notice,
-        "asked": request,
-        "inserted": st.builds(Inserted, refs=_few(TEXTS)),
-        "timings": st.builds(Timings, observe_s=_SECONDS, reply_s=_SECONDS, act_s=_SECONDS),
-    }
-    facts = st.fixed_dictionaries({"index": st.integers(0, 3), "url": TEXTS, "title": TEXTS}, optional=more)
-    return facts.map(lambda values: Step(**values))
-
-
-def verdicts() -> st.SearchStrategy[Verdict]:
-    """A verdict of any kind of judge, without evidence, as `result.json` has it."""
-    judge = st.builds(
-        JudgeInfo,
-        method=st.sampled_from(["checks", "webjudge", "webarena_verified"]),
-        model=TEXTS,
-        prompt_set=TEXTS,
-        prompt_version=TEXTS,
-        prompt_checksum=TEXTS,
-        threshold=st.integers(1, 5),
-        package_version=TEXTS,
-        code_checksum=TEXTS,
-        fidelity=st.sampled_from(["strict", "published"]),
-        note=_maybe(TEXTS),
-        plugins=_few(st.builds(PluginInfo, name=TEXTS, version=TEXTS, code_checksum=TEXTS)),
-    )
-    return st.builds(
-        Verdict,
-        outcome=st.sampled_from(get_args(VerdictOutcome)),
-        reason=TEXTS,
-        reason_code=_maybe(TEXTS),
-        judge=_maybe(judge),
-        key_points=_few(TEXTS),
-        image_judge_record=_few(st.builds(ImageScore, Response=TEXTS, Score=_maybe(st.integers(0, 5)))),
-        token_usage=st.builds(TokenUsage, calls=st.integers(0, 3), input=st.integers(0, 999), cached=st.integers(0, 9)),
-        cost_usd=_maybe(_SECONDS),
-        price_date=_maybe(st.just("2026-11-01")),
-    )
-
-
-def _frozen() -> st.SearchStrategy[Frozen]:
-    entry = st.builds(
-        LedgerEntry,
-        step=st.integers(0, 3),
-        method=st.just("GET"),
-        url=TEXTS,
-        kind=st.just("fetch"),
-        grade=st.sampled_from(get_args(Grade)),
-        record=_maybe(TEXTS),
-        differs=_few(TEXTS),
-        miss=st.sampled_from([None, *get_args(MissClass)]),
-    )
-    return st.builds(
-        Frozen,
-        archives=_few(st.builds(UsedArchive, name=TEXTS, sha256=_DIGESTS, matcher=TEXTS)),
-        sites=_few(TEXTS),
-        live=_few(TEXTS),
-        clock_ms=_maybe(st.integers(0, 9)),
-        ledger=_few(entry),
-        left_out=st.integers(0, 2),
-        worst_left_out=st.sampled_from(["full", "uncertain", "off_archive"]),
-    )
-
-
-def attempts() -> st.SearchStrategy[Attempt]:
-    """An attempt as it is recorded: any task, and each fact set or not."""
-    results = {
-        "violated": st.sampled_from([None, False, True]),
-        "attempt": _maybe(st.integers(1, 3)),
-        "step": _maybe(st.integers(0, 3)),
-        "found": TEXTS,
-        "facts": _few(_facts()),
-    }
-    policy = st.builds(PolicyResult, name=TEXTS, dimension=TEXTS, presumed=_FLAGS, **results)
-    goal = st.builds(GoalResult, reached=results.pop("violated"), **results)
-    blame = st.builds(
-        BlameFacts,
-        fault=st.sampled_from(["browser_lost", "site_unreachable"]),
-        party=st.sampled_from(["participant", "site"]),
-        address=TEXTS,
-        is_named=_FLAGS,
-        is_incomplete=_FLAGS,
-        has_acted=_maybe(_FLAGS),
-        works_again=_maybe(_FLAGS),
-    )
-    attack = st.builds(
-        AttackResult,
-        name=TEXTS,
-        kind=st.just("insert"),
-        of=TEXTS,
-        shown=_FLAGS,
-        goals=_few(goal),
-        is_unseen=_FLAGS,
-    )
-    fetched = st.builds(
-        Fetched, url=TEXTS, bearer=_maybe(TEXTS), status=st.integers(0, 599), body=_maybe(TEXTS), error=_maybe(TEXTS)
-    )
-    claimed = st.builds(ClaimedUsage, replies=st.integers(0, 3), input=st.integers(0, 99), cost_usd=_maybe(_SECONDS))
-    more = {
-        "final_look": steps(),
-        "final_answer": TEXTS,
-        "error": TEXTS,
-        "blame": st.sampled_from(["participant", "browser", "site"]),
-        "verdict": verdicts(),
-        "number": st.integers(1, 3),
-        "epoch": st.integers(1, 3),
-        "judge_s": _SECONDS,
-        "participant_s": _SECONDS.map(lambda seconds: round(seconds, 3)),
-        "navigations": _few(_navigations()),
-        "versions": st.just({"browser": "1.2"}),
-        "settle": st.sampled_from(["adaptive", "real-time"]),
-        "shared_state": _FLAGS,
-        "network": st.builds(NetworkTrace, file=st.just("network.har"), sha256=_maybe(_DIGESTS), entries=st.just(3)),
-        "network_missing": TEXTS,
-        "network_off": _FLAGS,
-        "self_recorded": _FLAGS,
-        "rules_version": st.just("3"),
-        "claimed_usage": claimed,
-        "progress": st.sampled_from([0.0, 0.5, 1.0]),
-        "blame_facts": blame,
-        "fetched": _few(fetched),
-        "frozen": _frozen(),
-        "context_id": TEXTS,
-        "policies": _few(policy),
-        "attack": attack,
-        "earlier_attempts": _few(_DIGESTS),
-    }
-    facts = st.fixed_dictionaries(
-        {
-            "task": tasks(),
-            "steps": _few(steps()),
-            "stop_reason": st.sampled_from(get_args(StopReason)),
-            "max_steps": st.integers(1, 30),
-            "started_at": st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000),
-            "ended_at": st.just(4_000_000_001.5),
-        },
-        optional=more,
-    )
-    return facts.map(lambda values: Attempt(**values))
+@cache
+def records(kind: type[Record]) -> st.SearchStrategy[Any]:
+    """A record with any of its facts, set or not."""
+    fields = dict[str, st.SearchStrategy[Any]]()
+    for name, field in kind.model_fields.items():
+        bounds: list[Any] = [each.ge for each in field.metadata if isinstance(each, Ge)]
+        fields[name] = _OF_FIELD[name] if name in _OF_FIELD else values(field.annotation, max([0, *bounds]))
+    required = {name: each for name, each in fields.items() if kind.model_fields[name].is_required()}
+    optional = {name: each for name, each in fields.items() if name not in required}
+    return st.fixed_dictionaries(required, optional=optional).map(lambda facts: kind(**facts))
 
 
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_facts"
@@ -441,7 +264,7 @@ def test_an_attempt_with_any_facts_is_read_and_written_again_unchanged() -> None
 
 
 @settings(max_examples=60)
-@given(attempts())
+@given(st.deferred(lambda: records(Attempt)))
 def test_what_is_written_is_read_back_with_every_fact(attempt: Attempt) -> None:
     again = Attempt.from_json(json.loads(json.dumps(attempt.to_json())), source="result.json")
     assert again.to_json() == attempt.to_json()
