@@ -9,14 +9,14 @@ from helpers.paths import ROOT, load_file
 # Code lines.
 CEILINGS = {
     "read an attempt": 3_800,
-    "checks": 5_700,
-    "guard": 3_750,
-    "judge a stored attempt": 5_900,
+    "checks": 5_750,
+    "guard": 3_850,
+    "judge a stored attempt": 5_950,
     "one row": 5_050,
     "a submission": 6_600,
-    "play": 17_350,
+    "play": 17_250,
     "wabe run": 19_400,
-    "the judge's server": 32_000,
+    "the judge's server": 31_550,
 }
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from judge.records.sites import origin_of
 from judge.trajectory.console import ConsoleMessage, read_console
-from judge.trajectory.forms import is_json
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.network import NETWORK_FILE, Body, Entry, Pair, read_har
 from judge.trajectory.record import Attempt
 from shared.errors import TrajectoryError

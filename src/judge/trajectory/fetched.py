@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from judge.trajectory.forms import is_json
+from judge.trajectory.json_bodies import is_json
 from shared.models import Address, Record, RecordedLimit, omit_default
 
 MAX_BODY_BYTES = 65_536

@@ -7,7 +7,6 @@ from functools import cached_property
 
 # For writing and reading. A body with more is left out.
 MAX_FIELDS = 20_000
-_JSON = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?json\b", re.IGNORECASE)
 # The numbers of packet types, a namespace and the number of an acknowledgement, as in `42/shop,7["saved",…]`.
 _PACKET = re.compile(r"[0-9]{1,2}(?:/[^,\[{]{0,200},)?[0-9]{0,10}(?=[\[{])")
 _BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
@@ -16,13 +15,6 @@ _FILE_NAME = re.compile(r'\bfilename="([^"]*)"', re.IGNORECASE)
 _TYPE = re.compile(r"^content-type:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 # Browsers escape these characters in names, and no others (WHATWG HTML, multipart/form-data encoding).
 _ESCAPES = (("%22", '"'), ("%0D", "\r"), ("%0A", "\n"))
-
-
-def is_json(mime_type: str, text: str) -> bool:
-    """Whether a body is JSON; pages also send it as plain text."""
-    if _JSON.match(mime_type):
-        return True
-    return mime_type.lower().startswith("text/plain") and text.lstrip()[:1] in ("{", "[")
 
 
 def inner_json(text: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from judge.records.checks import (
 from judge.records.sites import Site
 from judge.records.tasks import Task
 from judge.trajectory.fetched import Fetched, FetchResponse, Redacted, stored
-from judge.trajectory.forms import is_json
+from judge.trajectory.json_bodies import is_json
 from shared.patterns import glob
 from shared.seen import values_as_seen
 from shared.strict_json import parse_json

@@ -44,7 +44,7 @@ from judge.records.files import FileName
 from judge.records.findings import Fact, ValueFound
 from judge.records.holds import READING, Method
 from judge.records.sites import Site
-from judge.trajectory.forms import is_json
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.network import BROWSER, RESOURCES, Body, Entry, LeftOut, Log, SentFile
 from judge.trajectory.redaction import REDACTED
 from shared.fields import Invalid, Table, at_most

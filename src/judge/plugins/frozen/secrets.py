@@ -25,7 +25,8 @@ from judge.plugins.frozen.exchanges import (
     header,
     without_headers,
 )
-from judge.trajectory.forms import inner_json, is_form, is_json, is_multipart, parts_of, written_parts
+from judge.trajectory.forms import inner_json, is_form, is_multipart, parts_of, written_parts
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.redaction import is_secret_header, is_secret_name, is_session_cookie
 from shared.strict_json import parse_json
 

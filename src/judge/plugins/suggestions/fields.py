@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 from judge.plugins.suggestions.content import MAX_TEXT_CHARS
 from judge.plugins.suggestions.relevance import Relevance
 from judge.records.json_paths import parse_path
-from judge.trajectory.forms import inner_json, is_json
+from judge.trajectory.forms import inner_json
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.network import Entry
 from judge.trajectory.redaction import REDACTED
 from shared.fields import Invalid

@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
 from shared.seams import Seam
-from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
 
 
 class Source(NamedTuple):
@@ -75,7 +77,7 @@ class FormatWriter:
     """
 
     write: Callable[[Source], ExportedTask]
-    check: Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None = None
+    check: "Callable[[Path, Mapping[str, int], Settings], FolderCheck] | None" = None
     with_tasks: bool = False
     finish: Callable[[Path, Sequence[Path], Mapping[str, Any]], None] | None = None
     folder_in: Callable[[Mapping[str, Any]], str] = lambda run: ""
@@ -89,7 +91,7 @@ class TasksWriter:
     written tasks' ids, each with `None`, and those that are left out, each with the reason; raises `ConfigError`.
     """
 
-    write: Callable[[Path, Sequence[str], Path, Settings], Mapping[str, str | None]]
+    write: "Callable[[Path, Sequence[str], Path, Settings], Mapping[str, str | None]]"
 
 
 @dataclass(frozen=True, kw_only=True)

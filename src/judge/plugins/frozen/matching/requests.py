@@ -11,7 +11,8 @@ from judge.network.interception import WireRequest
 from judge.plugins.frozen.exchanges import RecordedExchange, RecordedResponse, header
 from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.binary import data_content
-from judge.trajectory.forms import is_form, is_json, is_multipart, parts_of
+from judge.trajectory.forms import is_form, is_multipart, parts_of
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.redaction import is_secret_header
 from shared.strict_json import parse_json
 
