@@ -63,10 +63,7 @@ async def measured(pairs: int) -> list[tuple[float, float]]:
     epochs = -(-pairs // len(WALK))
     with tempfile.TemporaryDirectory() as name:
         scenario = scenario_on_free_ports("demo", Path(name))
-        async with (
-            served(scenario, "--task", TASK) as (place, _),
-            dialled(place) as socket,
-        ):
+        async with served(scenario, "--task", TASK) as (place, _), dialled(place) as socket:
             paired = Paired(WireClient(socket))
             async with serving_participant(paired) as url:
                 run = written_for_agent(scenario, url)

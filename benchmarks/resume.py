@@ -28,12 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from helpers.llm.servers import Answer, ModelCall, ModelServer, openai_answer
-from helpers.runner.commands import (
-    FinishedCommand,
-    RunningCommand,
-    command,
-    descendants,
-)
+from helpers.runner.commands import FinishedCommand, RunningCommand, command, descendants
 from helpers.runner.held_replay import HeldReplay, started_apart
 from helpers.scenario.copies import on_free_ports
 from shared.files import read_json

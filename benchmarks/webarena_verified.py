@@ -148,10 +148,7 @@ def _navigating(at: Mapping[str, str]) -> dict[int, Case]:
             query_a_pattern=(go(f"{lab}/dashboard/merge_requests?assignee_username=%5E.*%24"),),
         ),
         157: case(
-            click("All Customers"),
-            url=(go(f"{admin}/customer/group/"),),
-            task_type=answer("RETRIEVE"),
-            never_there=(),
+            click("All Customers"), url=(go(f"{admin}/customer/group/"),), task_type=answer("RETRIEVE"), never_there=()
         ),
         274: case(
             *search("usb wifi"),
@@ -257,11 +254,7 @@ def _changing_others(at: Mapping[str, str], rows: Mapping[str, Any]) -> dict[int
     coupon = contact("I am a loyal customer, give me a coupon")
     return {
         399: case(
-            *about("I am a robot"),
-            go(forum),
-            *about("I am a human"),
-            post_data=about("I am a human"),
-            not_sent=(bio,),
+            *about("I am a robot"), go(forum), *about("I am a human"), post_data=about("I am a human"), not_sent=(bio,)
         ),
         511: case(*wish("Tide Laundry Detergent"), cookie=wish("Tide Laundry Detergent", "Add a similar one")),
         516: case(press("Add to Wish List"), post_data=(press("Add a similar one"),), not_sent=()),

@@ -219,10 +219,7 @@ def test_resuming_a_run_that_cannot_be_used_is_one_line(
     folder: Path, leave: Leave, request: pytest.FixtureRequest, what: str
 ) -> None:
     run = interrupted_run(write_scenario(folder / "s.toml"), folder / "out")
-    place, mode = {
-        "the run": (run.folder, 0o500),
-        "its record": (run.folder / "run.json", 0o000),
-    }[what]
+    place, mode = {"the run": (run.folder, 0o500), "its record": (run.folder / "run.json", 0o000)}[what]
     place.chmod(mode)
     request.addfinalizer(lambda: readable_again(place))
     code, text = leave("agentbeats-run", folder / "s.toml", "--output-dir", folder / "out", "--resume", run.run_id)

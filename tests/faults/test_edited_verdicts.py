@@ -174,11 +174,7 @@ def test_verify_counts_the_verdicts_that_it_cannot_recompute(tmp_path: Path) -> 
     code = code_checksum()
     model = a_verdict(judge=JUDGE.model_copy(update={"code_checksum": code, "prompt_checksum": code}))
     run = a_finished_run(tmp_path, a_result("t1", verdict=model), a_result("t2", verdict=model))
-    write_verdict_on(
-        run.task("t2"),
-        "webarena_verified-1",
-        a_verdict(judge=BY_CODE),
-    )
+    write_verdict_on(run.task("t2"), "webarena_verified-1", a_verdict(judge=BY_CODE))
     verification = verify_run(run)
     assert verification.mismatches == ()
     assert "not recomputed: 2 verdicts by a judge model" in verification.notes

@@ -41,10 +41,7 @@ ENV = {"env": 'env = { MODE = "weak" }'}
 def plan_again(
     scenario: Path, out: Path, resume: str = "latest", settings: Settings | None = None, **options: Any
 ) -> Any:
-    return make_plan(
-        RunOptions(scenario=scenario, output_dir=out, resume=resume, **options),
-        settings or Settings(),
-    )
+    return make_plan(RunOptions(scenario=scenario, output_dir=out, resume=resume, **options), settings or Settings())
 
 
 # --- resumed by another request ---------------------------------------------------------------------------------------

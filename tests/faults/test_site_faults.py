@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import endless_redirects, hostile_site, self_signed
-from helpers.episode.live_judge import (
-    LiveJudge,
-    ParticipantTurn,
-    participant,
-    some_tasks,
-    to_the_goal,
-    tool_call,
-)
+from helpers.episode.live_judge import LiveJudge, ParticipantTurn, participant, some_tasks, to_the_goal, tool_call
 from helpers.ports import free_port
 
 pytestmark = pytest.mark.e2e

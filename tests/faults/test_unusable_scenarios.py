@@ -67,10 +67,7 @@ UNUSABLE: dict[str, tuple[tuple[str, ...], str]] = {
         "100 replies with 11 actions each are more than 1000 actions",
     ),
     "a week of pauses": (("max_steps = 1000", "step_delay = 600"), "1000 steps with a step_delay of 600 s"),
-    "a timeout of years": (
-        ("task_timeout_s = 1e9",),
-        "key 'task_timeout_s': 1000000000.0 is more than 86400",
-    ),
+    "a timeout of years": (("task_timeout_s = 1e9",), "key 'task_timeout_s': 1000000000.0 is more than 86400"),
     "method without a model": (('judge_model = "offline"', 'judge_method = "rubric"'), "needs a judge model"),
     "budget without a price": (('judge_model = "openai:local"', "max_judge_cost_usd = 1"), "price of openai:local"),
 }

@@ -9,11 +9,7 @@ from judge.results.rates import RowOutcome
 
 def row(task_id: str, outcome: RowOutcome, **changes: str) -> TaskRow:
     """A row of the report without its attempt."""
-    values: dict[str, Any] = {
-        "task": "Find it.",
-        "website": "https://example.org/",
-        "level": "easy",
-    } | changes
+    values: dict[str, Any] = {"task": "Find it.", "website": "https://example.org/", "level": "easy"} | changes
     return TaskRow.without_attempt(task_id=task_id, verdict=outcome, **values)
 
 

@@ -43,13 +43,7 @@ def test_an_entry_that_fails_no_longer_is_a_complaint(results: dict[str, str], w
 
 
 def test_a_report_of_pytest_is_read(tmp_path: Path) -> None:
-    cases = {
-        "good": "",
-        "bad": "<failure/>",
-        "broken": "<error/>",
-        "unrun": "<skipped/>",
-        "both": "<failure/><error/>",
-    }
+    cases = {"good": "", "bad": "<failure/>", "broken": "<error/>", "unrun": "<skipped/>", "both": "<failure/><error/>"}
     report = tmp_path / "report.xml"
     xml = "".join(f'<testcase classname="tests.m" name="{name}">{child}</testcase>' for name, child in cases.items())
     report.write_text(f"<testsuites><testsuite>{xml}</testsuite></testsuites>")

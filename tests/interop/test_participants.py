@@ -12,11 +12,7 @@ from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 
 TURNS = 20
 SHAPES = ("message", "status", "artifact", "both", "input")
-KINDS = {
-    "v03": SHAPES,
-    "v1": (*SHAPES, "rest-message", "rest-status", "rest-input"),
-    "adk": ("its own",),
-}
+KINDS = {"v03": SHAPES, "v1": (*SHAPES, "rest-message", "rest-status", "rest-input"), "adk": ("its own",)}
 PARTICIPANTS = [(kind, shape) for kind, shapes in KINDS.items() for shape in shapes]
 
 

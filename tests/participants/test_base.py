@@ -5,14 +5,7 @@ from importlib import metadata
 import pytest
 
 from helpers.a2a.agents import JPEG, served
-from participants.base import (
-    MAX_ATTEMPTS,
-    Action,
-    Decide,
-    Observation,
-    build_participant,
-    per_attempt,
-)
+from participants.base import MAX_ATTEMPTS, Action, Decide, Observation, build_participant, per_attempt
 from shared import models
 from shared.a2a.client import ParticipantClient, fetch_card
 from shared.errors import ModelUnavailable, ParticipantError
@@ -118,11 +111,7 @@ async def test_parallel_attempts_do_not_mix() -> None:
         await judge.send(message(), context_id="one")
     assert [
         (observation.context_id, observation.step, observation.instruction) for observation in notes.observations
-    ] == [
-        ("one", 0, "Buy a chair."),
-        ("two", 0, "Find the opening hours."),
-        ("one", 1, "Buy a chair."),
-    ]
+    ] == [("one", 0, "Buy a chair."), ("two", 0, "Find the opening hours."), ("one", 1, "Buy a chair.")]
 
 
 async def test_a_text_is_sent_unchanged() -> None:

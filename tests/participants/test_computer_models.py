@@ -85,10 +85,7 @@ async def openai_turn(*actions: dict[str, Any]) -> ModelTurn:
         ({"type": "click", "x": 4, "y": 5, "button": "back"}, go_back()),
         ({"type": "double_click", "x": 4, "y": 5}, click(4, 5, count=2)),
         ({"type": "move", "x": 4, "y": 5}, move(4, 5)),
-        (
-            {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 9, "y": 9}, {"x": 3, "y": 4}]},
-            drag(1, 2, 3, 4),
-        ),
+        ({"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 9, "y": 9}, {"x": 3, "y": 4}]}, drag(1, 2, 3, 4)),
         ({"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": -300}, scroll(4, 5, down=-300)),
         ({"type": "type", "text": "lamp"}, type_text("lamp")),
         ({"type": "keypress", "keys": ["CTRL", "A"]}, press("CTRL", "A")),
@@ -255,11 +252,7 @@ POINT = {"x": 500, "y": 500}
         ("key_combination", {"keys": "Control+A"}, press("Control", "A")),
         ("scroll_at", POINT | {"direction": "down", "magnitude": 400}, scroll(500, 250, down=200)),
         ("scroll_document", {"direction": "left"}, scroll(500, 250, right=-800)),
-        (
-            "drag_and_drop",
-            POINT | {"destination_x": 100, "destination_y": 100},
-            drag(500, 250, 100, 50),
-        ),
+        ("drag_and_drop", POINT | {"destination_x": 100, "destination_y": 100}, drag(500, 250, 100, 50)),
         ("navigate", {"url": "https://a.test/x"}, visit("https://a.test/x")),
         ("go_back", {}, go_back()),
         ("go_forward", {}, go_forward()),
@@ -271,11 +264,7 @@ POINT = {"x": 500, "y": 500}
         ("press_key", {"key": "+"}, press("+")),
         ("hotkey", {"keys": ["CTRL", "A"]}, press("CTRL", "A")),
         ("scroll", POINT | {"direction": "up"}, scroll(500, 250, down=-300)),
-        (
-            "drag_and_drop",
-            {"start_x": 0, "start_y": 0, "end_x": 100, "end_y": 100},
-            drag(0, 0, 100, 50),
-        ),
+        ("drag_and_drop", {"start_x": 0, "start_y": 0, "end_x": 100, "end_y": 100}, drag(0, 0, 100, 50)),
         ("wait", {"seconds": 3}, wait(3)),
     ],
 )

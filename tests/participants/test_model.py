@@ -8,14 +8,7 @@ import pytest
 
 from helpers.participants import observed
 from participants.base import Observation, Reply
-from participants.model import (
-    MAX_LOST_TURNS,
-    MAX_QUESTIONS,
-    ModelAgent,
-    ModelParticipant,
-    complaint_about,
-    model_name,
-)
+from participants.model import MAX_LOST_TURNS, MAX_QUESTIONS, ModelAgent, ModelParticipant, complaint_about, model_name
 from shared.errors import ModelBlocked, ModelError, ModelTruncated, ModelUnavailable
 from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.models import Action, Page, ToolSpec

@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.participants import observed
 from participants.base import Observation, ParticipantOptions, Reply
-from participants.replay import (
-    MAX_WAITS,
-    Player,
-    Script,
-    ScriptStep,
-    create,
-    find_script,
-    load_book,
-    parse_scripts,
-)
+from participants.replay import MAX_WAITS, Player, Script, ScriptStep, create, find_script, load_book, parse_scripts
 from shared.dates import resolved_dates
 from shared.elements import ElementQuery
 from shared.errors import ConfigError

@@ -312,10 +312,7 @@ def test_a_snapshot_that_does_not_say_what_is_joined_has_spaces_between_all_piec
     assert page.name_of(page.nodes[0]) == "json . dumps ( obj"
 
 
-@pytest.mark.parametrize(
-    "between",
-    ['- textbox "Note" [ref=e9]: typed', "- img [ref=e9]", '- option "b"'],
-)
+@pytest.mark.parametrize("between", ['- textbox "Note" [ref=e9]: typed', "- img [ref=e9]", '- option "b"'])
 def test_pieces_with_something_between_them_are_not_joined(between: str) -> None:
     page = parse_snapshot(f'- paragraph [ref=e1]:\n  - link "a" [joined] [ref=e2]\n  {between}\n  - link "c" [joined]')
     assert "ac" not in page.name_of(page.nodes[0])

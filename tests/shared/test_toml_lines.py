@@ -116,11 +116,7 @@ def test_every_path_that_a_parser_finds_has_a_line_and_no_other_has(statements: 
     assert set(lines_of(text)) == set(paths_in(parsed))
 
 
-SCALARS = st.one_of(
-    st.integers(),
-    st.booleans(),
-    st.text(alphabet='ab"\\#[]{}=,.\n é', max_size=8),
-)
+SCALARS = st.one_of(st.integers(), st.booleans(), st.text(alphabet='ab"\\#[]{}=,.\n é', max_size=8))
 KEYS = st.text(alphabet="ab-_ .\"'#]é", min_size=1, max_size=4)
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8

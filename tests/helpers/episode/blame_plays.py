@@ -180,9 +180,7 @@ _WAYS: dict[str, _Way] = {
         (Move("go", f"{ELSEWHERE}/visited"), Move("click", "Trap")), is_sites=False, is_in_front=True
     ),
     "the browser's way back": _Way((_GATE, Move("click", "Trap"), Move("go", f"{OWN}/named"), Move("back"))),
-    "the site's way back": _Way(
-        (_GATE, Move("click", "Trap"), Move("go", f"{OWN}/named"), Move("click", "Way back")),
-    ),
+    "the site's way back": _Way((_GATE, Move("click", "Trap"), Move("go", f"{OWN}/named"), Move("click", "Way back"))),
 }
 
 
@@ -293,10 +291,7 @@ def blame_of(play: BlamePlay, folder: Path) -> str:
 class PlayedWeb(ScriptedBrowser):
     """A scripted browser that shows the web of a play, and tells of it what a real browser tells."""
 
-    tools = (
-        *TOOLS,
-        ToolSpec(name="browser_tabs", description="", parameters=_TABS),
-    )
+    tools = (*TOOLS, ToolSpec(name="browser_tabs", description="", parameters=_TABS))
 
     def __init__(self, play: BlamePlay) -> None:
         super().__init__()

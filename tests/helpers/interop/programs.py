@@ -20,11 +20,7 @@ from helpers.ports import free_port
 
 PROGRAMS = ROOT / "tests" / "interop" / "programs"
 # A program by name: the environment it runs in, `None` for ours, and its file.
-AGENTS = {
-    "v03": ("v03", "old_agent.py"),
-    "v1": (None, "new_agent.py"),
-    "adk": ("adk", "adk_agent.py"),
-}
+AGENTS = {"v03": ("v03", "old_agent.py"), "v1": (None, "new_agent.py"), "adk": ("adk", "adk_agent.py")}
 # A client by name: the same, and the binding it speaks.
 CLIENTS = {
     "v03 JSON-RPC": ("v03", "old_client.py", "JSONRPC"),

@@ -144,9 +144,7 @@ def parts_for(model: ScriptedModel, folder: Path | None = None, **config: object
     run_config = RunConfig.model_validate(config)
     prompts = load_prompts(run_config.prompts)
     return JudgeParts(
-        config=run_config,
-        model=CachedModel(model, namespace=prompts.checksum, folder=folder),
-        prompts=prompts,
+        config=run_config, model=CachedModel(model, namespace=prompts.checksum, folder=folder), prompts=prompts
     )
 
 

@@ -111,12 +111,7 @@ def anthropic_answer(*blocks: str | dict[str, Any], stop: str | None = None) -> 
     """An answer of the Messages API: texts, tool calls and other blocks."""
     content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
     calls = any(block["type"] == "tool_use" for block in content)
-    usage = {
-        "input_tokens": 50,
-        "cache_read_input_tokens": 40,
-        "cache_creation_input_tokens": 10,
-        "output_tokens": 25,
-    }
+    usage = {"input_tokens": 50, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 10, "output_tokens": 25}
     reason = stop or ("tool_use" if calls else "end_turn")
     return Answer(
         {

@@ -161,11 +161,7 @@ def command(
 
 
 def run_command(
-    temp: Path,
-    *arguments: str | Path,
-    env: dict[str, str] | None = None,
-    cwd: Path = ROOT,
-    timeout_s: float = 300,
+    temp: Path, *arguments: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT, timeout_s: float = 300
 ) -> FinishedCommand:
     """Run one of our commands to its end."""
     with command(temp, *arguments, env=env, cwd=cwd) as running:

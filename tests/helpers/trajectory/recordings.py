@@ -192,13 +192,7 @@ def recorded_attempt(
     digests = [each.sha256 for each in task_played.files if each.sha256]
     redacted = Redaction(salt=b"test", keep=task_played.named_fields, files=digests).entry
     write_har(
-        folder,
-        entries,
-        redacted,
-        messages_left_out=messages_left_out,
-        seen_by=seen_by,
-        unread=unread,
-        versions={},
+        folder, entries, redacted, messages_left_out=messages_left_out, seen_by=seen_by, unread=unread, versions={}
     )
     attempt = Attempt(
         task=task_played,

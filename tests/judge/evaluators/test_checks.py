@@ -107,8 +107,7 @@ ELEMENT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
     ({"element": 'heading "Thank you"', "on": "/done*"}, [SHOP, ELSEWHERE], False),
 ]
 SORTED = RecordedStep(
-    path="/",
-    snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest" [selected]\n  - option "Cheapest"',
+    path="/", snapshot='- combobox "Sort by" [ref=e1]:\n  - option "Newest" [selected]\n  - option "Cheapest"'
 )
 LIST_STEP = RecordedStep(
     path="/", snapshot='- listbox "Size" [ref=e1]:\n  - option "Small" [selected]\n  - option "Large"'
@@ -144,8 +143,7 @@ TEXT: list[tuple[dict[str, Any], list[RecordedStep], bool]] = [
         {"contains": "Card A", "within": 'list "Done"'},
         [
             RecordedStep(
-                tool="browser_drag",
-                snapshot='- list "Open":\n  - listitem [ref=e1]: Card A\n- list "Done" [ref=e2]',
+                tool="browser_drag", snapshot='- list "Open":\n  - listitem [ref=e1]: Card A\n- list "Done" [ref=e2]'
             ),
             RecordedStep(snapshot='- list "Open"\n- list "Done" [ref=e2]:\n  - listitem [active] [ref=e9]: Card A'),
         ],

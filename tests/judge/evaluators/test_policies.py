@@ -169,11 +169,7 @@ def left_out(trajectory: Trajectory, **entry: Any) -> Trajectory:
 
 @pytest.mark.parametrize(
     ("entry", "is_violated"),
-    [
-        ({"method": "DELETE", "url": f"{OTHER}/x"}, True),
-        ({}, True),
-        ({"method": "GET", "url": f"{OTHER}/x"}, False),
-    ],
+    [({"method": "DELETE", "url": f"{OTHER}/x"}, True), ({}, True), ({"method": "GET", "url": f"{OTHER}/x"}, False)],
 )
 def test_a_request_that_went_unrecorded_violates_what_it_could_have(
     tmp_path: Path, entry: dict[str, Any], is_violated: bool

@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from helpers.llm.scripted import (
-    READING,
-    Script,
-    ScriptedModel,
-    images_of,
-    parts_for,
-    rubric_script,
-    stage,
-    trajectory,
-)
+from helpers.llm.scripted import READING, Script, ScriptedModel, images_of, parts_for, rubric_script, stage, trajectory
 from judge.judges.rubric import Criterion, RubricJudge, parse_marks, parse_reading, parse_rubric
 from judge.records.tasks import Task
 

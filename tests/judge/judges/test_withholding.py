@@ -392,12 +392,7 @@ async def test_prefetching_a_refused_screenshot_changes_nothing(tmp_path: Path) 
 
 
 def test_without_what_the_participant_brought_about_the_task_and_the_site_are_left(tmp_path: Path) -> None:
-    steps = (
-        clicked(0),
-        typed(1, f"cheapest {BAD}"),
-        clicked(2, f"{BAD} link"),
-        clicked(3, "Offer link", at=ELSEWHERE),
-    )
+    steps = (clicked(0), typed(1, f"cheapest {BAD}"), clicked(2, f"{BAD} link"), clicked(3, "Offer link", at=ELSEWHERE))
     *_, last = Provenance(attempt(tmp_path, *steps, final_answer=f"My lamp, {BAD}")).views()
     assert last.trajectory.action_history == (
         "<Lamps link> -> CLICK",

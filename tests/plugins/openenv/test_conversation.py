@@ -32,15 +32,7 @@ async def test_a_number_is_sent_once_and_with_the_end() -> None:
     assert answers[-1]["data"]["code"] == "EXECUTION_ERROR"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        an_end(None),
-        an_end(math.nan),
-        an_end(math.inf),
-        a_page()._replace(reward=0.0),
-    ],
-)
+@pytest.mark.parametrize("wrong", [an_end(None), an_end(math.nan), an_end(math.inf), a_page()._replace(reward=0.0)])
 async def test_no_number_goes_out_that_is_not_the_reward_of_an_end(wrong: Script) -> None:
     _, answer = await talk(RESET, STEP, script=(wrong,))
     assert answer["type"] == "error"

@@ -59,10 +59,7 @@ def test_results_that_the_platform_put_side_by_side_are_shards() -> None:
     assert merge([joined]) == merge(halves)
 
 
-NOTHING_TO_JUDGE = [
-    (),
-    (a_result("x", stop_reason="max_steps"), a_result("y", stop_reason="environment_fault")),
-]
+NOTHING_TO_JUDGE = [(), (a_result("x", stop_reason="max_steps"), a_result("y", stop_reason="environment_fault"))]
 
 
 @pytest.mark.parametrize("results", NOTHING_TO_JUDGE)

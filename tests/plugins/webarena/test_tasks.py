@@ -158,11 +158,7 @@ def test_v5_a_template_id_of_webarena_becomes_metadata(addresses: SiteAddresses)
 
 CONTROLLED: dict[str, Any] = {
     "environments": {
-        "__SHOPPING__": {
-            "urls": ["http://shop.test:7770"],
-            "env_ctrl_url": "http://shop.test:7771/",
-            "cmd": "serve",
-        },
+        "__SHOPPING__": {"urls": ["http://shop.test:7770"], "env_ctrl_url": "http://shop.test:7771/", "cmd": "serve"},
         "__REDDIT__": {"urls": ["http://forum.test:9999"], "extra": {"env_ctrl_url": "http://forum.test:8877"}},
         "__GITLAB__": {"urls": ["http://git.test"], "env_ctrl_url": "http://git.test:8877"},
         "__WIKIPEDIA__": {"urls": ["http://wiki.test:8888"]},

@@ -388,10 +388,7 @@ async def test_silence_is_broken_by_a_heartbeat() -> None:
         await is_reached.wait()
         await sink.complete("Done.")
 
-    async with (
-        served(our_agent(Agent(work), still_working_s=0.01)) as url,
-        AssessmentClient(url) as client,
-    ):
+    async with served(our_agent(Agent(work), still_working_s=0.01)) as url, AssessmentClient(url) as client:
         events = client.run("Begin.")
         assert await anext(events) == StatusText("Still working.")
         is_reached.set()

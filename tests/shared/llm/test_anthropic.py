@@ -4,13 +4,7 @@ import base64
 
 import pytest
 
-from helpers.llm.servers import (
-    Answer,
-    ModelServer,
-    anthropic_answer,
-    anthropic_error,
-    serving,
-)
+from helpers.llm.servers import Answer, ModelServer, anthropic_answer, anthropic_error, serving
 from shared.errors import ModelBlocked, ModelError, ModelUnavailable
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
@@ -48,10 +42,7 @@ async def test_a_request_has_texts_and_images_in_order_and_no_sampling_options()
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (
-            anthropic_error(400, "invalid_request_error", "Output blocked by content filtering policy"),
-            ModelBlocked,
-        ),
+        (anthropic_error(400, "invalid_request_error", "Output blocked by content filtering policy"), ModelBlocked),
         (anthropic_error(404, "not_found_error", f"no model for {KEY}"), ModelUnavailable),
     ],
 )

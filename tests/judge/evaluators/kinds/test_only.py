@@ -291,8 +291,7 @@ def test_exact_names_the_other_keys(tmp_path: Path, expected: dict[str, Any], bo
 
 
 @pytest.mark.parametrize(
-    ("expected", "passes"),
-    [("<name>Crew</name>", True), ("*Crew*", True), ("*Team*", False), ("Crew", False)],
+    ("expected", "passes"), [("<name>Crew</name>", True), ("*Crew*", True), ("*Team*", False), ("Crew", False)]
 )
 def test_a_body_that_is_neither_a_form_nor_json_is_compared_as_text(
     tmp_path: Path, expected: str, passes: bool

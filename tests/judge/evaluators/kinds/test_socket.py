@@ -87,10 +87,7 @@ def test_a_socket_is_not_an_answer_to_a_request(tmp_path: Path) -> None:
     assert decided(tmp_path, check, a_socket(SAVED)).passed is False
 
 
-@pytest.mark.parametrize(
-    ("on", "passed"),
-    [("/", True), ("/done", False)],
-)
+@pytest.mark.parametrize(("on", "passed"), [("/", True), ("/done", False)])
 def test_on_limits_messages_to_those_of_actions_on_a_page(tmp_path: Path, on: str, passed: bool) -> None:
     assertion = decided(tmp_path, {**CHECK, "on": on}, a_socket(SAVED))
     assert (assertion.passed, assertion.step) == (passed, 0 if passed else None)
