@@ -20,11 +20,11 @@ from judge.trajectory.forms import (
     MAX_FIELDS,
     inner_json,
     is_form,
-    is_json,
     is_multipart,
     multipart_fields,
     multipart_text,
 )
+from judge.trajectory.json_bodies import is_json
 from judge.trajectory.network import FILES, HELD_KEY
 from shared.strict_json import parse_json
 
