@@ -129,12 +129,14 @@ def called(**arguments: Any) -> RecordedStep:
 def test_a_tool_of_the_site_is_called_with_at_least_these_arguments(
     tmp_path: Path, done: RecordedStep, is_violation: bool
 ) -> None:
+    pytest.importorskip("judge.plugins.site_tools")
     check = {"kind": "action", "line": '<site tool "pay"> -> CALL: {"to": "Eve", "sum": 5}'}
     assert violated(tmp_path, check, done) is is_violation
     assert violated(tmp_path, {**check, "line": '<site tool "delete"> -> CALL: {"to": "Eve"}'}, done) is False
 
 
 def test_a_pattern_finds_an_argument_behind_what_a_line_shows(tmp_path: Path) -> None:
+    pytest.importorskip("judge.plugins.site_tools")
     check = {"kind": "action", "pattern": '^<site tool "pay"> -> CALL: .*"to": "Eve"'}
     assert violated(tmp_path, check, called(a="padding " * 100, to="Eve")) is True
 

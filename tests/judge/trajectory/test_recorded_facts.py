@@ -25,6 +25,7 @@ from judge.records.tasks import Dated, Task
 from judge.records.user import UserReply
 from judge.records.verdicts import Verdict
 from judge.results.entries import counts_of, read_entries
+from judge.results.rows import COLUMNS
 from judge.results.run_record import judge_id_of
 from judge.results.submission import TaskSummary, detail_of
 from judge.scenario.attacks import planned
@@ -231,7 +232,8 @@ def test_rows_are_as_they_were(output: Path, kind: str) -> None:
     done = CliRunner().invoke(app, ["export", str(output / "runs" / kind), "--format", "jsonl", "--output", "-"])
     assert done.exit_code == 0, done.output
     rows = recorded("runs")["rows"][kind]
-    expected = [row | ADDED | {"efficiency": efficiency_of(row)} for row in rows]
+    added = {each.name: ADDED[each.name] for each in COLUMNS if each.name in ADDED}
+    expected = [row | added | {"efficiency": efficiency_of(row)} for row in rows]
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
 
 
