@@ -154,3 +154,12 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(app: typer.Typer, tmp_
     assert (result.exit_code, result.stderr.count("\n")) == (0, 1)
     assert result.stderr.startswith(f"left out: {damaged}: ")
     assert "id-1" in result.stdout
+
+
+def test_a_successful_command_prints_nothing_on_standard_error(tmp_path: Path) -> None:
+    # As a process: a library's own words at its very end count as well.
+    (tmp_path / "results.json").write_text(json.dumps(a_submission()))
+    command = [str(Path(sys.executable).parent / "wabe"), "leaderboard", str(tmp_path / "results.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "100.0" in done.stdout
+    assert done.stderr == ""
