@@ -180,7 +180,7 @@ def _compared(
 def _readable(fetched: Fetched) -> str:
     """The answer as a finding shows it: of a page the text of its main part, without tags."""
     body = fetched.body or ""
-    if "html" not in fetched.type and not body.lstrip()[:14].lower().startswith(("<!doctype html", "<html")):
+    if "html" not in fetched.type and not body.lstrip()[:9].lower().startswith(("<!doctype", "<html")):
         return body
     _, is_there, main = body.partition("<main")
     parts = (part.partition(">") for part in (is_there + main if main else body).split("<"))
