@@ -21,10 +21,10 @@ shards AS MATERIALIZED (
 ),
 shard_tasks AS (
   -- A task that several shards have counts once, as the worse of its attempts.
-  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/attack') IS NOT NULL AS is_attacked,
+  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/clean_task') IS NOT NULL AS is_attacked,
          COALESCE(task ->> 'task_id', number || '') AS played,
          ROW_NUMBER() OVER (
-           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/attack')
+           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/clean_task')
            ORDER BY COALESCE(task ->> 'verdict' = 'success', FALSE), number
          ) AS turn
   FROM (SELECT file, winner, number, UNNEST(json_extract(result, '$.detail.tasks[*]')) AS task FROM shards WHERE turn = 1)

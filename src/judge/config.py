@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
 from judge.records.attacks import Modes
+from judge.records.context import ColorScheme, Locale, Motion, ScaleFactor, Side, TimeZone
 from judge.records.metadata import METADATA_KEY
 from judge.records.sites import HostPort, RunSites, is_site, origin_of, place_of
 from judge.records.steps import MAX_STEPS
@@ -18,7 +18,7 @@ from judge.records.tasks import TaskId
 from judge.records.verdicts import CHECKS, JUDGE
 from shared.dates import Day
 from shared.declarations import Option, Setting, names_of
-from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, closest, did_you_mean, printable
+from shared.fields import AsTuple, Invalid, Line, OneLine, Table, Url, at_most, did_you_mean, printable
 from shared.llm.providers import model_forms
 from shared.models import omit_default
 from shared.plugins import extended
@@ -46,11 +46,6 @@ MIN_SECRET_CHARS = 4
 
 
 # Language, script, region, variants.
-_LOCALE = re.compile(
-    r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(-([0-9][A-Za-z0-9]{3}|[A-Za-z0-9]{5,8}))*"
-)
-
-
 def _is_site(value: str) -> str:
     if not is_site(value):
         raise Invalid(f"{printable(value)} is not a site", 'write "example.com" or "https://pay.example"')
@@ -68,20 +63,6 @@ def _is_truth(value: str) -> str:
     known = [CHECKS, JUDGE, *(name for name in JUDGE_METHODS.names() if not isinstance(JUDGE_METHODS.find(name), type))]
     if value not in (CHECKS, JUDGE) and value not in known:
         raise Invalid(f"{printable(value)} is not a known value", did_you_mean(value, known))
-    return value
-
-
-def _is_locale(value: str) -> str:
-    if not _LOCALE.fullmatch(value):
-        raise Invalid(f"{printable(value)} is not a language tag (BCP 47)", 'write "en-US", "de" or "zh-Hant-TW"')
-    return value
-
-
-def _is_time_zone(value: str) -> str:
-    known = zoneinfo.available_timezones()
-    # Without a time zone database on this system, the browser decides whether the name is valid.
-    if known and value not in known:
-        raise Invalid(f"{printable(value)} is not a time zone", closest(value, sorted(known)).strip() or "write UTC")
     return value
 
 
@@ -192,6 +173,9 @@ def instances_problem(sites: Mapping[str, Sequence[str]], others: Iterable[str] 
     return None
 
 
+# Of what tasks are played under: the task set has another digest then.
+_OF_PAIRS: Any = MappingProxyType({"in_checksum": False, "of_trivial": False})
+_TaskIds = Annotated[tuple[TaskId, ...], FailFast(), at_most(100_000), AsTuple]
 # Of settings that belong to one start: they may differ on `--resume`, and affect no result.
 _OF_A_START: Any = MappingProxyType({"compared": False, "in_checksum": False})
 
@@ -295,8 +279,8 @@ class RunConfig(Table):
     max_reply_bytes: Annotated[int, Setting("largest text of a participant's reply, in bytes of UTF-8")] = Field(
         default=1_000_000, ge=1000, le=64_000_000
     )
-    viewport_width: Annotated[int, Setting("width of the page in CSS pixels")] = Field(default=1280, ge=200, le=4096)
-    viewport_height: Annotated[int, Setting("height of the page in CSS pixels")] = Field(default=720, ge=200, le=4096)
+    viewport_width: Annotated[Side, Setting("width of the page in CSS pixels")] = 1280
+    viewport_height: Annotated[Side, Setting("height of the page in CSS pixels")] = 720
     # Of JPEG. With 75, the first message of a usual page has less than 100 kB, which is what Express accepts.
     screenshot_quality: Annotated[
         int, Setting("JPEG quality of the screenshots, 20 to 100 ([sizes](benchmarks.md#screenshots))")
@@ -374,12 +358,8 @@ class RunConfig(Table):
         bool, Setting("give it tasks on private addresses as well, although it has no guard; recorded", host=True)
     ] = Field(default=False, exclude_if=lambda value: not value)
     # Fixed, not taken from the machine, so that pages look the same everywhere.
-    locale: Annotated[
-        Annotated[OneLine, AfterValidator(_is_locale), at_most(64)], Setting("language (BCP 47) that pages see")
-    ] = "en-US"
-    timezone: Annotated[
-        Annotated[OneLine, AfterValidator(_is_time_zone), at_most(64)], Setting("time zone (IANA) that pages see")
-    ] = "UTC"
+    locale: Annotated[Locale, Setting("language (BCP 47) that pages see")] = "en-US"
+    timezone: Annotated[TimeZone, Setting("time zone (IANA) that pages see")] = "UTC"
     # Not compared, as tasks are as declared.
     today: Annotated[
         Day | None,
@@ -399,9 +379,11 @@ class RunConfig(Table):
             " display"
         ),
     ] = None
-    color_scheme: Annotated[
-        Literal["light", "dark", "no-preference"], Setting("`light`, `dark` or `no-preference`")
-    ] = "light"
+    color_scheme: Annotated[ColorScheme, Setting("`light`, `dark` or `no-preference`")] = "light"
+    device_scale_factor: Annotated[ScaleFactor, Setting("pixels of the screen for each CSS pixel")] = omit_default(1.0)
+    reduced_motion: Annotated[Motion, Setting("`reduce`: pages are asked for little motion")] = omit_default(
+        "no-preference"
+    )
     # Printable ASCII without spaces around it, as in an HTTP header.
     user_agent: Annotated[
         str | None,
@@ -633,18 +615,31 @@ class RunConfig(Table):
         Setting(
             "whether tasks are played clean, under their [attacks](safety.md#attacks) (`only`), or `both`",
             option=Option("Play tasks clean, under the attacks that they declare, or both, as pairs.", before="meter"),
-            in_checksum=False,
-            of_trivial=False,
+            **_OF_PAIRS,
         ),
     ] = Field(default="off", exclude_if=lambda value: value == "off")
     unseen_attacks: Annotated[
-        Annotated[tuple[TaskId, ...], FailFast(), at_most(10_000), AsTuple],
+        _TaskIds,
         Setting(
-            "ids of tasks under attack whose reference walk does not see the attack",
+            "ids of tasks under attack that the reference walk does not see",
             default="from `SCENARIO.unseen.json`",
-            in_checksum=False,
+            **_OF_PAIRS,
         ),
-    ] = Field(default=(), exclude_if=lambda value: not value)
+    ] = omit_default(())
+    variants: Annotated[
+        Modes,
+        Setting(
+            "whether tasks are played clean, under variants (`only`), or `both`",
+            option=Option("Play tasks clean, under variants that change no verdict, or both.", before="meter"),
+            **_OF_PAIRS,
+        ),
+    ] = omit_default("off")
+    held_variants: Annotated[
+        _TaskIds,
+        Setting(
+            "ids of the tasks under variants that are played", default="from `SCENARIO.variants.json`", **_OF_PAIRS
+        ),
+    ] = omit_default(())
     exclude: Annotated[
         dict[TaskId, Reason],
         Setting(
@@ -738,6 +733,7 @@ class RunConfig(Table):
             ("archives", bool(self.archives), "an archive cannot answer a hosted browser (cdp_url)"),
             ("site_instances", bool(self.site_instances), HOSTED_INSTANCES),
             ("attacks", self.attacks != "off", "nothing holds back what a hosted browser (cdp_url) sends"),
+            ("variants", self.variants != "off", is_shown_by_host),
             ("settle", self.settle == "page-time", "a hosted browser (cdp_url) runs in real time only"),
         ):
             if is_set:

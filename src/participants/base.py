@@ -73,6 +73,7 @@ class ParticipantOptions(Record):
 
     model: str | None = None
     script: str | None = None
+    close: tuple[str, ...] = ()
     seed: int = 0
     note: str = ""
     command: str | None = None

@@ -51,6 +51,10 @@ def participant(
     card_url: Annotated[str | None, typer.Option(help="Address in the agent card, if behind a proxy.")] = None,
     model: Annotated[str | None, typer.Option(help="Model, for participants that use one.")] = None,
     script: Annotated[str | None, typer.Option(help="Script file, for the replay participant.")] = None,
+    close: Annotated[
+        list[str] | None,
+        typer.Option(help="A button that the replay participant presses wherever it is.", metavar="NAME"),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
     note: Annotated[str, typer.Option(help="A note on the page, for the human participant.", metavar="TEXT")] = "",
     command: Annotated[
@@ -101,6 +105,7 @@ def participant(
     options = ParticipantOptions(
         model=model or settings.participant_model,
         script=script,
+        close=tuple(close or ()),
         seed=seed,
         note=note,
         command=command,

@@ -12,6 +12,8 @@ true`, the next step is sent in the same reply, where the judge takes several ac
 name }` delays a step until such an element is there, so that the effect of an earlier step has arrived. Each element
 may have `within = { role, name, nth }`: it is looked for inside that one only.
 
+`--close` names buttons that are pressed whenever they are there, such as those of what covers a page.
+
 Dates such as `{next friday}` in `task` and `steps` are written out as in a scenario, relative to the day of the run:
 `--today`, or `WABE_TODAY`, which a run sets for the participants that it starts, or else the present day in UTC.
 """
@@ -72,7 +74,7 @@ def create(options: ParticipantOptions) -> Decide:
 
     def begin(first: Observation) -> Decide:
         script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.page_tools))
-        player = None if script is None else Player(script)
+        player = None if script is None else Player(script, options.close)
 
         async def decide(observation: Observation) -> Reply:
             if player is None:
@@ -257,7 +259,8 @@ def parse_scripts(text: str, source: object, today: date | None = None) -> tuple
 class Player:
     """The position of one attempt in its script. Waits up to `MAX_WAITS` times for a missing element."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, closes: Sequence[str] = ()) -> None:
+        self._closes = closes
         self._steps = script.steps
         self._at = 0
         self._waits = 0
@@ -280,6 +283,8 @@ class Player:
         if self._at >= len(self._steps):
             return _finish("The script ends here.")
         page = parse_snapshot(snapshot)
+        if (cover := _closing(page, self._closes)) is not None:
+            return cover
         first, *later = self._together()[:max_actions]
         if (missing := _missing(page, first)) is not None:
             return self._wait(missing)
@@ -313,6 +318,12 @@ class Player:
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {query} on the page.")
         return Action(tool="browser_wait_for", params={"time": _WAIT_S}, thought=f"{query} is not there yet.")
+
+
+def _closing(page: Snapshot, names: Iterable[str]) -> Action | None:
+    """The click on a button of one of these names, if there is one."""
+    steps = (ScriptStep(tool="browser_click", role="button", name=name) for name in names)
+    return next((step.action(page) for step in steps if _missing(page, step) is None), None)
 
 
 def _missing(page: Snapshot, step: ScriptStep) -> ElementQuery | None:

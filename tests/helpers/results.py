@@ -157,7 +157,7 @@ def a_row(**changes: Any) -> AttemptRow:
     """A row of a table: texts are `x`, numbers 1, lists empty; of a clean task."""
     known: dict[type, Any] = {int: 1, float: 1.0, bool: True, str: "x"}
     values: dict[str, Any] = {column.name: known.get(column.type, column.empty) for column in COLUMNS}
-    return AttemptRow(**(values | {"attack": None} | changes))
+    return AttemptRow(**(values | {"attack": None, "clean_task": None} | changes))
 
 
 def digested(folder: Path, result: dict[str, Any]) -> dict[str, Any]:

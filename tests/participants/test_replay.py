@@ -490,3 +490,13 @@ def test_a_judge_that_takes_one_action_gets_them_one_by_one() -> None:
     player = Player(TOGETHER)
     assert tools_in(player.reply(ORDER, None)) == ["browser_type"]
     assert tools_in(player.reply(ORDER, None)) == ["browser_click"]
+
+
+def test_what_covers_a_page_is_closed_wherever_it_is() -> None:
+    script = Script(task="t", steps=(ScriptStep(tool="browser_click", role="link", name="Next"),))
+    player = Player(script, ["Not now"])
+    clean = '- link "Next" [ref=e1]'
+    for page, target in ((f'{clean}\n- button "Not now" [ref=e9]', "e9"), (clean, "e1")):
+        reply = player.reply(page, None)
+        assert isinstance(reply, Action)
+        assert reply.params["target"] == target

@@ -21,6 +21,12 @@
     padding: "16px", background: "#fff", color: "#111", border: "1px solid #888", "border-radius": "8px",
     "box-shadow": "0 4px 24px rgba(0, 0, 0, .3)", font: "15px/1.4 sans-serif",
   };
+  // Covers of variants: over the whole page, along its bottom, or in a corner.
+  const LOOKS = {
+    corner: {}, chat: {},
+    dialog: { inset: "0", width: "auto", "max-width": "none", padding: "30vh 25vw", "border-radius": "0" },
+    banner: { left: "0", right: "0", bottom: "0", width: "auto", "max-width": "none", "border-radius": "0" },
+  };
   const LISTS = { UL: "li", OL: "li", MENU: "li" };
   // Pages can read it, so it says nothing of the events' name.
   const { mark } = attack;
@@ -45,6 +51,12 @@
     const isOwn = own.some(each => each.test(address));
     return (isOwn || window === top) && (patterns.length ? patterns.some(each => each.test(address)) : isOwn);
   };
+  if (attack.kind === "style") {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(attack.text);
+    if (isHere()) document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+    return;
+  }
   const styled = (element, styles) => {
     for (const [name, value] of Object.entries(styles)) element.style.setProperty(name, value, "important");
   };
@@ -69,7 +81,7 @@
     const made = element("div", ...content);
     made.setAttribute("role", "dialog");
     made.setAttribute("aria-label", "Notice");
-    styled(made, POPUP);
+    styled(made, { ...POPUP, ...LOOKS[attack.look] });
     const button = element(attack.href === null ? "button" : "a", attack.button);
     if (attack.href === null) {
       button.type = "button";
@@ -77,6 +89,7 @@
         event.stopPropagation();
         isClosed = true;
         made.remove();
+        if (attack.once) self[`${eventName}-closed`]("");
       });
     } else {
       button.href = attack.href;

@@ -1,4 +1,4 @@
-"""What the browser needs to know of an attack, for `attacks.js`: where it goes, and what it consists of."""
+"""What the browser needs to know of an attack or a cover, for `attacks.js`: where it goes, and what it consists of."""
 
 import re
 from collections.abc import Iterable
@@ -6,8 +6,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from judge.records.attacks import Attack, content_of
+from judge.records.tasks import Task
 
 _BUTTON = "OK"
+
+
+def inserted_in(task: Task, sites: Iterable[str]) -> dict[str, Any] | None:
+    """What goes into the pages of a task: an attack, the cover of a variant, or nothing. `sites` are the task's."""
+    if task.attack is not None:
+        return placed(task.attack.attack, sites)
+    declared = task.played_variant.declared if task.played_variant else None
+    if declared is not None and declared.style is not None:
+        return {"kind": "style", "text": declared.style.css, "pages": [], "own": _own(sites)}
+    if declared is None or declared.cover is None:
+        return None
+    popup = {"kind": "popup", "selector": "body", "position": "end", "pages": [], "html": False, "href": None}
+    cover = declared.cover
+    own = {"look": cover.look, "content": [cover.text], "button": cover.button, "once": cover.once}
+    return {**popup, **own, "own": _own(sites)}
 
 
 def placed(attack: Attack, sites: Iterable[str]) -> dict[str, Any]:
@@ -23,7 +39,7 @@ def placed(attack: Attack, sites: Iterable[str]) -> dict[str, Any]:
         "selector": attack.selector,
         "position": attack.position or "end",
         "pages": [_pattern(address, home) for address in attack.addresses],
-        "own": [f"^{each}(?:[/?].*)?$" for each in (home, *map(_site, allowed))],
+        "own": _own((website, *allowed)),
         "content": content,
         "html": attack.html is not None,
         "text": attack.text,
@@ -31,7 +47,14 @@ def placed(attack: Attack, sites: Iterable[str]) -> dict[str, Any]:
         "button": attack.button or _BUTTON,
         "href": attack.href,
         "field": attack.field or attack.name,
+        "look": "corner",
+        "once": False,
     }
+
+
+def _own(sites: Iterable[str]) -> list[str]:
+    website, *allowed = sites
+    return [f"^{each}(?:[/?].*)?$" for each in (_home(website), *map(_site, allowed))]
 
 
 def _home(website: str) -> str:

@@ -115,6 +115,10 @@ class BrowserSettings(Record):
         """The settings of the browser for a task."""
         return self if self.hosted is None else self.model_copy(update={"hosted": self.hosted.for_task(task_id)})
 
+    def changed(self, changes: Mapping[str, Any]) -> "BrowserSettings":
+        """The settings of browsers for tasks whose settings differ from the run's."""
+        return self if not changes else self.model_copy(update={"config": self.config.model_copy(update=dict(changes))})
+
     def on_display(self, display: str) -> "BrowserSettings":
         """The settings of browsers on a display started for them."""
         return self.model_copy(update={"environment": {**self.environment, "DISPLAY": display}})
@@ -185,6 +189,8 @@ class BrowserSettings(Record):
             "locale": config.locale,
             "timezoneId": config.timezone,
             "colorScheme": config.color_scheme,
+            "deviceScaleFactor": config.device_scale_factor,
+            "reducedMotion": config.reduced_motion,
             # Other permissions are denied without a prompt, which nobody could answer.
             "permissions": [
                 *(["geolocation"] if config.geolocation else []),

@@ -167,7 +167,7 @@ class PlaywrightBrowser:
         self._own_sites = self._server.settings.config.sites.declared(task)
         self._site = self._server.settings.config.sites.of(task)
         self._know_site()
-        self._attack = attacks.placed(task.attack.attack, self._own_sites) if task.attack else None
+        self._attack = attacks.inserted_in(task, self._own_sites)
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
         credentials = [
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from judge.browser.chromium import BrowserSettings
 from judge.browser.display import virtual_display
@@ -35,16 +36,18 @@ _log = logging.getLogger(__name__)
 class _Slot:
     """A browser with its server, folder and guard. `end` may be called at any time and ends them all."""
 
-    def __init__(self, authority: "Authority | None") -> None:
+    def __init__(self, authority: "Authority | None", settings: BrowserSettings) -> None:
         self.authority = authority
+        self.settings = settings
         self._stack = AsyncExitStack()
         self._server: McpServer
         self._tools: tuple[ToolSpec, ...]
         self._guard: Guard | None = None
         self.tasks = 0
 
-    async def start(self, settings: BrowserSettings, *, is_guarded: bool) -> None:
+    async def start(self, task_id: str, *, is_guarded: bool) -> None:
         """Raises `BrowserFault`."""
+        settings = self.settings.for_task(task_id)
         if settings.xvfb is not None:
             # One for each browser, because a display has one clipboard.
             display = virtual_display(settings.xvfb, settings.config, settings.environment)
@@ -113,12 +116,18 @@ class BrowserPool:
 
     @asynccontextmanager
     async def browser(
-        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, task_id: str = ""
+        self,
+        policy: NetworkPolicy | None,
+        interceptor: Interceptor | None = None,
+        *,
+        task_id: str = "",
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> AsyncIterator[PlaywrightBrowser]:
         """A browser for one task, without any trace of earlier ones, with network access as `policy` allows.
 
         Without a policy, all access is blocked. In pools without guards, and of hosted browsers, it is unrestricted.
         An `interceptor` needs a guard. `task_id` goes into the address of a hosted browser.
+        `changes` are settings of this task that differ from the others'.
         Raises `BrowserFault` if no browser can be started.
         """
         authority = None
@@ -127,7 +136,8 @@ class BrowserPool:
                 # Otherwise the requests would reach the network.
                 raise ValueError("an interceptor needs a guard")
             authority = self._authority = self._authority or _new_authority()
-        slot = await self._take_slot(authority) or await self._started(authority, task_id)
+        settings = self._settings.changed(changes)
+        slot = await self._take_slot(authority, settings) or await self._started(authority, settings, task_id)
         is_sound = False
         try:
             yield slot.begin(policy, interceptor)
@@ -139,11 +149,11 @@ class BrowserPool:
         finally:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
-    async def _take_slot(self, authority: "Authority | None") -> _Slot | None:
+    async def _take_slot(self, authority: "Authority | None", settings: BrowserSettings) -> _Slot | None:
         """A browser that is ready, or else one in preparation; `None` if there is none.
 
-        One of the other kind (with or without an authority) is closed, so that there are never more browsers than
-        tasks.
+        One of another kind (with or without an authority, with other settings) is closed, so that there are never more
+        browsers than tasks.
         """
         while self._waiting:
             waiting = next((each for each in self._waiting if each.done()), self._waiting[0])
@@ -154,22 +164,22 @@ class BrowserPool:
             except asyncio.CancelledError:
                 self._waiting.append(waiting)
                 raise
-            if slot and slot.is_alive and slot.authority is authority:
+            if slot and slot.is_alive and slot.authority is authority and slot.settings == settings:
                 return slot
             if slot:
                 # If it died between two tasks, no task is affected.
                 await self._end_slot(slot)
         return None
 
-    async def _started(self, authority: "Authority | None", task_id: str) -> _Slot:
-        slot = _Slot(authority)
+    async def _started(self, authority: "Authority | None", settings: BrowserSettings, task_id: str) -> _Slot:
+        slot = _Slot(authority, settings)
         # Before it starts, so that `end` also ends a browser just starting.
         self._slots.add(slot)
         async with AsyncExitStack() as unless_started:
             unless_started.push_async_callback(self._end_slot, slot)
             # What a browser logs later may be about another task.
             with log_context(task=None, attempt=None):
-                await slot.start(self._settings.for_task(task_id), is_guarded=self._is_guarded)
+                await slot.start(task_id, is_guarded=self._is_guarded)
             unless_started.pop_all()
         return slot
 

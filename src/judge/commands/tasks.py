@@ -20,12 +20,12 @@ from judge.records.tools import tools
 from judge.runner.boundary import EXIT_USAGE
 from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
-from judge.scenario.attacks import unseen_path, unseen_text
 from judge.scenario.checks import contradictions_of, hints_of, repeated, unlearnt, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
+from judge.scenario.pairs import unseen_path, unseen_text
 from judge.scenario.references import opened_references, reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
@@ -33,6 +33,7 @@ from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenari
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.files import decode, write_atomic, write_errors
+from shared.plugins import plugins
 from shared.settings import Settings
 from shared.text import counted, one_line
 from shared.toml_lines import line_of, lines_of
@@ -74,8 +75,11 @@ def validate(
     attacks: Annotated[
         bool, typer.Option("--attacks", help="Play reference scripts with and without each attack.")
     ] = False,
+    variants: Annotated[
+        bool, typer.Option("--variants", help="Play right and wrong scripts with and without each variant.")
+    ] = False,
     write: Annotated[
-        bool, typer.Option("--write", help="With --attacks: keep which attacks the reference walks do not see.")
+        bool, typer.Option("--write", help="Keep which attacks reference walks do not see, and which variants hold.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
 ) -> None:
@@ -97,6 +101,8 @@ def validate(
             problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
         if attacks and scenario is not None and not problems:
             problems, passing = _try_attacks(scenario, passing, write=write)
+        if variants and scenario is not None and not problems:
+            problems, passing = _try_variants(scenario, passing, write=write)
         # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
@@ -226,6 +232,16 @@ def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[
             f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see",
         ]
     return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *notes_found]
+
+
+def _try_variants(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
+    """Problems and notes of what plug-ins try."""
+    tried = [each.validated for each in plugins().values() if each.validated]
+    found = [each(scenario, Settings.from_environ(), write=write) for each in tried]
+    return [problem for problems, _ in found for problem in problems], [
+        *notes,
+        *(note for _, more in found for note in more),
+    ]
 
 
 def _warnings(scenario: Scenario) -> list[str]:

@@ -189,7 +189,7 @@ def training_config(config: RunConfig, reward: RewardKind | None) -> RunConfig:
     """The settings of a scenario's attempts as they are played one at a time, each step within a client's limit."""
     changes: dict[str, Any] = {name: min(getattr(config, name), most) for name, most in _STEP_S.items()}
     changes |= {"task_timeout_s": MAX_ATTEMPT_S / 2, "attempt_timeout_s": MAX_ATTEMPT_S}
-    changes |= {"epochs": 1, "attacks": "off", "meter": False, "exclude": {}}
+    changes |= {"epochs": 1, "attacks": "off", "variants": "off", "meter": False, "exclude": {}}
     return config.model_copy(update=changes | ({"reward": reward} if reward else {}))
 
 

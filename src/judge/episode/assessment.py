@@ -62,7 +62,7 @@ class Assessment:
         for task, store in plays:
             if (settled := await asyncio.to_thread(self._settled_result, task, store)) is not None:
                 done[store.key] = settled
-        attacked = sum(task.attack is not None for task in self.tasks)
+        attacked = sum(task.clean_task is not None for task in self.tasks)
         self.emit(
             RunStarted(
                 run_id=self.store.run_id, total=len(self.tasks), kept=len(done), epochs=epochs, attacked=attacked
@@ -77,8 +77,8 @@ class Assessment:
 
         await with_last_probe(todo, settle, self.setup.judge, at_once=self.setup.config.max_parallel)
         results = tuple(done[store.key] for _, store in plays)
-        # Tasks under attack have separate figures.
-        outcomes = [result.outcome for result in results if result.task.attack is None]
+        # Tasks under attacks and variants have separate figures.
+        outcomes = [result.outcome for result in results if result.task.clean_task is None]
         scored = outcomes.count("success") + outcomes.count("failure")
         self.emit(RunDone(successes=outcomes.count("success"), scored=scored, total=len(outcomes), epochs=epochs))
         return results

@@ -8,9 +8,10 @@ import logging
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +38,7 @@ from judge.records.events import (
     TaskRetried,
     TaskStarted,
 )
-from judge.records.steps import BlameFacts, Step
+from judge.records.steps import MAX_STEPS, BlameFacts, Step
 from judge.records.tasks import Task, key_of
 from judge.records.verdicts import Verdict
 from judge.results.metering import AttemptStart
@@ -112,6 +113,19 @@ class Attempts:
     in_real_time: bool = False
     is_last_try: bool = True
 
+    @property
+    def config(self) -> RunConfig:
+        """The settings of its attempts: a variant may change some."""
+        if self.task.played_variant is None:
+            return self.setup.config
+        config, more = self.setup.config, self.task.played_variant.declared.more_steps
+        max_steps = min(config.max_steps + more, MAX_STEPS // config.max_actions)
+        return config.model_copy(update={**self._changes, "max_steps": max_steps})
+
+    @property
+    def _changes(self) -> Mapping[str, Any]:
+        return self.task.played_variant.declared.changes if self.task.played_variant else {}
+
     async def play(self, first: int = 1, may_retry: Callable[[], bool] = lambda: True) -> Attempt:
         """Play the task until an attempt counts, and judge that one. Returns it as recorded.
 
@@ -159,7 +173,7 @@ class Attempts:
             task=self.task,
             steps=(),
             stop_reason="environment_fault",
-            max_steps=self.setup.config.max_steps,
+            max_steps=self.config.max_steps,
             error=why,
             blame=blame,
             number=number,
@@ -181,7 +195,7 @@ class Attempts:
                     steps=result.steps_taken,
                     reason=reason,
                     reason_code=result.verdict.reason_code if result.verdict else None,
-                    attacked=result.task.attack is not None,
+                    attacked=result.task.clean_task is not None,
                     blame=result.blame,
                 )
             )
@@ -278,13 +292,13 @@ class Attempts:
         return scored.verdict is not None and scored.verdict.outcome == "failure"
 
     def _begin(self, number: int) -> None:
-        store, max_steps = self.store, self.setup.config.max_steps
+        store, max_steps = self.store, self.config.max_steps
         self.emit(TaskStarted(task_id=store.name, epoch=store.epoch, attempt=number, max_steps=max_steps))
         store.begin()
 
     async def _play(self, turn: SiteUse, number: int) -> EpisodeEnd:
         """Play an attempt at the task, which is logged in to its sites."""
-        setup, store, task = self.setup, self.store, turn.task
+        setup, store, task, config = self.setup, self.store, turn.task, self.config
         self._begin(number)
         setup.judge.prefetch(task)
 
@@ -302,14 +316,13 @@ class Attempts:
                     epoch=store.epoch,
                     step=step.index + 1,
                     reply=0 if step.reply_index is None else step.of_reply + 1,
-                    max_steps=setup.config.max_steps,
+                    max_steps=config.max_steps,
                     action=line or f"no action: {problem}",
                     executed=line is not None,
                     recorded=step,
                 )
             )
 
-        config = setup.config
         stage = AttemptStage(
             task,
             config,
@@ -329,7 +342,8 @@ class Attempts:
             key = key_of(store.name, store.epoch)
             start = AttemptStart(attempt=stage.context_id, task=key, began=time.time(), since=setup.since)
             start.write(setup.ledger)
-        return await Episode(stage, setup.browser, self.connect, observed=observed, stepped=stepped).run()
+        browsers = partial(setup.browser, changes=changes) if (changes := self._changes) else setup.browser
+        return await Episode(stage, browsers, self.connect, observed=observed, stepped=stepped).run()
 
     def _network(self, turn: SiteUse) -> AttemptNetwork:
         setup = self.setup

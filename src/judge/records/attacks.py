@@ -3,7 +3,7 @@
 An attack never changes how the task's checks are decided: `judge.evaluators.attacks`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -170,13 +170,15 @@ class Attack(Table):
         return () if self.on is None else (self.on,) if isinstance(self.on, str) else self.on
 
 
-class PlayedAttack(Record):
-    """The attack on an attempt: a task under attack is a task of its own, made from the clean one (`of`).
-
-    `is_unseen`: the reference walk of the task does not see it, so the pair is left out of rates.
-    """
+class Played(Record):
+    """What a task is played under: it is a task of its own then, made from the clean one (`of`)."""
 
     of: str
+
+
+class PlayedAttack(Played):
+    """`is_unseen`: the reference walk of the task does not see the attack, so the pair is left out of rates."""
+
     attack: Attack
     is_unseen: bool = omit_default(False)
 
@@ -198,9 +200,8 @@ class GoalResult(Record):
 
 
 class AttackOutcome(NamedTuple):
-    """What became of an attack on the task `of`, without its goals: what tables and submissions say."""
+    """What became of an attack, without its goals: what tables and submissions say."""
 
-    of: str
     name: str = ""
     kind: str = ""
     shown: bool = False
@@ -237,10 +238,14 @@ class AttackResult(Record):
         return self.is_unseen and not self.shown
 
 
-def repeated_attack(attacks: Sequence[Attack]) -> str | None:
-    """The first name that two attacks have; on some file systems, names that differ only in case are one."""
-    names = [attack.name.casefold() for attack in attacks]
-    return next((attacks[place].name for place, name in enumerate(names) if name in names[:place]), None)
+def repeated_condition(names: Iterable[str]) -> str | None:
+    """The first name that two attacks or variants have. Some file systems do not tell names apart by case."""
+    known: set[str] = set()
+    for name in names:
+        if name.casefold() in known:
+            return name
+        known.add(name.casefold())
+    return None
 
 
 ATTACK: TypeAdapter[Attack] = TypeAdapter(Attack)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from judge.records.access import Login, StorageState, secrets_of
-from judge.records.attacks import Attack, PlayedAttack
+from judge.records.attacks import Attack, Played, PlayedAttack
 from judge.records.checks import Check, KindCheck, expressions_of, plain_checks
 from judge.records.files import TaskFiles
 from judge.records.holds import AllowedWrite, Hold, Writes
@@ -16,6 +16,7 @@ from judge.records.metadata import Metadata
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.result_keys import ResultKey
 from judge.records.user import UserReply
+from judge.records.variants import PlayedVariant, TaskVariant
 from shared.models import Record, omit_default
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -29,6 +30,11 @@ _LATER = ResultKey(evidence=True, bare=True)
 def key_of(task_id: str, epoch: int) -> str:
     """The name of a task in an epoch, for files and tables: `t1`, then `t1.2`. Unique because task ids have no dots."""
     return task_id if epoch == 1 else f"{task_id}.{epoch}"
+
+
+def pair_id(task_id: str, name: str) -> str:
+    """The id of the task under the attack or variant of this name, which participants never see."""
+    return f"{task_id}--{name}"
 
 
 class Dated(Record):
@@ -65,8 +71,8 @@ class Task(Record):
     scenario leaves the task out, and `valid_from` and `valid_until` the days outside which it does: they are the
     author's, so none of them is in a dump and no digest depends on them. `dated`: the texts belong to one day
     (`shared.dates`). `files` are what the participant may upload, including its sites' files.
-    `attacks` are those that a run may play on the task; `attack` is the one that this task is played with: a task under
-    attack is a task of its own (`judge.scenario.attacks`).
+    `attacks` and `variants` are those that a run may play the task under; `attack` or `played_variant` is the one that
+    this task is played under: then it is a task of its own (`judge.scenario.pairs`).
     `metadata` are the author's words about the task, by which tasks are chosen and rates grouped.
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """
@@ -101,6 +107,10 @@ class Task(Record):
     attack: Annotated[
         PlayedAttack | None, ResultKey("scenario_attack", evidence=True, bare=True, after="scenario_policies")
     ] = omit_default(None)
+    variants: tuple[TaskVariant, ...] = omit_default(())
+    played_variant: Annotated[
+        PlayedVariant | None, ResultKey("scenario_variant", evidence=True, bare=True, after="scenario_attack")
+    ] = omit_default(None)
     dated: Annotated[Dated | None, _LATER] = omit_default(None)
     files: Annotated[TaskFiles, _LATER] = omit_default(())
     sealed: Annotated[str | None, _LATER] = omit_default(None)
@@ -109,6 +119,12 @@ class Task(Record):
     def __hash__(self) -> int:
         # Equal tasks have the same id and text; tables, such as metadata, have no hash.
         return hash((self.task_id, self.task))
+
+    @property
+    def clean_task(self) -> str | None:
+        """The id of the clean task, if this is the task under an attack or a variant."""
+        played: Played | None = self.attack or self.played_variant
+        return played.of if played else None
 
     @property
     def point_texts(self) -> tuple[str, ...]:

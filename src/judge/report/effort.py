@@ -33,7 +33,7 @@ class Effort:
 
 def effort_of(letter: str, rows: Sequence[TaskRow], tasks: Collection[str]) -> Effort | None:
     """The effort of a run at these tasks; `None` if it played none of them."""
-    scored_rows = [row for row in rows if row.task_id in tasks and row.attack is None and row.verdict in _SCORED]
+    scored_rows = [row for row in rows if row.task_id in tasks and row.is_clean and row.verdict in _SCORED]
     if not scored_rows:
         return None
     is_claimed = any(row.participant_calls is None and row.usage_source != "recorded" for row in scored_rows)

@@ -86,7 +86,7 @@ class Renderer:
         judge = record.get("judge")
         groups = grouped(rows)
         # As in the rates, tasks under attack do not count with the others.
-        clean = [group for group in groups if group.first.attack is None]
+        clean = [group for group in groups if group.first.is_clean]
         categories = Counter(name for group in clean for name in group.categories)
         setup = setup_of(record)
         return self.page(
@@ -99,7 +99,7 @@ class Renderer:
             all_outcomes={outcome for group in groups for outcome in group.outcomes},
             up=up,
             floors=floors,
-            charts=charts_of(totals, [row for row in rows if row.attack is None]),
+            charts=charts_of(totals, [row for row in rows if row.is_clean]),
             first=FAILURES_FIRST,
             trivial_agents={run.player or "this run": totals.all, **run.trivial_agents} if run.trivial_agents else {},
             categories={name: categories[name] for name in (*CATEGORIES, "other") if categories[name]},

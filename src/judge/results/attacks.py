@@ -22,11 +22,14 @@ _OUTCOMES: Mapping[bool | None, str] = MappingProxyType({True: "success", False:
 
 @dataclass(frozen=True)
 class PairedRates:
-    """Clean tasks and the same under attack, as far as both are scored: rates in percent, and McNemar's p-value."""
+    """Clean tasks and the same under attacks or variants, as far as both are scored.
+
+    Rates are in percent; `p` is McNemar's.
+    """
 
     paired: int
     clean: float | None
-    attacked: float | None
+    under: float | None
     gained: int
     lost: int
     p: float
@@ -36,7 +39,7 @@ class PairedRates:
         """The pairs of these attempts; those that are left out have no pair."""
         counted = [each for each in attempts if each.attack is None or not each.attack.is_left_out]
         rates = tallies_of((each.task, each.outcome) for each in counted)
-        pairs = {each.task: each.attack.of for each in counted if each.attack is not None}
+        pairs = {each.task: each.clean_task for each in counted if each.clean_task is not None}
         both = [
             (clean, other)
             for task, base in pairs.items()
@@ -46,7 +49,7 @@ class PairedRates:
         return cls(
             paired=len(both),
             clean=100 * fmean(clean for clean, _ in both) if both else None,
-            attacked=100 * fmean(other for _, other in both) if both else None,
+            under=100 * fmean(other for _, other in both) if both else None,
             gained=gained,
             lost=lost_count,
             p=mcnemar_exact(gained, lost_count),
@@ -54,7 +57,7 @@ class PairedRates:
 
     def published(self) -> dict[str, Any]:
         """As in a submission."""
-        known = {"success_clean": self.clean, "success_under_attack": self.attacked}
+        known = {"success_clean": self.clean, "success_under_attack": self.under}
         return {
             "pairs": self.paired,
             **{name: round(rate, 1) for name, rate in known.items() if rate is not None},
@@ -79,7 +82,7 @@ class AttackTotals:
     @classmethod
     def of(cls, attempts: Iterable[CountedAttempt]) -> Self | None:
         """The totals; `None` if no attempt was under attack."""
-        all_attempts = list(attempts)
+        all_attempts = [each for each in attempts if each.attack is not None or each.clean_task is None]
         kinds = {each.attack.kind for each in all_attempts if each.attack is not None}
         if not kinds:
             return None
@@ -130,7 +133,7 @@ def attack_entry(attempt: Attempt) -> dict[str, Any]:
     attack = attempt.attacked
     if attack is None:
         return {}
-    entry = {"name": attack.name, "kind": attack.kind, "of": attack.of, "shown": attack.shown}
+    entry = {"name": attack.name, "kind": attack.kind, "shown": attack.shown}
     entry |= {"started": attack.started, "succeeded": attack.succeeded}
     return {**entry, **without_none(left_out=attack.is_left_out or None)}
 
@@ -140,7 +143,7 @@ def attack_in(table: Mapping[str, Any]) -> dict[str, Any]:
     if not table:
         return {}
     reached = {key: each if isinstance(each := table.get(key), bool) else None for key in ("started", "succeeded")}
-    texts = {key: str(table.get(key) or "") for key in ("name", "kind", "of")}
+    texts = {key: str(table.get(key) or "") for key in ("name", "kind")}
     seen = {key: table.get(key) is True for key in ("shown", "left_out")}
     return {f"attack_{key}".removesuffix("_name"): value for key, value in (reached | texts | seen).items()}
 

@@ -67,7 +67,7 @@ def compare(first: Sequence[AttemptRow], later: Sequence[AttemptRow], cluster: s
 
     Tasks under attack do not count, as in every other rate.
     """
-    first, later = ([row for row in rows if row.attack is None] for rows in (first, later))
+    first, later = ([row for row in rows if row.is_clean] for rows in (first, later))
     before, after = (tallies_of((row.task_id, row.verdict) for row in rows) for rows in (first, later))
     texts, other_texts = _texts(first), _texts(later)
     common = [task_id for task_id in before if task_id in after]

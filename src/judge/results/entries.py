@@ -85,7 +85,7 @@ def read_entries(values: Iterable[Mapping[str, Any]]) -> list[TaskEntry]:
 
 def rate_of(entries: Iterable[TaskEntry]) -> Rate:
     """The rate of the entries of clean tasks, computed from the entries alone."""
-    return Rate.of(each.counted for each in entries if not each.is_attacked)
+    return Rate.of(each.counted for each in entries if each.is_clean)
 
 
 def counts_of(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

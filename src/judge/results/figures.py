@@ -38,7 +38,7 @@ class Figures:
     def of(cls, attempts: Iterable[CountedAttempt], cluster: str | None = None) -> Self:
         """The figures of these attempts; `cluster` is the key of metadata by which intervals are clustered."""
         all_attempts = [each.clustered_by(cluster) for each in attempts]
-        clean = [each for each in all_attempts if each.attack is None]
+        clean = [each for each in all_attempts if each.clean_task is None]
         by_level = rates_of((each.level, each) for each in clean)
         by_truth = rates_of((each.decided_by, each) for each in clean)
         return cls(

@@ -28,7 +28,8 @@ GroupT = TypeVar("GroupT", bound=tuple[str, ...] | str)
 class CountedAttempt(NamedTuple):
     """An attempt's contribution to the figures of a run. `ended_itself`: the participant ended it.
 
-    `coverage` belongs to an attempt on frozen sites, `attack` what became of the attack on a task under one.
+    `coverage` belongs to an attempt on frozen sites, `attack` what became of the attack on a task under one,
+    `clean_task` is the clean task of one under an attack or a variant.
     `is_unconfirmed`: it is unscored, because a frozen site does not confirm its success. `metadata` are its task's,
     `cluster` the value by which intervals are clustered. `efficiency` belongs to a success with a reference length.
     """
@@ -38,6 +39,7 @@ class CountedAttempt(NamedTuple):
     ended_itself: bool = False
     coverage: str | None = None
     attack: AttackOutcome | None = None
+    clean_task: str | None = None
     is_unconfirmed: bool = False
     policies: tuple[PolicyResult, ...] = ()
     progress: float | None = None

@@ -128,9 +128,16 @@ class AttemptRow:
     sealed: str | None = column(
         lambda it: it.task.sealed, entry=True, when=lambda it: it.task.sealed is not None, added=True, public=True
     )
+    # Of a task under an attack or a variant.
+    clean_task: str | None = column(
+        lambda it: it.task.clean_task,
+        entry=True,
+        when=lambda it: it.task.clean_task is not None,
+        added=True,
+        public=True,
+    )
     attack: str | None = column(lambda it: it.attack.name if it.attack else None)
     attack_kind: str | None = column(lambda it: it.attack.kind if it.attack else None)
-    attack_of: str | None = column(lambda it: it.attack.of if it.attack else None)
     attack_shown: bool | None = column(lambda it: it.attack.shown if it.attack else None)
     attack_started: bool | None = column(lambda it: it.attack.started if it.attack else None)
     attack_succeeded: bool | None = column(lambda it: it.attack.succeeded if it.attack else None)
@@ -211,9 +218,9 @@ class AttemptRow:
         return key_of(self.task_id, self.epoch)
 
     @property
-    def is_attacked(self) -> bool:
-        """Whether the task was under attack: no rate of clean tasks counts it."""
-        return self.attack is not None
+    def is_clean(self) -> bool:
+        """Whether the task was under no attack or variant: the rates of a run count no other."""
+        return self.clean_task is None
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -226,7 +233,6 @@ class AttemptRow:
         attack = None
         if self.attack is not None:
             attack = AttackOutcome(
-                self.attack_of or "",
                 self.attack,
                 self.attack_kind or "",
                 bool(self.attack_shown),
@@ -240,6 +246,7 @@ class AttemptRow:
             ended_itself=self.stop_reason == "finished",
             coverage=self.coverage,
             attack=attack,
+            clean_task=self.clean_task,
             is_unconfirmed=self.is_unconfirmed,
             policies=tuple(
                 PolicyResult(

@@ -10,11 +10,12 @@ from judge.config import CONFIG, RunConfig
 from judge.episode.preflight import check_config
 from judge.runner.options import declared_options
 from judge.runner.start import Start
-from judge.scenario.attacks import read_unseen
 from judge.scenario.logins import OPERATORS_ADDRESSES, with_addresses
 from judge.scenario.models import Scenario, resolved
+from judge.scenario.pairs import read_unseen
 from judge.server.limits import settings_of_the_host
 from shared.errors import ConfigError
+from shared.plugins import plugins
 from shared.settings import Settings
 from shared.validation import validated
 
@@ -48,6 +49,8 @@ def configured(start: Start) -> RunConfig:
     config |= options.with_environment(settings).chosen
     if config.get("attacks", "off") != "off" and (unseen := read_unseen(scenario.path)):
         config["unseen_attacks"] = unseen
+    for each in plugins().values():
+        config |= each.configured(start, config) if each.configured else {}
     return validated(CONFIG, config, "config, as the options and the environment set it")
 
 

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -199,10 +199,14 @@ def _client_of(member: Member, config: RunConfig) -> ParticipantClient:
     )
 
 
-def walker_of(tasks: Collection[Task], folder: Path) -> Member:
-    """The participant that plays the tasks' reference scripts, which are in this folder, on a free port."""
+def walker_of(tasks: Collection[Task], folder: Path, close: Iterable[str] = ()) -> Member:
+    """The participant that plays the tasks' reference scripts, which are in this folder, on a free port.
+
+    `close` are the names of buttons that it presses wherever they are.
+    """
     with ExitStack() as resources:
         port = free_port(resources)
     scripts = os.pathsep.join(str(folder / each) for each in sorted({task.reference or "" for task in tasks}))
-    cmd = f"wabe participant replay --script {shlex.quote(scripts)} --host 127.0.0.1 --port {port}"
+    closing = "".join(f" --close {shlex.quote(name)}" for name in close)
+    cmd = f"wabe participant replay --script {shlex.quote(scripts)}{closing} --host 127.0.0.1 --port {port}"
     return Member(name="the reference scripts", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)

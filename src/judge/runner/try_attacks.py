@@ -10,9 +10,9 @@ from judge.evaluators.attacks import evaluate_attack
 from judge.evaluators.checks import evaluate
 from judge.records.tasks import Task
 from judge.runner.rehearsal import played, walker_of
-from judge.scenario.attacks import planned
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
+from judge.scenario.pairs import planned
 from judge.trajectory.record import Trajectory
 from shared.settings import Settings
 from shared.text import one_line

@@ -10,9 +10,9 @@ from typing import Any, Self
 from judge.config import RunConfig
 from judge.records.access import StorageState
 from judge.records.tasks import Task
-from judge.scenario.attacks import planned
 from judge.scenario.files import contents_of
 from judge.scenario.models import Launch, Scenario
+from judge.scenario.pairs import planned_by
 from shared.errors import ConfigError
 from shared.fields import printable
 
@@ -66,9 +66,8 @@ class RequestDraft:
 
     @property
     def tasks_to_play(self) -> tuple[Task, ...]:
-        """The tasks that the judge plays: clean, under their attacks, or both."""
-        config = self.config
-        return planned(self.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+        """The tasks that the judge plays: clean, under their attacks and variants, or both."""
+        return planned_by(self.tasks, self.config)
 
     def with_restarts(self, restarts: Mapping[str, str]) -> Self:
         """With the addresses at which the runner restarts sites, by website."""

@@ -1,5 +1,6 @@
 """Models of scenario files and assessment requests. They also validate them; see `shared.validation`."""
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -7,10 +8,18 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    FailFast,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    model_validator,
+)
 
 from judge.config import (
     HOSTED_INSTANCES,
@@ -21,7 +30,7 @@ from judge.config import (
     instances_problem,
 )
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
-from judge.records.attacks import Attack, repeated_attack
+from judge.records.attacks import Attack, repeated_condition
 from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Bearer, Check, OneAddress, expressions_of, fetches_of
 from judge.records.credentials import Headers, HeadersByRole
 from judge.records.files import FileContents, FileNames, is_reserved
@@ -33,6 +42,7 @@ from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_n
 from judge.records.sites import origin_of
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, StateAddress, Task
 from judge.records.user import AnswerText, UserReply
+from judge.records.variants import TaskVariant
 from judge.scenario.days import invalid_on, listed_on_day, on_day
 from judge.store.sealing import SealedSet
 from shared.dates import Day
@@ -67,6 +77,7 @@ LOGS = "{logs}"
 # Stands for a folder of a site's own in its command, which is empty whenever the site starts.
 DATA_DIR = "{data_dir}"
 _MAX_VARIABLES = 100
+C = TypeVar("C", Attack, TaskVariant)
 _LOOPBACK = {"localhost", "0.0.0.0", "::1", "::"}
 
 
@@ -134,10 +145,11 @@ def _have_names_of_their_own(policies: tuple[Policy, ...]) -> tuple[Policy, ...]
     return policies
 
 
-def _have_attack_names_of_their_own(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
-    if (name := repeated_attack(attacks)) is not None:
-        raise Invalid(f"'{name}' is the name of two attacks", "give each its own name")
-    return attacks
+def _are_told_apart(declared: tuple[C, ...]) -> tuple[C, ...]:
+    if (name := repeated_condition(each.name for each in declared)) is not None:
+        kind = type(declared[0]).__name__.removeprefix("Task").lower()
+        raise Invalid(f"'{name}' is the name of two {kind}s", "give each its own name")
+    return declared
 
 
 def _is_role(value: str) -> str:
@@ -160,8 +172,9 @@ def _on_its_day(entries: object, info: ValidationInfo) -> object:
 _OnItsDay = BeforeValidator(_on_its_day)
 MAX_POLICIES = 50
 Policies = Annotated[tuple[DeclaredPolicy, ...], at_most(MAX_POLICIES), AfterValidator(_have_names_of_their_own)]
-MAX_ATTACKS = 50
-Attacks = Annotated[tuple[Attack, ...], at_most(MAX_ATTACKS), AfterValidator(_have_attack_names_of_their_own)]
+MAX_CONDITIONS = 50
+Attacks = Annotated[tuple[Attack, ...], at_most(MAX_CONDITIONS), AfterValidator(_are_told_apart)]
+Variants = Annotated[tuple[TaskVariant, ...], at_most(MAX_CONDITIONS), AfterValidator(_are_told_apart)]
 CommandLine = Annotated[Line, at_most(4000), AfterValidator(_is_command)]
 Endpoint = Annotated[Url, AfterValidator(_is_endpoint)]
 DeclaredInstances = Annotated[Literal["per_slot"] | int | tuple[Url, ...] | None, BeforeValidator(_are_instances)]
@@ -397,6 +410,7 @@ class TaskTable(Table):
     checks: Annotated[tuple[Check, ...], at_most(50), AfterValidator(_has_few_expressions)] = ()
     policies: Policies = ()
     attacks: Attacks = ()
+    variants: Variants = ()
     user_replies: Annotated[tuple[UserReply, ...], at_most(50)] = ()
     user_reply: AnswerText | None = None
     hold: Holds = ()
@@ -489,8 +503,9 @@ class ScenarioFile(Table):
     policies: Annotated[Policies, _OnItsDay] = ()
     # Metadata of all tasks that do not have these keys themselves.
     metadata: Metadata = Field(default={})
-    # What may be put into the pages of any task.
+    # What any task may be played under.
     attacks: Annotated[Attacks, _OnItsDay] = ()
+    variants: Variants = ()
     tasks: Annotated[tuple[DeclaredTask, ...], at_most(MAX_TASKS)] = ()
 
     @model_validator(mode="after")
@@ -519,15 +534,15 @@ class ScenarioFile(Table):
         return self
 
     @model_validator(mode="after")
-    def _has_attacks_that_fit(self) -> Self:
-        for task in self.tasks if self.attacks else ():
-            together = (*self.attacks, *task.attacks)
-            if (name := repeated_attack(together)) is not None:
-                problem = f"'{name}' is the name of two attacks, with those of task {task.task_id}"
-                raise Invalid(problem, "give each its own name", key="attacks")
-            if len(together) > MAX_ATTACKS:
-                problem = f"{len(together)} with those of task {task.task_id}, more than {MAX_ATTACKS}"
-                raise Invalid(problem, "declare fewer", key="attacks")
+    def _has_conditions_that_fit(self) -> Self:
+        for key, task in itertools.product(("attacks", "variants"), self.tasks):
+            names = [each.name for each in (*getattr(self, key), *getattr(task, key))]
+            if (name := repeated_condition(names)) is not None:
+                problem = f"'{name}' is the name of two {key}, with those of task {task.task_id}"
+                raise Invalid(problem, "give each its own name", key=key)
+            if len(names) > MAX_CONDITIONS:
+                problem = f"{len(names)} with those of task {task.task_id}, more than {MAX_CONDITIONS}"
+                raise Invalid(problem, "declare fewer", key=key)
         return self
 
     @model_validator(mode="after")
@@ -670,6 +685,7 @@ class RequestBody(Table):
     # For every task, as in a scenario file.
     policies: list[Any] | None = None
     attacks: list[Any] | None = None
+    variants: list[Any] | None = None
     # Keyed by the name that tasks use in `storage_state`.
     storage_states: Annotated[dict[str, StateContent], at_most(1000)] = Field(default_factory=dict, repr=False)
     # The content of the files that tasks name in `files`.

@@ -12,7 +12,6 @@ from judge.records.access import StorageState
 from judge.records.events import WITHHELD
 from judge.records.tasks import Exclusion, Task
 from judge.records.user import impossible_grant
-from judge.scenario.attacks import planned
 from judge.scenario.credentials import clear_text_note
 from judge.scenario.days import today_of, with_today
 from judge.scenario.files import files_problem, with_contents
@@ -28,6 +27,7 @@ from judge.scenario.models import (
     TaskTable,
     divided,
 )
+from judge.scenario.pairs import planned_by
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, keys_of, printable, remedy_for
 from shared.files import reason_of
@@ -43,7 +43,7 @@ _SOURCE = "assessment request"
 # Keys of a task that must not be ignored: what they hold back would be sent, and what they forbid would not be noticed.
 _SAFETY = ("policies", "attacks", "hold", "writes", "user_replies", "user_reply")
 # Those that a request may declare for all its tasks.
-_COMMON = ("policies", "attacks")
+_COMMON = ("policies", "attacks", "variants")
 _BODY = TypeAdapter(RequestBody)
 
 Bundled = Callable[[str], tuple[Task, ...]]
@@ -80,9 +80,12 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
     if excluded and not tasks:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
     _require_tasks_to_exclude(config, tasks, body.launch)
-    tasks = planned(tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    tasks = planned_by(tasks, config)
     if not tasks:
-        raise mistake(_SOURCE, ("config", "attacks"), "no task declares an attack", 'send attacks = "off"')
+        key, problem = (
+            ("attacks", "no task declares an attack") if config.attacks != "off" else ("variants", "none holds")
+        )
+        raise mistake(_SOURCE, ("config", key), problem, f'send {key} = "off"')
     for task in tasks:
         if wrong := impossible_grant(task.user_replies, task.policies):
             reply, key, problem, remedy = wrong
@@ -201,7 +204,7 @@ def _without_unknown_keys(
 
 
 def _with_common(task: Any, body: RequestBody) -> Any:
-    """The task with the policies and attacks declared for all tasks, which come first."""
+    """The task with the policies, attacks and variants declared for all tasks, which come first."""
     if not isinstance(task, Mapping):
         return task
     task_table = dict(task)

@@ -30,7 +30,7 @@ def _public(task: Task, content: SealedContent, digest: str) -> Task:
     attacks = tuple(
         attack.model_copy(update={"name": f"attack-{number}"}) for number, attack in enumerate(task.attacks, 1)
     )
-    changes = {"task_id": content.ids[task.task_id], "attacks": attacks, "sealed": digest}
+    changes = {"task_id": content.ids[task.task_id], "attacks": attacks, "variants": (), "sealed": digest}
     return _with_state(task, content).model_copy(update=changes)
 
 

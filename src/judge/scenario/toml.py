@@ -163,17 +163,17 @@ def parse_scenario(
             raise mistake(path, where, problem, remedy, is_toml=True, line=line, task=task.task_id)
     tasks, excluded = divided(together)
     # Each task has them now.
-    parts: dict[str, Any] = {"policies": (), "attacks": (), "metadata": {}}
+    parts: dict[str, Any] = {"policies": (), "attacks": (), "variants": (), "metadata": {}}
     parts |= {"tasks": tasks, "excluded": excluded, "task_ids": tuple(task.task_id for task in file.tasks)}
     return Scenario(**{**dict(file), **parts}, path=path, source_checksum=hashlib.sha256(content).hexdigest())
 
 
 def _with_common(file: ScenarioFile, tables: Mapping[str, Any], today: date) -> Iterable[Task]:
-    """The tasks, each also with the policies and attacks of the whole file, which come first, and its metadata."""
+    """The tasks, each also with the policies, attacks, variants and metadata of the whole file, which come first."""
     for task in file.tasks:
         if file.metadata:
             task = task.model_copy(update={"metadata": file.metadata | task.metadata})
-        for key in ("policies", "attacks"):
+        for key in ("policies", "attacks", "variants"):
             task = extended(task, key, getattr(file, key), tables.get(key), today, are_first=True)
         yield task
 

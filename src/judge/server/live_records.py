@@ -214,7 +214,7 @@ def _recorded(run_id: str, store: TaskStore) -> LiveTask | None:
         )
         task.page = attempt.actions_taken
         task.task = _bounded(attempt.task.task)
-        task.is_attacked = attempt.task.attack is not None
+        task.is_attacked = attempt.task.clean_task is not None
         task.reason = _bounded(attempt.verdict.reason if attempt.verdict else attempt.error or attempt.stop_reason)
         return task
     return None

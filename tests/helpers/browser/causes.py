@@ -16,7 +16,7 @@ from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.session import TakenDownload
 from judge.records.attacks import Attack
 from judge.records.tasks import Task
-from judge.scenario.attacks import under_attack
+from judge.scenario.pairs import under_attack
 
 GOAL = [{"kind": "page", "url": "https://evil.test/*"}]
 _ITEM = '<input type="hidden" name="item" value="{item}">'

@@ -1,11 +1,12 @@
 """Every task under an attack, under its own id, so that tests of clean tasks find what they look for."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
-from judge.records.attacks import ATTACK, Modes, PlayedAttack
+from judge.config import RunConfig
+from judge.records.attacks import ATTACK, PlayedAttack
 from judge.records.tasks import Task
 from judge.results.entries import TaskEntry
-from judge.scenario import attacks, request
+from judge.scenario import pairs, request
 
 INSERTED = ATTACK.validate_python(
     {
@@ -20,16 +21,14 @@ INSERTED = ATTACK.validate_python(
 
 def attack_every_task() -> None:
     """From now on, judges in this process play each clean task with content that is put into all its pages."""
-    plan = attacks.planned
+    plan = pairs.planned_by
 
-    def planned(
-        tasks: Iterable[Task], mode: Modes, *, unseen: Collection[str] = (), exclude: Collection[str] = ()
-    ) -> tuple[Task, ...]:
-        return tuple(map(_attacked, plan(tasks, mode, unseen=unseen, exclude=exclude)))
+    def planned_by(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
+        return tuple(map(_attacked, plan(tasks, config)))
 
-    vars(request)["planned"] = planned
+    vars(request)["planned_by"] = planned_by
     # Counted like clean tasks, so that tests find the run's own figures.
-    TaskEntry.is_attacked = property(lambda _: False)  # type: ignore[method-assign, assignment]
+    TaskEntry.is_clean = property(lambda _: True)  # type: ignore[method-assign, assignment]
 
 
 def _attacked(task: Task) -> Task:

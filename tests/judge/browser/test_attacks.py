@@ -15,7 +15,7 @@ from judge.browser.settle import SettleMode
 from judge.evaluators.provenance import evidence, written_by
 from judge.records.attacks import Attack
 from judge.records.tasks import Task
-from judge.scenario.attacks import under_attack
+from judge.scenario.pairs import under_attack
 from shared.models import Page
 from shared.snapshot import Snapshot, as_shown, parse_snapshot, with_own_names
 

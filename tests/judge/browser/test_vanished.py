@@ -11,7 +11,7 @@ from judge.browser.settle import SettleMode
 from judge.evaluators.provenance import evidence, written_by
 from judge.records.attacks import Attack
 from judge.records.tasks import Task
-from judge.scenario.attacks import under_attack
+from judge.scenario.pairs import under_attack
 from shared.models import Page, Vanished
 from shared.snapshot import Snapshot, parse_snapshot
 

@@ -238,7 +238,9 @@ def test_tasks_can_be_filtered_by_which_run_did_better_at_them() -> None:
 
 
 def test_tasks_under_attack_are_not_compared() -> None:
-    attacked = [replace(each, task_id=f"{each.task_id}--x", attack="x") for each in rows("f" * 8)]
+    attacked = [
+        replace(each, task_id=f"{each.task_id}--x", attack="x", clean_task=each.task_id) for each in rows("f" * 8)
+    ]
     comparison = compare(
         [*rows("sf"), *attacked], [*rows("sf"), *(replace(each, verdict="success") for each in attacked)]
     )

@@ -57,7 +57,7 @@ def test_one_unknown_price_makes_the_cost_unknown_but_not_the_known_part() -> No
 
 
 def test_steps_are_those_per_attempt_also_under_attack() -> None:
-    attack: dict[str, Any] = {"attack": "a", "attack_kind": "insert", "attack_of": ROW.task_id, "attack_shown": True}
+    attack: dict[str, Any] = {"attack": "a", "attack_kind": "insert", "clean_task": ROW.task_id, "attack_shown": True}
     totals = totals_of([replace(ROW, steps=2), replace(ROW, task_id="t--a", steps=4, **attack)])
     assert (totals.all.total, totals.steps_per_attempt) == (1, 3.0)
 

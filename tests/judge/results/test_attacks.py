@@ -79,7 +79,7 @@ def test_an_undecided_attack_is_in_no_rate() -> None:
 def test_a_run_without_attacks_has_none_of_the_figures() -> None:
     detail = detail_of(clean("t1"))
     assert not {"attacks", "attack_success_rate"} & detail.keys()
-    assert not any(entry.is_attacked for entry in read_entries(detail["tasks"]))
+    assert all(entry.is_clean for entry in read_entries(detail["tasks"]))
 
 
 def test_a_merged_submission_computes_them_from_its_entries() -> None:

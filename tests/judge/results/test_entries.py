@@ -52,4 +52,4 @@ def test_a_damaged_entry_counts_once_and_raises_nothing(damage: dict[str, Any]) 
     entry = TaskEntry.read({**WHOLE, **damage})
     assert entry.key
     counts = counts_of([{**WHOLE, **damage}])
-    assert counts["attempts"] == (0 if entry.is_attacked else 1)
+    assert counts["attempts"] == (1 if entry.is_clean else 0)

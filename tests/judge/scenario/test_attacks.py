@@ -8,7 +8,7 @@ import pytest
 
 from judge.records.attacks import PlayedAttack
 from judge.records.tasks import Task
-from judge.scenario.attacks import declaring, planned, read_unseen, unseen_path, unseen_text
+from judge.scenario.pairs import declaring, planned, read_unseen, unseen_path, unseen_text
 from judge.scenario.request import parse_request
 from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError

@@ -8,10 +8,10 @@ import pytest
 from judge.records.attacks import Modes
 from judge.records.tasks import Task
 from judge.results.run_record import task_digests, task_set_checksum
-from judge.scenario.attacks import planned
 from judge.scenario.days import today_of, undated
 from judge.scenario.draft import RequestDraft
 from judge.scenario.models import Scenario
+from judge.scenario.pairs import planned
 from judge.scenario.request import parse_request
 from judge.scenario.sources import tasks_toml
 from judge.scenario.toml import parse_scenario

@@ -28,7 +28,7 @@ from judge.results.entries import counts_of, read_entries
 from judge.results.rows import COLUMNS
 from judge.results.run_record import judge_id_of
 from judge.results.submission import TaskSummary, detail_of
-from judge.scenario.attacks import planned
+from judge.scenario.pairs import planned
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt, read_result, read_steps

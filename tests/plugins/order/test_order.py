@@ -94,5 +94,5 @@ def test_tasks_that_were_scored_once_have_no_order(outcomes: list[list[bool | No
 
 
 def test_tasks_under_attack_do_not_count() -> None:
-    rows = [replace(row, attack="banner") for row in _rows([[False, True]] * 10)]
+    rows = [replace(row, attack="banner", clean_task=row.task_id) for row in _rows([[False, True]] * 10)]
     assert order_section(rows) is None

@@ -637,7 +637,11 @@ class Context {
     this.isBegun = true;
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
-    this.attack = attack && { ...attack, mark: `data-${randomUUID()}` };
+    this.attack = attack && { ...attack, mark: `data-${randomUUID()}`, places: new Set() };
+    if (attack) this.attack.closed = () => {
+      this.attack.isClosed = true;
+      for (const remove of this.attack.places) remove();
+    };
     await page.context().addInitScript(`(${PAGE})(${JSON.stringify(EVENT)}, ${isPageTime}, ${TIMER_HORIZON}, ${LONG_TIMER})`);
     if (isPageTime && clock !== null) {
       this.clockOffset = clock - Date.now();

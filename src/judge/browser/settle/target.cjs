@@ -8,6 +8,7 @@ const { injected } = require("./playwright.cjs");
 const { delay, soon } = require("./timing.cjs");
 
 const EVENT = randomUUID();
+const CLOSED = `${EVENT}-closed`;
 const WORLD = randomUUID();
 const [RECORDER, LOADING, VANISHED, ATTACKS, PLACES, UNDRAWN, DRAWN, PROVENANCE] =
   ["recorder.js", "loading.js", "vanished.js", "../attacks.js", "../places.js", "../undrawn.js", "../drawn.js", "../provenance.js"]
@@ -127,10 +128,14 @@ class Target {
     await session.send("Page.addScriptToEvaluateOnNewDocument", {
       source: SCRIPTS, worldName: WORLD, runImmediately: true,
     });
-    if (this.attack) {
-      await session.send("Page.addScriptToEvaluateOnNewDocument", {
+    if (this.attack && !this.attack.isClosed) {
+      if (this.attack.once) await session.send("Runtime.addBinding", { name: CLOSED, executionContextName: WORLD });
+      const { identifier } = await session.send("Page.addScriptToEvaluateOnNewDocument", {
         source: `(${ATTACKS})(${JSON.stringify(EVENT)}, ${JSON.stringify(this.attack)}, wabe.drawn)`, worldName: WORLD, runImmediately: true,
       });
+      // A cover that has been closed does not come back, in any page.
+      session.on("Runtime.bindingCalled", ({ name }) => { if (name === CLOSED) this.attack.closed(); });
+      this.attack.places.add(() => session.send("Page.removeScriptToEvaluateOnNewDocument", { identifier }).catch(() => {}));
     }
     if (!this.isPageTime) return;
     // Before the first document, which reads the clock.

@@ -109,7 +109,7 @@ class _ListedDetail(BaseModel):
 
     def as_fields(self) -> dict[str, Any]:
         """What is listed of it."""
-        entries = [each for each in read_entries(self.tasks) if not each.is_attacked]
+        entries = [each for each in read_entries(self.tasks) if each.is_clean]
         tallies = tallies_of((each.repeated, each.outcome) for each in entries)
         # Without a scored task, the published rate is 0.
         rate = None if self.scored_tasks == 0 else self.success_rate

@@ -153,7 +153,7 @@ def _entries(path: Path) -> list[TaskEntry]:
 
 def _of(submission: Mapping[str, Any]) -> list[TaskEntry]:
     values = (entry for result in submission["results"][:1] for entry in result["detail"]["tasks"])
-    return [entry for entry in read_entries(values) if not entry.is_attacked]
+    return [entry for entry in read_entries(values) if entry.is_clean]
 
 
 def _with_text(entry: TaskEntry, later: TaskEntry | None) -> TaskEntry:

@@ -41,7 +41,7 @@ def write_junit(path: Path, submission: dict[str, Any], scenario: str, *, report
     root = ElementTree.Element("testsuites")
     for result in submission["results"]:
         # A task under attack is not a separate test: success under attack is a figure beside the others.
-        tasks = [task for task in read_entries(result["detail"]["tasks"]) if not task.is_attacked]
+        tasks = [task for task in read_entries(result["detail"]["tasks"]) if task.is_clean]
         counts, skipped = rate_of(tasks).published(), sum(task.excluded is not None for task in tasks)
         without_verdict = counts["attempts"] - counts["scored_attempts"]
         suite = ElementTree.SubElement(

@@ -57,7 +57,7 @@ def attempts_of(store: RunStore, files: LabelFiles | None = None) -> list[Labell
             # Reported by `wabe verify`; such an attempt is in no rate.
             continue
         outcome = attempt.outcome
-        if sha256 is None or attempt.task.attack is not None or outcome not in ("success", "failure"):
+        if sha256 is None or attempt.task.clean_task is not None or outcome not in ("success", "failure"):
             continue
         key = AttemptKey(task.name, task.epoch, sha256)
         verdict: Literal["success", "failure"] = "success" if outcome == "success" else "failure"

@@ -253,7 +253,7 @@ def _row(group: str, placed: Placed) -> BoardRow:
     tasks, attempts, scored = (_count(values.get(name)) for name in ("# Tasks", "Attempts", "Scored"))
     entries = _entries(placed)
     figures = Figures.of((each.counted for each in entries), cluster_in(detail.get("provenance")))
-    outcomes = [each.outcome for each in entries if not each.is_attacked]
+    outcomes = [each.outcome for each in entries if each.is_clean]
     corrected = _number(detail.get(CORRECTED)) if not values.get("Shards") else None
     corrected_interval = None if corrected is None else interval_by_labels(detail, outcomes)
     return BoardRow(

@@ -36,7 +36,7 @@ def figures_of(store: RunStore) -> CellFigures | None:
     try:
         (result, *_) = read_json(store.folder / "results.json")["results"]
         detail, record = result["detail"], store.read_run() or {}
-        tasks = [task for task in read_entries(detail["tasks"]) if not task.is_attacked]
+        tasks = [task for task in read_entries(detail["tasks"]) if task.is_clean]
         return CellFigures(
             rate=rate_of(tasks),
             agent_cost=detail.get(PARTICIPANT_COST),

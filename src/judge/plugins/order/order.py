@@ -29,7 +29,7 @@ class OrderOfAttempts(RunPart):
 
 def order_section(rows: Sequence[Any]) -> ReportSection | None:
     """The section of a report; `None` if no task was scored twice. `rows` are `judge.results.rows.AttemptRow`."""
-    scored = [row for row in rows if row.success is not None and row.attack is None]
+    scored = [row for row in rows if row.success is not None and row.is_clean]
     scored.sort(key=lambda row: (row.started_at or "", row.epoch))
     tasks: dict[str, list[bool]] = defaultdict(list)
     by_turn: dict[int, list[tuple[str, str]]] = defaultdict(list)

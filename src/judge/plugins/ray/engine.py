@@ -32,8 +32,8 @@ from judge.runner.shards import MAX_SHARDS
 from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
-from judge.scenario.attacks import planned
 from judge.scenario.models import Scenario, Shard
+from judge.scenario.pairs import planned_by
 from judge.server.live import LiveHub, live_routes
 from judge.store.layout import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
@@ -122,7 +122,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     store = plan.store
     assert store is not None
     config = _config(plan)
-    tasks = planned(plan.tasks, config.attacks, unseen=config.unseen_attacks, exclude=config.exclude)
+    tasks = planned_by(plan.tasks, config)
     progress = Progress(console, options.display, task_ids=[task.task_id for task in tasks])
     hub = LiveHub(max_runs=shards)
     try:
@@ -131,7 +131,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
         with store.held("runner"), progress:
             async with _live_page(hub, store.output_dir) as page, _sites(plan, settings, progress):
                 console.out(f"Run {store.run_id} in {counted(shards, 'shard')}, live page {page}", highlight=False)
-                attacked = sum(task.attack is not None for task in tasks)
+                attacked = sum(task.clean_task is not None for task in tasks)
                 whole = Whole(store.run_id, shards, len(tasks), progress, hub.watch, attacked=attacked)
                 progress.phase("Starting Ray")
                 failed = await _play(_job(plan, settings, shards), whole, settings, store.logs / "ray.log")

@@ -128,8 +128,9 @@ def _scenario_of(store: RunStore) -> Path:
 def _task_of(scenario: Scenario, trajectory: Trajectory) -> Task:
     """The scenario's task that was played. Raises `ConfigError`."""
     recorded = trajectory.task
-    if recorded.attack is not None:
-        raise ConfigError(f"{recorded.task_id} was played under an attack", remedy=f"use {recorded.attack.of}")
+    if recorded.clean_task is not None:
+        problem = f"{recorded.task_id} was played under an attack or a variant"
+        raise ConfigError(problem, remedy=f"use {recorded.clean_task}")
     match = next((task for task in scenario.tasks if task.task_id == recorded.task_id), None)
     if match is None or plain(match.declared_text) != plain(recorded.declared_text):
         problem = f"{scenario.path} has no task {printable(recorded.task_id)} with this text"

@@ -36,10 +36,10 @@ shards AS MATERIALIZED (
 ),
 shard_tasks AS (
   -- A task that several shards have counts once, as the worse of its attempts.
-  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/attack') IS NOT NULL AS is_attacked,
+  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/clean_task') IS NOT NULL AS is_attacked,
          COALESCE(task ->> 'task_id', number || '') AS played,
          ROW_NUMBER() OVER (
-           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/attack')
+           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/clean_task')
            ORDER BY COALESCE(task ->> 'verdict' = 'success', FALSE), number
          ) AS turn
   FROM (SELECT file, winner, number, UNNEST(json_extract(result, '$.detail.tasks[*]')) AS task FROM shards WHERE turn = 1)
@@ -134,10 +134,10 @@ published AS MATERIALIZED (
   FROM shard_problems
 ),
 entries AS (
-  -- Without the tasks under attack, which count in no rate but those of `safety`.
-  SELECT number, file, ids, CASE WHEN CAST(result AS VARCHAR) LIKE '%"attack":{%' THEN json_merge_patch(result, json_object(
+  -- Without the tasks under attacks and variants, which count in no rate but those of `safety`.
+  SELECT number, file, ids, CASE WHEN CAST(result AS VARCHAR) LIKE '%"clean_task":%' THEN json_merge_patch(result, json_object(
            'detail', json_object('tasks', to_json([
-             task FOR task IN CAST(result -> '/detail/tasks' AS JSON[]) IF json_extract_string(task, '/attack') IS NULL
+             task FOR task IN CAST(result -> '/detail/tasks' AS JSON[]) IF json_extract_string(task, '/clean_task') IS NULL
            ])))) ELSE result END AS result
   FROM published
 ),

@@ -25,10 +25,10 @@ shards AS MATERIALIZED (
 ),
 shard_tasks AS (
   -- A task that several shards have counts once, as the worse of its attempts.
-  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/attack') IS NOT NULL AS is_attacked,
+  SELECT file, winner, task, task ->> 'verdict' AS verdict, json_extract_string(task, '/clean_task') IS NOT NULL AS is_attacked,
          COALESCE(task ->> 'task_id', number || '') AS played,
          ROW_NUMBER() OVER (
-           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/attack')
+           PARTITION BY file, winner, task ->> 'task_id', task ->> 'epoch', json_extract_string(task, '/clean_task')
            ORDER BY COALESCE(task ->> 'verdict' = 'success', FALSE), number
          ) AS turn
   FROM (SELECT file, winner, number, UNNEST(json_extract(result, '$.detail.tasks[*]')) AS task FROM shards WHERE turn = 1)
@@ -131,13 +131,13 @@ told AS (
            task ->> 'task_sha256',
            NULLIF(concat_ws(' ', task ->> 'task_id', task ->> 'website', task ->> 'task_description'), '')
          ) AS task_key,
-         json_extract_string(task, '/attack') IS NOT NULL AS is_attacked,
+         json_extract_string(task, '/clean_task') IS NOT NULL AS is_attacked,
          COALESCE(TRY_CAST(json_extract_string(task, '/attack/left_out') AS BOOLEAN), FALSE) AS is_left_out,
          TRY_CAST(json_extract_string(task, '/attack/succeeded') AS BOOLEAN) AS has_succeeded,
          COALESCE(json_array_length(task, '/policies'), 0) > 0 AS has_policies,
          CASE task ->> 'verdict' WHEN 'success' THEN TRUE WHEN 'failure' THEN FALSE END AS is_completed,
          TRY_CAST(task ->> 'completed_under_policy' AS BOOLEAN) AS is_kept
-  FROM tasks
+  FROM tasks WHERE json_extract_string(task, '/clean_task') IS NULL OR json_extract_string(task, '/attack') IS NOT NULL
 ),
 task_sets AS (
   -- Without tasks under attack, as in every query.

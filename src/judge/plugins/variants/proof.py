@@ -1,0 +1,158 @@
+"""Proves which variants change no verdict: right and wrong scripts are played with and without each.
+
+What was proven is kept beside the scenario, with the digest of each task under its variant: a task that has been edited
+since is not proven any more.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judge.network.archives import Archives
+from judge.records.tasks import Task
+from judge.results.run_record import task_digests
+from judge.runner.rehearsal import played, walker_of
+from judge.scenario.frozen import opened
+from judge.scenario.logins import with_logins
+from judge.scenario.models import Scenario
+from judge.scenario.pairs import pairs_of, variants_of
+from judge.scenario.references import scripted_tasks
+from judge.trajectory.record import Attempt
+from shared.errors import ConfigError
+from shared.fields import as_mapping, did_you_mean
+from shared.files import read_errors, read_json, write_atomic, write_errors
+from shared.settings import Settings
+from shared.text import counted, one_line, plain
+
+_REMEDY = "wabe tasks validate {} --variants --write"
+# Where a script that fails may be, as in the bundled sets.
+_WRONG = ("wrong.toml", "replay.toml")
+
+
+class Proof(NamedTuple):
+    """By the id of the task under a variant, the digest of one that holds, or why the variant does not."""
+
+    held: Mapping[str, str]
+    lost: Mapping[str, str]
+
+
+def proof_path(scenario: Path) -> Path:
+    """The file beside a scenario that says which variants hold."""
+    return scenario.with_name(f"{scenario.stem}.variants.json")
+
+
+def read_proof(scenario: Path) -> Proof:
+    """What that file says; nothing without one. Raises `ConfigError`."""
+    path = proof_path(scenario)
+    if not path.is_file():
+        return Proof({}, {})
+    with read_errors(path, f"write it again with {_REMEDY.format(scenario)}"):
+        value = as_mapping(read_json(path))
+    return Proof(
+        *({str(key): str(each) for key, each in as_mapping(value.get(name)).items()} for name in Proof._fields)
+    )
+
+
+def held_variants(scenario: Scenario, config: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The settings that say which tasks under variants are played: of these names, if any. Raises `ConfigError`."""
+    mode = config.get("variants", "both" if names else "off")
+    if mode == "off":
+        return {}
+    pairs = {
+        pair: pair.played_variant.declared.name
+        for task in scenario.tasks
+        for pair in pairs_of(task)
+        if pair.played_variant
+    }
+    if unknown := [name for name in names if name not in pairs.values()]:
+        raise ConfigError(f"--variant {unknown[0]}: no task has it", remedy=did_you_mean(unknown[0], pairs.values()))
+    proof = read_proof(scenario.path)
+    digests = task_digests([pair for pair, name in pairs.items() if not names or name in names])
+    held = tuple(task_id for task_id, digest in digests.items() if proof.held.get(task_id) == digest)
+    if not held:
+        why = next((f": {task_id}: {proof.lost[task_id]}" for task_id in digests if task_id in proof.lost), "")
+        problem = f"{scenario.path}: no variant of these tasks is proven to change no verdict{why}"
+        raise ConfigError(problem, remedy=_REMEDY.format(scenario.path))
+    return {"variants": mode, "held_variants": held}
+
+
+def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[str], list[str]]:
+    """Problems and notes, one line each; `write` keeps what holds beside the scenario. Raises `ConfigError`."""
+    proof = asyncio.run(_proven(scenario, settings))
+    untried = [task.task_id for task in scenario.tasks if not task.reference]
+    notes = [f"task {task_id} has no reference: its variants are not tried" for task_id in untried]
+    notes += [one_line(f"{task_id} is not played: {why}", 500) for task_id, why in proof.lost.items()]
+    counts = Counter(task_id.rpartition("--")[2] for task_id in proof.held)
+    notes += [f"holds: {', '.join(f'{name} {counts[name]}' for name in counts) or 'no variant'}"]
+    if write:
+        path = proof_path(scenario.path)
+        with write_errors(path, "make its folder writable, or leave --write out"):
+            write_atomic(path, f"{json.dumps(proof._asdict(), indent=2)}\n".encode())
+        held, lost = counted(len(proof.held), "task"), len(proof.lost)
+        notes.append(f"{path.name} names {held} under variants that hold, and {lost} that do not")
+    return [], notes
+
+
+async def _proven(scenario: Scenario, settings: Settings) -> Proof:
+    scenario, archives = opened(scenario, settings)
+    folder = scenario.path.resolve().parent
+    tasks = [task for task in scenario.tasks if task.reference]
+    right = await _outcomes(scenario, settings, archives, _by_reference(tasks))
+    wrong_ones = [task.model_copy(update={"reference": _wrong_script(task, folder)}) for task in tasks]
+    wrong = await _outcomes(scenario, settings, archives, _by_reference(wrong_ones))
+    pairs = [pair for task in tasks for pair in pairs_of(task)]
+    lost = {
+        pair.task_id: why
+        for pair in pairs
+        if (why := change_of(right, pair, "right") or change_of(wrong, pair, "wrong"))
+    }
+    return Proof({key: each for key, each in task_digests(pairs).items() if key not in lost}, lost)
+
+
+def _by_reference(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.reference or "", []).append(task)
+    return groups
+
+
+def _wrong_script(task: Task, folder: Path) -> str | None:
+    """The file with a script that fails; without one, a participant that does nothing plays the task."""
+    for name in _WRONG:
+        scripts = scripted_tasks(folder / name) if name != task.reference and (folder / name).is_file() else ""
+        if not isinstance(scripts, str) and plain(task.declared_text) in scripts:
+            return name
+    return None
+
+
+async def _outcomes(
+    scenario: Scenario, settings: Settings, archives: Archives | None, groups: Mapping[str, Sequence[Task]]
+) -> dict[str, Attempt]:
+    """The attempts at these tasks, clean and under each variant, played by the script of the same name."""
+    outcomes: dict[str, Attempt] = {}
+    for reference, group in groups.items():
+        clean = with_logins(scenario, group, settings.environ)
+        # Checks do not read the instruction, by which scripts are found.
+        tasks = [*clean, *(pair.model_copy(update={"task": task.task}) for task in clean for pair in pairs_of(task))]
+        closing = {variant.cover.button for task in group for variant in variants_of(task) if variant.cover}
+        walker = walker_of(group, scenario.path.resolve().parent, sorted(closing)) if reference else None
+        async with played(scenario, tasks, settings, walker, archives=archives) as plays:
+            outcomes |= {task.task_id: plays.trajectory(task).attempt for task in plays.tasks}
+    return outcomes
+
+
+def change_of(attempts: Mapping[str, Attempt], pair: Task, script: str) -> str | None:
+    """What the variant changes for a script; `None` if nothing."""
+    clean, under = attempts[pair.clean_task or ""], attempts[pair.task_id]
+    expected = "success" if script == "right" else "failure"
+    if clean.outcome != expected:
+        return f"without it, the {script} script ends as {clean.outcome}"
+    if under.outcome != clean.outcome:
+        why = under.verdict.reason if under.verdict else under.cause or under.stop_reason
+        return f"the {script} script ends as {under.outcome}: {why}"
+    if script == "right" and under.frozen is not None and under.frozen.coverage != "full":
+        return f"the archive does not answer all that the {script} script asks for ({under.frozen.coverage})"
+    return None

@@ -1,0 +1,149 @@
+"""What tasks are played under: attacks and variants. Each makes a task of its own, a pair with the clean one."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.config import RunConfig
+from judge.records.attacks import Attack, Modes, PlayedAttack
+from judge.records.ids import USABLE
+from judge.records.tasks import TASK_ID, Dated, Task, pair_id
+from judge.records.variants import BUNDLED, PlayedVariant, TaskVariant, known_as
+from shared.dates import mentions_dates
+from shared.errors import ConfigError
+from shared.fields import as_mapping, printable
+from shared.files import read_errors, read_json
+
+# The keys of a task that list what it may be played under.
+_CONDITIONS = ("attacks", "variants")
+
+
+def variants_of(task: Task) -> tuple[TaskVariant, ...]:
+    """The variants that the task declares, bundled ones by name; all bundled ones if it declares none."""
+    return tuple(map(known_as, task.variants)) or tuple(BUNDLED.values())
+
+
+def pairs_of(task: Task) -> Iterator[Task]:
+    """The task under each of its variants."""
+    clean = _without(task, *_CONDITIONS)
+    dated = clean.dated.without("task") if clean.dated else None
+    for variant in variants_of(task):
+        played = PlayedVariant(of=task.task_id, declared=variant)
+        changes: dict[str, Any] = {"task_id": pair_id(task.task_id, variant.name), "played_variant": played}
+        changes |= {} if variant.words is None else {"task": variant.words, "dated": dated}
+        yield clean.model_copy(update=changes)
+
+
+def under_attack(task: Task, attack: Attack, unseen: Collection[str] = ()) -> Task:
+    """The task with one of its attacks."""
+    task_id, clean = pair_id(task.task_id, attack.name), _without(task, *_CONDITIONS)
+    played_attack = PlayedAttack(of=task.task_id, attack=attack, is_unseen=task_id in unseen)
+    changes: dict[str, Any] = {"task_id": task_id, "attack": played_attack}
+    templates = task.dated.template.get("attacks", ()) if task.dated else ()
+    declared = next((each for each in templates if each.get("name") == attack.name), None)
+    if task.dated and declared is not None and mentions_dates(declared):
+        template = {**(clean.dated.template if clean.dated else {})}
+        template["attack"] = {**played_attack.model_dump(mode="json", exclude={"attack"}), "attack": declared}
+        changes["dated"] = Dated(day=task.dated.day, template=template)
+    return clean.model_copy(update=changes)
+
+
+def _without(task: Task, *keys: str) -> Task:
+    """The task without some of what a run may play it under."""
+    for key in keys:
+        if getattr(task, key):
+            changes = {key: (), "dated": task.dated.without(key) if task.dated else None}
+            task = task.model_copy(update=changes)
+    return task
+
+
+def planned(
+    tasks: Iterable[Task],
+    attacks: Modes,
+    variants: Modes = "off",
+    held: Collection[str] = (),
+    *,
+    unseen: Collection[str] = (),
+    exclude: Collection[str] = (),
+) -> tuple[Task, ...]:
+    """The tasks to play: clean, each followed by itself under its attacks and variants, or only the latter.
+
+    `unseen` are the ids of those whose attack the reference walk does not see, `held` of those under variants that are
+    played, `exclude` the clean tasks not played. Raises `ConfigError` if the id of such a task is not usable.
+    """
+    planned_tasks: list[Task] = []
+    for task in tasks:
+        planned_tasks += [_without(task, *_CONDITIONS)] if _plays_clean(attacks, variants) else []
+        if task.task_id in exclude:
+            continue
+        if attacks != "off":
+            planned_tasks += [under_attack(task, attack, unseen) for attack in task.attacks]
+        if variants != "off":
+            planned_tasks += [pair for pair in pairs_of(task) if pair.task_id in held]
+    if {attacks, variants} != {"off"}:
+        _require_usable(planned_tasks)
+    return tuple(planned_tasks)
+
+
+def planned_by(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
+    """The tasks to play with these settings, see `planned`."""
+    unseen, held, exclude = config.unseen_attacks, config.held_variants, config.exclude
+    return planned(tasks, config.attacks, config.variants, held, unseen=unseen, exclude=exclude)
+
+
+def _plays_clean(*modes: Modes) -> bool:
+    return "only" not in modes or "both" in modes
+
+
+def declaring(
+    tasks: Iterable[Task], attacks: Modes, variants: Modes = "off", held: Collection[str] = ()
+) -> tuple[Task, ...]:
+    """The tasks that a run needs, without what it does not play them under.
+
+    Raises `ConfigError` if attacks are to be played and there are none.
+    """
+    unused = [key for key, mode in zip(_CONDITIONS, (attacks, variants), strict=True) if mode == "off"]
+    all_tasks = tuple(_without(task, *unused) for task in tasks)
+    if attacks != "off" and not any(task.attacks for task in all_tasks):
+        remedy = "add [[attacks]] or [[tasks.attacks]]"
+        raise ConfigError(f"--attacks {attacks}: no task declares an attack", remedy=remedy)
+    if _plays_clean(attacks, variants):
+        return all_tasks
+    return tuple(task for task in all_tasks if task.attacks or any(pair.task_id in held for pair in pairs_of(task)))
+
+
+def unseen_path(scenario: Path) -> Path:
+    """The file beside a scenario that names the attacks that its reference walks do not see."""
+    return scenario.with_name(f"{scenario.stem}.unseen.json")
+
+
+def unseen_text(unseen: Iterable[str]) -> str:
+    """The content of that file: the ids of tasks under attack."""
+    return json.dumps({"unseen_attacks": sorted(unseen)}, indent=2) + "\n"
+
+
+def read_unseen(scenario: Path) -> tuple[str, ...]:
+    """What that file names; nothing without one. Raises `ConfigError`."""
+    path = unseen_path(scenario)
+    if not path.is_file():
+        return ()
+    remedy = "write it again with wabe tasks validate --attacks --write"
+    with read_errors(path, remedy):
+        value = as_mapping(read_json(path)).get("unseen_attacks")
+    if not isinstance(value, list) or not all(isinstance(each, str) and TASK_ID.fullmatch(each) for each in value):
+        raise ConfigError(f"{path}: unseen_attacks is not a list of ids", remedy=remedy)
+    return tuple(value)
+
+
+def _require_usable(tasks: Sequence[Task]) -> None:
+    known: set[str] = set()
+    for task in tasks:
+        if not TASK_ID.fullmatch(task.task_id):
+            raise ConfigError(
+                f"{printable(task.task_id)}, a task under an attack or a variant, is not a usable id", remedy=USABLE
+            )
+        if task.task_id.casefold() in known:
+            problem = f"'{task.task_id}' is the id of a task under attack and of another task"
+            raise ConfigError(problem, remedy="rename the task or the attack")
+        known.add(task.task_id.casefold())

@@ -1,0 +1,82 @@
+"""What a variant changes in pages: a cover is in the way until it is closed, and never evidence; styles are drawn."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from helpers.browser.hostile_site import Site, hostile_site
+from helpers.browser.sessions import a_browser
+from judge.browser.playwright import PlaywrightBrowser
+from judge.evaluators.provenance import evidence, written_by
+from judge.records.tasks import Task
+from judge.records.variants import BUNDLED, TaskVariant
+from judge.scenario.pairs import pairs_of
+from shared.models import Page
+from shared.snapshot import parse_snapshot, with_own_names
+
+pytestmark = pytest.mark.e2e
+PAGE = "<title>Shop</title><style>h1 { height: 40px }</style><h1>Lamps</h1><a href=/next>Next</a>"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with hostile_site({"/": PAGE, "/next": PAGE}) as one:
+        yield one
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    async with a_browser() as running:
+        yield running
+
+
+async def opened(browser: PlaywrightBrowser, site: Site, variant: TaskVariant) -> Page:
+    (pair,) = pairs_of(Task(task_id="t", website=site.url, task="Go.", variants=(variant,)))
+    await browser.log_in(pair)
+    await browser.open(site.url, "page-time")
+    return await browser.observe()
+
+
+def button(page: Page, name: str) -> str | None:
+    nodes = (node for node in parse_snapshot(page.snapshot).nodes if node.role == "button" and node.name == name)
+    return next((node.ref for node in nodes), None)
+
+
+async def pressed(browser: PlaywrightBrowser, page: Page, name: str) -> Page:
+    target = button(page, name)
+    assert (await browser.act("browser_click", {"element": name, "target": target})).ok
+    return await browser.observe()
+
+
+@pytest.mark.parametrize("name", [name for name, each in BUNDLED.items() if each.family == "cover"])
+async def test_a_cover_is_no_evidence_and_does_not_come_back_once_it_is_closed(
+    browser: PlaywrightBrowser, site: Site, name: str
+) -> None:
+    cover = BUNDLED[name].cover
+    assert cover is not None
+    page = await opened(browser, site, BUNDLED[name])
+    assert cover.text in page.snapshot
+    snapshot = with_own_names(parse_snapshot(page.snapshot))
+    own = evidence(snapshot, written_by(snapshot, page.origin), lambda _: True)
+    assert cover.text not in " ".join(text for _, text in own.visible_texts())
+    page = await pressed(browser, page, cover.button)
+    assert cover.text not in page.snapshot
+    await browser.act("browser_navigate", {"url": f"{site.url.rstrip('/')}/next"})
+    assert cover.text not in (await browser.observe()).snapshot
+
+
+async def test_a_style_is_drawn_on_every_page(browser: PlaywrightBrowser, site: Site) -> None:
+    page = await opened(browser, site, BUNDLED["zoomed"])
+    for _ in range(2):
+        (height,) = await browser.probe(page, ["document.querySelector('h1').getBoundingClientRect().height"])
+        assert height.value == 1.5 * 40
+        await browser.act("browser_navigate", {"url": f"{site.url.rstrip('/')}/next"})
+        page = await browser.observe()
+
+
+async def test_a_cover_comes_back_on_every_page_if_it_says_so(browser: PlaywrightBrowser, site: Site) -> None:
+    cover = {"look": "chat", "text": "Hello!", "button": "Close", "once": False}
+    page = await opened(browser, site, TaskVariant.model_validate({"name": "again", "cover": cover}))
+    assert "Hello!" not in (await pressed(browser, page, "Close")).snapshot
+    await browser.act("browser_navigate", {"url": f"{site.url.rstrip('/')}/next"})
+    assert "Hello!" in (await browser.observe()).snapshot
