@@ -95,6 +95,13 @@ def test_a_chosen_variant_is_one_that_holds_or_the_error_says_why_not(tmp_path: 
         chosen(path, "both", "drak")
 
 
+def test_a_run_names_a_variant_that_no_task_has(tmp_path: Path) -> None:
+    path = scenario_in(tmp_path)
+    command = ["run", str(path), "--variants", "both", "--variant", "drak"]
+    with pytest.raises(ConfigError, match="--variant drak: no task has it"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("script", "clean", "under", "change"),
     [

@@ -15,7 +15,7 @@ class VariantOptions(Record):
         tuple[str, ...],
         Setting(
             option=Option(
-                "With --variants: this variant only; repeatable.", metavar="NAME", flag="--variant", before="meter"
+                "With --variants: this variant only; repeatable.", metavar="NAME", flag="variant", before="meter"
             )
         ),
     ] = ()
