@@ -221,13 +221,13 @@
   };
 
   // What calls back, and how it is known. AWAITED in page time: what the page's clock moves, and work outside of the page's
-  // thread, which it does not move. While anything else is pending, the page is not still: PACED is what the browser does soon,
-  // in time that passes slowly; COUNTED what may never end, or is a request. What is not here has an unknown cause.
+  // thread, which it does not move. PACED: the first calls of an input as well, while page time passes slowly; others may never
+  // end. COUNTED: while it is pending, the page is not still. What is not here has an unknown cause.
   const SOURCES = [
     [globalThis, ["setTimeout", "setInterval"], calling([0], { isTimer: true }), AWAITED],
     [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true }), PACED],
     [globalThis, ["requestIdleCallback"], calling([0]), PACED],
-    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), PACED],
+    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), COUNTED],
     [globalThis, ["queueMicrotask"], calling([0], { isTask: false })],
     [Promise.prototype, ["then"], calling([0, 1], { isTask: false })],
     [globalThis.SubtleCrypto?.prototype, [
@@ -247,7 +247,7 @@
     [globalThis, ["SharedWorker"], meeting, AWAITED],
     [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
     [globalThis, ["MessageChannel"], making(["message"]), COUNTED],
-    [prototype, ["postMessage"], asking(["message"]), PACED],
+    [prototype, ["postMessage"], asking(["message"]), COUNTED],
     [globalThis, ["WebSocket"], making(["message"])],
     [WebSocket.prototype, ["send"], asking(["message"])],
     [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"])],
@@ -261,7 +261,7 @@
     ], returning(["success", "error"])]),
     [Element.prototype, ["animate"], returning(["finish", "cancel"])],
     [globalThis, ["EventSource"], making(["message", "open", "error"])],
-    [globalThis.Scheduler?.prototype, ["yield"], promising, PACED],
+    [globalThis.Scheduler?.prototype, ["yield"], promising, COUNTED],
     [globalThis.CookieStore?.prototype, ["delete", "get", "getAll", "set"], promising, AWAITED],
     [HTMLImageElement.prototype, ["decode"], promising, AWAITED],
     [globalThis.FontFace?.prototype, ["load"], promising, COUNTED],

@@ -316,7 +316,7 @@ class Settler {
     const reasons = ["timer", "worker", "busy", "moving"].filter(reason => seen[reason]);
     reasons.forEach(reason => round.waits.add(reason));
     const isCalm = seen.quiet >= calm && !reasons.length && !seen.active;
-    const isDone = isQuiet && !seen.timer && !seen.busy && !seen.moving;
+    const isDone = isQuiet && !["timer", "active", "busy", "moving"].some(reason => seen[reason]);
     // A message with a control: the page is shown before the message is gone, as early as a quiet page in real time.
     const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
@@ -324,7 +324,7 @@ class Settler {
     // Of one document: others can change it.
     const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
     const next = isFollowed ? states[0].next : null;
-    return { isQuiet, isCalm, isMoving: seen.moving, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, changedAt: states[0]?.changedAt };
+    return { isQuiet, isCalm, isMoving: seen.moving, isActive: seen.active, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, changedAt: states[0]?.changedAt };
   }
 
   // Whether nothing but the page's document can change it, as far as this process knows.
@@ -424,12 +424,12 @@ class Settler {
       if (slices > 1 && round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
       const seen = await this.look(round), { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime, next } = seen;
       if (await this.isStill(round, seen)) break;
-      if (isDone && !needsRealTime && round.pageTime >= QUIET_PAGE) break;
-      if (isPassing && !needsRealTime) break;
+      if (!needsRealTime && (isPassing || (isDone && round.pageTime >= QUIET_PAGE))) break;
       if (needsRealTime) await this.realTimePasses(round);
+      // The browser is idle only after frames.
+      else if (seen.isActive) await this.framesDrawn();
       // Nothing happens until a timer fires, so pacing would only cost time.
-      const isWaiting = isQuiet && !isMoving && round.pageTime >= QUIET_PAGE;
-      const isCoarse = isWaiting || (isCalm && !needsRealTime);
+      const isCoarse = (isQuiet && !isMoving && round.pageTime >= QUIET_PAGE) || (isCalm && !needsRealTime);
       // Exactly until the next timer, if there is nothing else.
       isPaced = !(next > SLICE);
       const left = QUIET_PAGE - round.pageTime;
