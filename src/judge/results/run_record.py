@@ -441,8 +441,8 @@ def epochs_of(record: Mapping[str, Any]) -> int:
 
 def _without_unset(task: Task) -> dict[str, Any]:
     """The task without its unset keys, which no checksum covers."""
-    later = ("checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies")
-    later += ("attack", "played_variant")
+    later = {"checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies"}
+    later |= {"attack", "played_variant"}
     # What a run may play it under does not change the clean task; what is played makes a task of its own.
     return task.declared(exclude={"attacks", "variants", *(key for key in later if not getattr(task, key))})
 

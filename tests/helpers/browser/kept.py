@@ -7,9 +7,10 @@ processes, and those that kill some, are marked `own_browser`.
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from judge.browser import pool
@@ -53,11 +54,16 @@ class _BorrowedPool(BrowserPool):
 
     @asynccontextmanager
     async def browser(
-        self, policy: NetworkPolicy | None, interceptor: Interceptor | None = None, *, task_id: str = ""
+        self,
+        policy: NetworkPolicy | None,
+        interceptor: Interceptor | None = None,
+        *,
+        task_id: str = "",
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ) -> AsyncIterator[PlaywrightBrowser]:
         own_pool = self._intercepted if interceptor else self._plain
-        async with own_pool.browser(policy, interceptor, task_id=task_id) as browser:
-            browser._server.settings = self._settings
+        async with own_pool.browser(policy, interceptor, task_id=task_id, changes=changes) as browser:
+            browser._server.settings = self._settings.changed(changes)
             yield browser
 
 
