@@ -69,7 +69,7 @@ class RunningChromium:
 
 @contextmanager
 def running_chromium(folder: Path) -> Iterator[RunningChromium]:
-    """One that is started, and is killed in the end."""
+    """One started, and killed in the end."""
     chromium = RunningChromium(folder)
     try:
         chromium.start()

@@ -55,7 +55,7 @@ def walks(scenario: Scenario, scripts: str, task_ids: Sequence[str] = ()) -> tup
 
 
 def with_sites(scenario: Scenario) -> Scenario:
-    """The scenario with the sites of its tasks only. Applications that are not installed are left out."""
+    """The scenario with the sites of its tasks only. Applications not installed here are left out."""
     settings = Settings.from_environ()
     apps = load_apps(settings.scenarios_folder)
     missing = {name for name in apps if not is_installed(apps[name], apps_folder(settings.cache_folder) / name)}

@@ -75,6 +75,8 @@ class Causes {
     this.loading = new Lately();
     this.openers = new Lately();
     this.sockets = new Lately();
+    // By address of a socket: the causes of what is being sent.
+    this.sends = new Lately();
     // By address: the cause of what is to be saved, its frame, and how many downloads of it have not begun; and by id, the
     // causes of those that have.
     this.saved = new Lately();
@@ -217,9 +219,14 @@ class Causes {
     return this.lately(this.framesOf(this.roots.get(page)));
   }
 
-  // Of what a socket sends or receives: a worker's is not told by a session of the page.
-  ofSocket(page, url) {
-    return this.tainted && !this.sockets.has(url) ? this.unknown() : this.ofPage(page);
+  // Of what a socket sends or receives: a worker's is not told by a session of the page. Several pages may have sockets of
+  // one address, and tell of them in another order.
+  ofSocket(page, url, isSent = false) {
+    if (this.tainted && !this.sockets.has(url)) return this.unknown();
+    const since = performance.now() - LATE_MS, sends = isSent ? (this.sends.get(url) ?? []).filter(({ at }) => at > since) : [];
+    if (!sends.length) return this.ofPage(page);
+    this.sends.set(url, sends.slice(1));
+    return this.together(sends.map(({ cause }) => cause));
   }
 
   // The one cause that several have; unknown if they differ and one of them disqualifies.
@@ -338,6 +345,10 @@ class Causes {
     if (told.by) return this.acted(page, frameId, told);
     if (!frame) return;
     if (told.saved) return this.saves(frameId, told.saved, this.in(frame));
+    if (told.sent) {
+      const sends = this.sends.get(told.sent) ?? [];
+      return void this.sends.set(told.sent, [...sends.slice(1 - MAX_WINDOWS), { cause: this.in(frame), at: performance.now() }]);
+    }
     const { document } = frame, [at, { running }] = [performance.now(), document];
     if (running) document.recent = [...document.recent.filter(each => each.cause !== running && each.at > at - LATE_MS), { cause: running, at }];
     document.running = runs === -2 ? undefined : runs === 0 ? document.first : document.acts.get(runs) ?? this.unknown();

@@ -47,9 +47,10 @@ const focused = async page => {
 };
 
 // Types into the element with the focus. A page's handlers may take long for each of many keys.
-const typing = async (page, tab, { text, submit, slowly, limit_ms: limit }) => {
+const typing = async (page, { tab, drive }, { text, submit, slowly, limit_ms: limit }) => {
   const typed = async () => {
-    if (!slowly) return page.keyboard.insertText(text);
+    // No key tells the page's recorder that this is an act.
+    if (!slowly) return drive(() => page.keyboard.insertText(text));
     const end = Date.now() + limit;
     for (const [at, key] of [...text].entries()) {
       if (Date.now() > end) throw new Error(`Timeout ${limit}ms exceeded: typed ${at} of ${[...text].length} characters`);

@@ -98,8 +98,8 @@ class Sockets {
   }
 
   // Which document of the page opened a socket is not known.
-  cause(socket) {
-    return this.recorder.causes.ofSocket(this.page, socket.url());
+  cause(socket, isSent) {
+    return this.recorder.causes.ofSocket(this.page, socket.url(), isSent);
   }
 
   opened(socket) {
@@ -123,10 +123,11 @@ class Sockets {
     if (slot) group.sockets.push(slot);
     this.decide(group);
     const said = isSent => ({ payload }) => {
+      const cause = this.cause(socket, isSent);
       if (typeof payload !== "string") return;
       const size = Buffer.byteLength(payload);
       const text = size > limits.bodyBytes ? { dropped: size } : { text: payload };
-      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), cause: this.cause(socket), ...text });
+      log.addMessage(isOwn(), { socket: slot?.id, sent: isSent, time: Date.now(), cause, ...text });
     };
     socket.on("framesent", said(true));
     socket.on("framereceived", said(false));

@@ -47,7 +47,7 @@ def evaluators() -> dict[str, Evaluator]:
 
 
 def named_judge(name: str) -> dict[str, str]:
-    """The settings in the name of a judge: METHOD, MODEL or METHOD@MODEL. A part that is not named is left open."""
+    """The settings in the name of a judge: METHOD, MODEL or METHOD@MODEL. Parts not named are left open."""
     method, at, model = name.partition("@")
     if not at and name not in METHODS.names():
         method, model = "", name

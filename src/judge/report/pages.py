@@ -191,7 +191,8 @@ class Renderer:
     def begin_bundle(self, title: str) -> str:
         """The beginning of a file that holds all pages of a report; its policy allows the scripts of all of them."""
         css = _css("single.html")
-        policy = self._policy(*map(_script, _BUNDLED), asset("single.js", _OWN), css=css)
+        scripts = (_script(name, _OWN, ()) for name in _BUNDLED)
+        policy = self._policy(*scripts, asset("single.js", _OWN), css=css)
         around = [Markup(page_head(policy, css, GENERATOR)), Markup(body_start())]
         return _environment().get_template("single.html").render(around=around, title=title)
 

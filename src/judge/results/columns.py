@@ -70,7 +70,7 @@ class RowSource:
 
     @property
     def rejected(self) -> int:
-        """How many replies led to no executed action: unreadable, naming something that is not there, or failed."""
+        """How many replies led to no executed action: unreadable, naming something absent, or failed."""
         return sum(step.outcome is not None and not step.outcome.ok for step in self.attempt.steps)
 
     @property

@@ -1,8 +1,8 @@
 """Judges that look at no page, as the floor for a judge model: how often each is right on the same attempts.
 
 One always says yes; one says yes if the attempt ended within its budget; one if the answer repeats the task; and one
-weighs telemetry (steps against the reference, repeats, errors, the last action), by a logistic model that is fitted
-on the attempts at other tasks.
+weighs telemetry (steps against the reference, repeats, errors, the last action), by a logistic model fitted on
+the attempts at other tasks.
 """
 
 import math
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from judge.records.tools import tool_of
 from judge.records.verdicts import CHECKS
 from judge.results.agreement import LabelledVerdict, verdicts_in
 from judge.results.ground_truth import newest
@@ -22,7 +23,8 @@ from shared.models import Record
 from shared.replies import FINISH
 
 _WORD = re.compile(r"\w{3,}")
-_LAST_TOOLS = ("browser_click", "browser_type", "browser_navigate", "browser_select_option")
+# What the tool of the last action does.
+_LAST_KINDS = ("presses", "writes", "goes")
 # Tasks are fitted in so many parts at most; each part is judged by what the others taught.
 _MAX_PARTS = 10
 _ROUNDS, _RIDGE = 8, 1.0
@@ -48,7 +50,7 @@ class Telemetry(NamedTuple):
         lines = attempt.action_history
         steps, reference = len(acts), attempt.task.reference_length or reference_length
         beyond = steps / reference - 1 if reference else 0.0
-        last = acts[-1].action.tool if acts and acts[-1].action else ""
+        last = tool_of(acts[-1].action.tool).does if acts and acts[-1].action else ""
         features = (
             math.log1p(steps),
             steps / attempt.max_steps,
@@ -58,7 +60,7 @@ class Telemetry(NamedTuple):
             (len(lines) - len(set(lines))) / max(len(lines), 1),
             float(bool(attempt.final_answer)),
             float(repeats_task),
-            *(float(last == tool) for tool in _LAST_TOOLS),
+            *(float(last == kind) for kind in _LAST_KINDS),
         )
         return cls(attempt.task.task_id, attempt.stop_reason in JUDGED_ENDS, repeats_task, features)
 
@@ -76,7 +78,7 @@ class JudgeFloor(Record):
 
     @property
     def best(self) -> str:
-        """The trivial judge that is right most often."""
+        """The trivial judge right most often."""
         return max(self.trivial, key=self.trivial.__getitem__)
 
     @property

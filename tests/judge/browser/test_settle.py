@@ -216,7 +216,7 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
         assert seen["card"].vanished == ("Checking our stock",)
         assert "timer" in seen["timer"].settled.waited_for
         # A timer that was there before the action is not an effect of it.
-        assert seen["carousel"].settled.page_s < seen["timer"].settled.page_s
+        assert "timer" not in seen["carousel"].settled.waited_for
         with subtests.test("while a participant thinks for long the page goes on"):
             await browser.open(f"{site}/clock")
             page = await browser.observe()

@@ -17,6 +17,7 @@
   const queue = globalThis.queueMicrotask;
   const phaseOf = Object.getOwnPropertyDescriptor(Event.prototype, "eventPhase").get;
   const { prototype } = MessagePort;
+  const urlOf = Object.getOwnPropertyDescriptor(WebSocket.prototype, "url").get;
   const [post, receive] = [prototype.postMessage, Object.getOwnPropertyDescriptor(prototype, "onmessage").set];
 
   // What is scheduled belongs to the input that caused it: a carousel already turning is not an effect of a click.
@@ -170,6 +171,9 @@
       askedBy.set(each, together(askedBy.get(each), cause));
     }
     waits(peers.get(this) ?? this, cause, kind, name);
+    // Another session tells of what is sent, and later.
+    if (isFollowing && this instanceof WebSocket && this.readyState === WebSocket.OPEN)
+      apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-sends`, { detail: apply(urlOf, this, []) })]);
     return apply(start, this, given);
   };
   const making = types => (type, _, kind) => new Proxy(type, {

@@ -221,6 +221,17 @@
   };
   observe(document);
   if (document.documentElement) observeRoots(document.documentElement);
+  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
+  // What the browser makes of an act once its event is dispatched, in the same task. Heard first: observers of the page are
+  // called as soon as one listener was.
+  const RESTS = ["beforeinput", "blur", "change", "focus", "focusin", "focusout", "formdata", "input", "invalid", "reset", "submit"];
+  // The last event of the last act, and the numbers of the last act and of what runs.
+  let [acting, acts, running] = [null, 0, -2];
+  const phaseOf = getter(Event, "eventPhase");
+  const isActing = () => acting !== null && phaseOf(acting) !== Event.NONE;
+  // Not of an event that a handler of another one causes.
+  const rest = event => { if (event.isTrusted && running > 0 && running === acts && !isActing()) acting = event; };
+  for (const name of [...RESTS, "drop"]) addEventListener(name, event => { rest(event), edits(event); }, true);
   const listen = (types, heard) => types.forEach(type => addEventListener(type, heard, { capture: true, passive: true }));
   listen(["scroll"], () => { scrolls += 1; });
   // Typing changes a property, which observers do not report.
@@ -233,7 +244,6 @@
   };
   // What moves by itself and is nowhere counted. Lazy images begin to load at any time.
   const UNCOUNTED = "audio, video, object, embed, marquee, meta[http-equiv=refresh i], animate, animateMotion, animateTransform, set";
-  const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
   const [stateOf, fontsOf, imagesOf] = ["readyState", "fonts", "images"].map(name => getter(Document, name));
   const [find, animationsOf] = [method(Document, "querySelector"), method(Document, "getAnimations")];
   const isAtRest = () => {
@@ -300,19 +310,13 @@
   const SAME_ACT_MS = 200;
   // Trusted events that a script causes too, by editing, are an act only this soon after another event of an input.
   const SAME_INPUT_MS = 1000;
-  // What the browser makes of an act once its event is dispatched, in the same task.
-  const RESTS = ["beforeinput", "blur", "change", "focus", "focusin", "focusout", "formdata", "input", "invalid", "reset", "submit"];
-  const phaseOf = getter(Event, "eventPhase");
-  let [disqualifiedAt, inputAt, acts, isFollowing, running] = [-Infinity, -Infinity, 0, false, -2];
-  // The event heard now, and the last one of the last act.
-  let [hears, acting] = [null, null];
-  const isActing = () => acting !== null && phaseOf(acting) !== Event.NONE;
+  let [disqualifiedAt, inputAt, isFollowing] = [-Infinity, -Infinity, false];
+  // The event heard now.
+  let hears = null;
   const roots = new WeakSet();
   const hearRest = root => {
     if (roots.has(root)) return;
     roots.add(root);
-    // Not of an event that a handler of another one causes.
-    const rest = event => { if (event.isTrusted && running > 0 && running === acts && !isActing()) acting = event; };
     for (const name of RESTS) root.addEventListener(name, rest, true);
   };
   const tellJudge = told => globalThis[eventName]?.(JSON.stringify(told));
@@ -335,7 +339,7 @@
   const tellAct = () => {
     if (!isFollowing) return;
     acting = hears;
-    for (const root of [globalThis, ...acting.composedPath()]) if (root === globalThis || root instanceof ShadowRoot) hearRest(root);
+    for (const root of acting.composedPath()) if (root instanceof ShadowRoot) hearRest(root);
     tellPage("act", acts);
   };
   const listenTo = (name, heard) => addEventListener(`${eventName}-${name}`, event => {
@@ -344,6 +348,7 @@
   }, true);
   listenTo("starts", () => isFollowing && follow());
   listenTo("runs", act => tellJudge({ runs: running = act }));
+  listenTo("sends", url => tellJudge({ sent: String(url) }));
   listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
   let [due, activeAt] = [null, -Infinity];
   listenTo("next", told => { ({ next: due, activeAt } = told); });
@@ -407,12 +412,13 @@
     if (isInput(event) && acts) tellAct();
   });
   // Of scripts that dispatch these events, the server that fills in a field or selects an option acts for the participant.
-  hear(["input", "change", "drop"], ({ isTrusted, type }, target) => {
-    const { isDriven } = globalThis.wabe;
-    if (!isTrusted && !isDriven) return;
+  const edits = event => {
+    const { isTrusted, type } = event, [target] = event.composedPath(), { isDriven } = globalThis.wabe;
+    if (!["input", "change", "drop"].includes(type) || (!isTrusted && !isDriven)) return;
     if (isFollowing && (running >= -1 || !(isDriven || now() - inputAt < SAME_INPUT_MS))) return;
+    hears = event;
     type === "change" && isElement(target) && matches(target, "select") ? activates(target) : types(target);
-  });
+  };
   // A form of the site that a script submits is not an act. Fields without a name are not sent.
   hear(["submit"], ({ submitter }, form) => {
     const fields = form instanceof HTMLFormElement ? [...fieldsOf(form)].filter(each => attribute(each, "name")) : [];

@@ -235,7 +235,7 @@ exports.adapt = (page, time) => {
     if (format !== "none") void time.shoot().catch(() => {});
     return capture(root, depth, boxes, relativeTo, format, ...rest);
   };
-  page[TYPING] = given => typing(page, tab, given);
+  page[TYPING] = given => typing(page, { tab, drive: time.drive }, given);
   page.on("filechooser", chooser => page.context()[UPLOADS]?.opened(page, tab, chooser));
   page.on("dialog", dialog => {
     const accept = dialog.accept.bind(dialog);

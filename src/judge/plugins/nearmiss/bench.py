@@ -30,7 +30,7 @@ class Share(Record):
 
     @classmethod
     def among(cls, hits: Sequence[bool]) -> "Share":
-        """The share that is true."""
+        """The share of true ones."""
         return cls(n=sum(hits), of=len(hits), interval_95=wilson(sum(hits), len(hits)))
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class BenchTally:
 
     name: str
     repeats: list[dict[str, Scored]] = field(default_factory=list)
-    # How long each attempt took that was not decided before.
+    # How long each newly decided attempt took.
     seconds: list[float] = field(default_factory=list)
 
 

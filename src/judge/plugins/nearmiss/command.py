@@ -84,7 +84,7 @@ def mutate(
 
 
 class _Shown(NamedTuple):
-    """What is listed of all that was decided: these tasks and operators, all where none are named."""
+    """What is listed of all decisions: these tasks and operators, all where none are named."""
 
     tasks: Sequence[str]
     operators: Sequence[str]
@@ -147,7 +147,7 @@ def _tasks(scenario: Scenario, ids: Sequence[str] | None) -> tuple[Task, ...]:
 
 
 def _decide(file: Path, shown: _Shown, folder: Path, *, requires_any: bool = True) -> None:
-    """Decide everything that was recorded of the scenario; the report has all of it."""
+    """Decide everything recorded of the scenario; the report has all of it."""
     scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
     _tasks(scenario, shown.tasks)
     with opened_references(scenario) as (own, _):

@@ -51,7 +51,7 @@ CALLING = Tool(
     given=lambda params: params.get("arguments") or {},
     rule=_rule,
 )
-# The others that are offered where only the site's tools may act, with changes to their parameters.
+# The others offered where only the site's tools may act, with changes to their parameters.
 BESIDE: Mapping[str, Mapping[str, Mapping[str, Any] | None]] = {
     SITE_TOOL: {},
     "browser_navigate_back": {},

@@ -118,7 +118,7 @@ def saved(text: str) -> RecordedRequest:
     return RecordedRequest(method="PUT", path="/plan", post=f'{{"first": "{text}"}}', response=f'{{"kept": "{text}"}}')
 
 
-# A plan that is saved at each keystroke, and one order: each as some of the ways in which somebody comes to it.
+# A plan saved at each keystroke, and one order: each as some of the ways in which somebody comes to it.
 PLANS = st.lists(st.text("abx", max_size=3), max_size=4).map(lambda drafts: [*map(saved, drafts), saved("b")])
 ORDERS = st.sampled_from(
     [
