@@ -373,12 +373,7 @@
     if (get) Object.defineProperty(Navigator.prototype, name, { ...more, get: unknown(get) });
     else if (typeof value === "function") Navigator.prototype[name] = unknown(value);
   }
-  // Frames are notified of an input by a message.
-  const inputs = [
-    "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
-  ];
-  for (const type of inputs)
-    addEventListener(type, () => { [input, calls] = [input + 1, new Map()]; }, { capture: true, passive: true });
+  hear("-input", () => { [input, calls] = [input + 1, new Map()]; });
   // Asked by the recorder, which receives the answer as `defaultPrevented`.
   const answer = (name, isPending) => hear(name, event => isPending() && event.preventDefault());
   const timers = () => {

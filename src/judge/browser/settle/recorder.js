@@ -222,8 +222,11 @@
   observe(document);
   if (document.documentElement) observeRoots(document.documentElement);
   const { getter, method, typeOf, shadowOf, around, isHost, isInEditor, put } = drawn;
-  // What the browser makes of an act once its event is dispatched, in the same task. Heard first: observers of the page are
-  // called as soon as one listener was.
+  // Heard first, because observers of the page are called as soon as one listener was: what may be an input, of which frames
+  // are notified by a message, and what the browser makes of an act once its event is dispatched, in the same task.
+  const INPUTS = [
+    "pointerover", "pointermove", "pointerdown", "keydown", "input", "change", "wheel", "drop", "popstate", "visibilitychange", "message",
+  ];
   const RESTS = ["beforeinput", "blur", "change", "focus", "focusin", "focusout", "formdata", "input", "invalid", "reset", "submit"];
   // The last event of the last act, and the numbers of the last act and of what runs.
   let [acting, acts, running] = [null, 0, -2];
@@ -231,7 +234,11 @@
   const isActing = () => acting !== null && phaseOf(acting) !== Event.NONE;
   // Not of an event that a handler of another one causes.
   const rest = event => { if (event.isTrusted && running > 0 && running === acts && !isActing()) acting = event; };
-  for (const name of [...RESTS, "drop"]) addEventListener(name, event => { rest(event), edits(event); }, true);
+  for (const name of new Set([...INPUTS, ...RESTS])) addEventListener(name, event => {
+    if (INPUTS.includes(name)) tellPage("input");
+    if (RESTS.includes(name)) rest(event);
+    edits(event);
+  }, { capture: true, passive: true });
   const listen = (types, heard) => types.forEach(type => addEventListener(type, heard, { capture: true, passive: true }));
   listen(["scroll"], () => { scrolls += 1; });
   // Typing changes a property, which observers do not report.
