@@ -10,15 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judge.judges.confirming import confirmed, last_looks_stand
 from judge.records.tasks import Task
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.trajectory.record import Trajectory
-from shared.llm.prices import Pricing
 from shared.models import Record
 from shared.settings import Settings
+
+if TYPE_CHECKING:
+    from shared.llm.prices import Pricing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class Judge(ABC):
     id: str
     info: JudgeInfo
     # The price of the judge model; `None` if it is unknown, or no model is used.
-    price: Pricing | None = None
+    price: "Pricing | None" = None
 
     def judges_of(self, task: Task) -> tuple["Judge", ...]:
         """The judges of a task: first the one whose verdict counts, then those whose verdicts are also stored."""
