@@ -34,8 +34,8 @@ def tools() -> list[str]:
     return [tool["name"] for tool in post("tools/list", {})["result"]["tools"]]  # type: ignore[index]
 
 
-def call(tool: str, **arguments: object) -> str:
-    result = post("tools/call", {"name": tool, "arguments": arguments})["result"]
+def call(name: str, arguments: dict[str, object] | None = None, **more: object) -> str:
+    result = post("tools/call", {"name": name, "arguments": {**(arguments or {}), **more}})["result"]
     mark = "ERROR " if result.get("isError") else ""  # type: ignore[attr-defined]
     return mark + "".join(block.get("text", f"[{block['type']}]") for block in result["content"])  # type: ignore[index]
 

@@ -1,5 +1,6 @@
 """A program plays over MCP what a judge asks over A2A: turns, ends, faults, and what is left of its processes."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -107,9 +108,11 @@ async def test_the_oldest_and_newest_revision_with_sessions_are_spoken(tmp_path:
 
 
 async def test_the_official_sdk_plays(tmp_path: Path) -> None:
-    async with playing(SDK_PROGRAM, tmp_path) as judge:
+    calls = ('{"name": "browser_click", "arguments": {"target": "e1"}}', '{"name": "finish"}')
+    async with playing(f"{SDK_PROGRAM} {shlex.join(calls)}", tmp_path) as judge:
         assert await judge.show() == ("browser_click", {"target": "e1"})
-        assert await judge.show() == ("finish", {"answer": "text image"})
+        assert await judge.show() == ("finish", {})
+    assert '[image]"\n"The task has ended."' in (tmp_path / "attempt.log").read_text()
 
 
 async def test_calls_after_the_end_are_refused(tmp_path: Path) -> None:
