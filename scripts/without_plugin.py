@@ -1,8 +1,8 @@
 """Shows that a plug-in can be removed: runs the tests in a copy without its folder and without its tests.
 
-    python scripts/without_plugin.py NAME [--imports] [pytest arguments]
+    python scripts/without_plugin.py NAME[,NAME…] [--imports] [pytest arguments]
 
-`--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. `sizes.py` counts
+`all` names every plug-in. `--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. `sizes.py` counts
 the code lines of the core and of each plug-in.
 """
 
@@ -23,8 +23,8 @@ def plugin_names() -> list[str]:
     return sorted(path.parent.name for path in (ROOT / PLUGINS).glob("*/__init__.py"))
 
 
-def copy_without(name: str, target: Path) -> None:
-    """Copy what git tracks, and what it does not ignore, to `target`, without the plug-in and its tests."""
+def copy_without(names: Sequence[str], target: Path) -> None:
+    """Copy what git tracks, and what it does not ignore, to `target`, without the plug-ins and their tests."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -32,7 +32,7 @@ def copy_without(name: str, target: Path) -> None:
         text=True,
         check=True,
     )
-    left_out = (f"{PLUGINS.as_posix()}/{name}/", f"tests/plugins/{name}/")
+    left_out = tuple(f"{folder}/{name}/" for folder in (PLUGINS.as_posix(), "tests/plugins") for name in names)
     for each in listed.stdout.split("\0"):
         source = ROOT / each
         # A link may lead to a folder.
@@ -75,13 +75,14 @@ print(f"{len(sys.modules)} modules and {len(command_names())} commands are fine"
 
 def main(arguments: Sequence[str]) -> int:
     """Run the script; returns its exit code."""
-    name, *rest = arguments or ("",)
-    if name not in plugin_names():
-        print(f"error: unknown plug-in {name!r}; there are: {', '.join(plugin_names())}", file=sys.stderr)
+    given, *rest = arguments or ("",)
+    names = plugin_names() if given == "all" else given.split(",")
+    if unknown := [name for name in names if name not in plugin_names()]:
+        print(f"error: unknown plug-in {unknown[0]!r}; there are: {', '.join(plugin_names())}", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix=f"wabe-without-{name}-") as place:
+    with tempfile.TemporaryDirectory(prefix="wabe-without-") as place:
         copy = Path(place)
-        copy_without(name, copy)
+        copy_without(names, copy)
         if "--imports" in rest:
             return run_in(copy, ["-c", CHECK])
         options = ["-m", "not e2e and not slow", "--ignore=tests/interop", "-q", *rest]
