@@ -2,8 +2,8 @@
 
     python scripts/without_plugin.py NAME[,NAME…] [--imports] [pytest arguments]
 
-`all` names every plug-in. `--imports` only imports every module and reads every command's help. Otherwise the quick suite runs. `sizes.py` counts
-the code lines of the core and of each plug-in.
+`all` names every plug-in. `--imports` only imports every module and reads every command's help. Otherwise the quick
+suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
 """
 
 import os

@@ -86,7 +86,7 @@ def test_the_core_names_no_plug_in() -> None:
 def keys_of(name: str) -> set[str]:
     """The settings, options, facts and columns that a plug-in declares."""
     plugin = PLUGINS.load(name)
-    declared = [each for each in (plugin.settings, plugin.options, plugin.facts) if each is not None]
+    declared = [*plugin.settings, *([plugin.facts] if plugin.facts else [])]
     columns = {each.name for each in fields(plugin.columns())} if plugin.columns else set()
     return {key for each in declared for key in each.model_fields} | columns
 

@@ -5,13 +5,14 @@ own records, so that everything that follows from a declaration follows for them
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from shared.errors import ConfigError
+from shared.fields import Table
 from shared.models import Record
 from shared.seams import Seam
 
@@ -25,6 +26,14 @@ class ReportSection(NamedTuple):
     lines: Sequence[str]
 
 
+class Facts(Record):
+    """Facts of an attempt, stored under their names in `result.json` (`ResultKey`)."""
+
+    def contradictions(self) -> Iterable[str]:
+        """What contradicts them in this attempt (`judge.trajectory.record.Attempt`): mismatches for `wabe verify`."""
+        return ()
+
+
 @dataclass(frozen=True)
 class Plugin:
     """An entry point of `wabe.plugins`. All hooks are here, and each may be left out.
@@ -33,10 +42,10 @@ class Plugin:
     Functions import what they need when they are called.
     """
 
-    settings: type[BaseModel] | None = None
-    """A `Table` whose fields, each with a `Setting`, are keys of `[config]`, with option, `--resume` and checksum."""
-    options: type[Record] | None = None
-    """A record whose fields, each with a `Setting` with an option, are options of `wabe run` and of no scenario."""
+    settings: Sequence[type[BaseModel]] = ()
+    """Classes whose fields have a `Setting` each: a `Table`'s are keys of `[config]`, with option, `--resume` and
+    checksum, a `Record`'s are options of `wabe run` and of no scenario.
+    """
     results: Callable[[Any], Any] | None = None
     """What follows from a run's results (`judge.runner.followers.Follower`), for its `RunOptions`, or `None`.
 
@@ -46,8 +55,8 @@ class Plugin:
     """Settings that follow from a run's `judge.runner.start.Start` and from the settings so far."""
     validated: Callable[..., tuple[list[str], list[str]]] | None = None
     """Problems and notes of trying a scenario: `wabe tasks validate FILE --variants`; with `write`, kept beside it."""
-    facts: type[Record] | None = None
-    """A record whose fields are facts of an attempt, stored under their names in `result.json` (`ResultKey`)."""
+    facts: type[Facts] | None = None
+    """What is recorded of an attempt, and what contradicts it."""
     columns: Callable[[], type[Any]] | None = None
     """A frozen dataclass, keywords only, whose fields (`judge.results.columns.column`) are columns of rows."""
     tools: Callable[[], Mapping[str, Any]] | None = None
@@ -56,8 +65,6 @@ class Plugin:
     """Makes the part of an attempt (`judge.episode.part.AttemptPart`) called first, for an `AttemptStage`."""
     run: Callable[[], type[Any]] | None = None
     """The part of a run (`judge.results.part.RunPart`): totals in its submission, a section of its report, and more."""
-    verify: Callable[[Any], Iterable[str]] | None = None
-    """What contradicts the plug-in's facts in a recorded attempt (`judge.trajectory.record.Attempt`): mismatches."""
 
 
 PLUGINS: Seam[Plugin] = Seam("plugins", "plug-in")
@@ -69,13 +76,9 @@ def plugins() -> Mapping[str, Plugin]:
     return {name: PLUGINS.load(name) for name in PLUGINS.names()}
 
 
-def extended(record: type[T], hook: Literal["settings", "options", "facts", "columns"]) -> type[T]:
+def extended(record: type[T], hook: Literal["settings", "facts", "columns"]) -> type[T]:
     """The record with the fields of all plug-ins after its own. Raises `ConfigError` for a taken name."""
-    for name, plugin in plugins().items():
-        declared = getattr(plugin, hook)
-        if declared is None:
-            continue
-        added = declared() if hook == "columns" else declared
+    for name, added in _added(record, hook):
         if taken := _names(added) & _names(record):
             problem = f"plug-in {name} declares {min(taken)!r}, which there is already"
             raise ConfigError(problem, remedy="rename it there, or uninstall one of the two")
@@ -85,6 +88,19 @@ def extended(record: type[T], hook: Literal["settings", "options", "facts", "col
         if is_dataclass(added):
             record = dataclass(frozen=True, kw_only=True)(record)
     return record
+
+
+def _added(record: type[Any], hook: Literal["settings", "facts", "columns"]) -> Iterator[tuple[str, type[Any]]]:
+    """By plug-in, what it declares for the record."""
+    for name, plugin in plugins().items():
+        if hook == "settings":
+            yield from (
+                (name, each) for each in plugin.settings if issubclass(each, Table) == issubclass(record, Table)
+            )
+        elif hook == "columns":
+            yield from [(name, plugin.columns())] if plugin.columns else []
+        elif plugin.facts:
+            yield name, plugin.facts
 
 
 def _names(record: type[Any]) -> set[str]:

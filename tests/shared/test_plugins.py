@@ -7,14 +7,14 @@ import pytest
 from shared import plugins
 from shared.errors import ConfigError
 from shared.models import Record
-from shared.plugins import Plugin, extended
+from shared.plugins import Facts, Plugin, extended
 
 
 class Own(Record):
     steps: int = 0
 
 
-class Gusts(Record):
+class Gusts(Facts):
     gusts: int = 7
 
 

@@ -243,7 +243,7 @@ def _declared(model: type[RunConfig | RunOptions]) -> Iterator[DeclaredOption]:
 
 
 if not TYPE_CHECKING:
-    RunOptions = extended(RunOptions, "options")
+    RunOptions = extended(RunOptions, "settings")
 
 
 def resume_command(options: RunOptions, store: "RunStore") -> str:

@@ -43,4 +43,4 @@ def results(options: Any) -> Any:
     return Against.of(options)
 
 
-PLUGIN = Plugin(options=BaselineOptions, results=results)
+PLUGIN = Plugin(settings=(BaselineOptions,), results=results)

@@ -28,4 +28,4 @@ def results(options: Any) -> Any:
     return JUnit(options) if options.value("junit") else None
 
 
-PLUGIN = Plugin(options=JUnitOptions, results=results)
+PLUGIN = Plugin(settings=(JUnitOptions,), results=results)

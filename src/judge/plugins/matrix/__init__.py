@@ -22,4 +22,4 @@ class MatrixOptions(Record):
     ] = Field(default=1, ge=1, le=100)
 
 
-PLUGIN = Plugin(options=MatrixOptions)
+PLUGIN = Plugin(settings=(MatrixOptions,))

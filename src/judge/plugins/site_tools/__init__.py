@@ -9,8 +9,8 @@ from pydantic import ConfigDict
 from judge.records.result_keys import ResultKey
 from shared.declarations import Option, Setting
 from shared.fields import Table
-from shared.models import Record, omit_default
-from shared.plugins import Plugin
+from shared.models import omit_default
+from shared.plugins import Facts, Plugin
 
 # Whether participants are offered the tools that pages register, and nothing else that acts.
 SiteToolsMode = Literal["off", "offer", "only"]
@@ -30,13 +30,22 @@ class SiteToolSettings(Table):
     ] = omit_default("off")
 
 
-class SiteToolFacts(Record):
+class SiteToolFacts(Facts):
     """The fact."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     site_tools: Annotated[str, ResultKey(evidence=True, after="settle")] = omit_default("off")
     """Whether the tools that pages register were offered, and nothing else that acts (`only`)."""
+
+    def contradictions(self) -> Iterator[str]:
+        """Nothing may have been offered or called where they were off."""
+        from judge.plugins.site_tools.tools import SITE_TOOL
+
+        attempt: Any = self
+        for step in attempt.steps if self.site_tools == "off" else ():
+            if step.site_tools or (step.action and step.action.tool == SITE_TOOL and step.outcome.ok):
+                yield f"site_tools: recorded off, but step {step.index} has some"
 
 
 def tools() -> Mapping[str, Any]:
@@ -72,13 +81,4 @@ def part(stage: Any) -> Any:
     return SiteCalls(stage)
 
 
-def verify(attempt: Any) -> Iterator[str]:
-    """Nothing may have been offered or called where they were off."""
-    from judge.plugins.site_tools.tools import SITE_TOOL
-
-    for step in attempt.steps if attempt.site_tools == "off" else ():
-        if step.site_tools or (step.action and step.action.tool == SITE_TOOL and step.outcome.ok):
-            yield f"site_tools: recorded off, but step {step.index} has some"
-
-
-PLUGIN = Plugin(settings=SiteToolSettings, facts=SiteToolFacts, tools=tools, columns=columns, part=part, verify=verify)
+PLUGIN = Plugin(settings=(SiteToolSettings,), facts=SiteToolFacts, tools=tools, columns=columns, part=part)

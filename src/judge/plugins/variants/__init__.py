@@ -50,7 +50,7 @@ def run() -> type[Any]:
 
 
 PLUGIN = Plugin(
-    options=VariantOptions,
+    settings=(VariantOptions,),
     configured=configured,
     validated=validated,
     columns=columns,

@@ -244,7 +244,7 @@ def _task(
         stored = _readable(verdicts)
         problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
         problems += _policies(attempt, load) if attempt.task.watched else ()
-        of_plugins = (each.verify(attempt) for each in plugins().values() if each.verify)
+        of_plugins = (each.facts.contradictions(attempt) for each in plugins().values() if each.facts)
         problems += [f"result.json: {problem}" for found in of_plugins for problem in found]
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out
