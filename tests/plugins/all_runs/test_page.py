@@ -21,7 +21,9 @@ from judge.plugins.all_runs.notes import NotesFolder
 from judge.plugins.all_runs.page import runs_routes, serve_runs
 from judge.server.live_records import LiveRecords, live_address
 from judge.store.layout import RunStore
+from judge.store.matrices import Cell, Matrix
 from shared.a2a.serving import listen
+from shared.files import write_json
 from shared.pages import TOKEN_HEADER
 
 HOSTILE = "</td><script>alert(1)</script><a href='http://evil.test/'>http://evil.test/ \u202e"
@@ -84,6 +86,25 @@ async def test_long_lists_have_pages(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert rows((await client.get("/", headers=phone)).text) == ["n-4"]
         for page in ("9", "0", "-1", "x", "9" * 50):
             assert (await client.get("/", params={"page": page})).status_code == 200
+
+
+async def test_a_matrix_is_one_row_that_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.plugins.all_runs.page._ROWS", 2)
+    for number in range(4):
+        outcome = "failure" if number == 1 else "success"
+        a_run(tmp_path, f"n-{number}", outcome=outcome, started_at=1_790_000_000.0 + number, resumed_at=None)
+    cells = tuple(Cell(scenario="s", agent="a", asked_sha256="", run_id=f"n-{number}") for number in (1, 2, 9))
+    write_json(tmp_path / "matrices/m.json", Matrix(matrix_id="m-1", started_at=1.0, cells=cells).model_dump())
+    async with opened(tmp_path) as client:
+        page = (await client.get("/?agent=mine")).text
+        # One row of the two that a page has.
+        assert (rows(page), "Matrix of 2 runs" in page, "Page 1 of 2" in page) == (["n-3"], True, True)
+        assert "<b>0.0 %</b> to <b>100.0 %</b>" in re.sub(r"\s+", " ", page)
+        address = re.findall(r'href="([^"]+)" aria-expanded="false"', page)[0].replace("&amp;", "&")
+        assert address == "/?agent=mine&page=1&open=m-1"
+        assert rows((await client.get(address)).text) == ["n-3", "n-2", "n-1"]
+        # What a filter leaves of it.
+        assert rows((await client.get("/?search=n-2")).text) == ["n-2"]
 
 
 async def test_a_report_and_a_comparison_are_made_from_the_records(tmp_path: Path) -> None:

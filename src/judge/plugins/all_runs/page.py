@@ -6,6 +6,7 @@ server and of the judges of this machine become links.
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -28,6 +29,7 @@ from judge.report.pages import Renderer
 from judge.server.live_records import live_address
 from judge.server.reports import Reports
 from judge.store.layout import RUN_ID, RunStore
+from judge.store.matrices import Matrix, stored_matrices
 from shared.a2a.local_pages import LocalPages, PageRefused
 from shared.a2a.serving import address_of, serve_app
 from shared.errors import ConfigError
@@ -60,6 +62,28 @@ class _FilterField(NamedTuple):
     kind: str
     values: list[str]
     options: list[tuple[str, str]]
+
+
+class _Row(NamedTuple):
+    """A row of the list: a run, or the listed runs of a matrix, which are shown below it once it is open."""
+
+    runs: list[ListedRun]
+    matrix: str | None = None
+
+    def texts(self, name: str) -> str:
+        """What its runs have there, each once."""
+        return ", ".join(dict.fromkeys(filter(None, (getattr(run, name) for run in self.runs))))
+
+    @property
+    def states(self) -> str:
+        """How many of its runs are in each state."""
+        return ", ".join(f"{count} {state}" for state, count in Counter(run.state for run in self.runs).items())
+
+    @property
+    def rates(self) -> list[float]:
+        """The lowest and the highest rate, if they differ."""
+        rates = [run.rate for run in self.runs if run.rate is not None]
+        return sorted({min(rates), max(rates)}) if rates else []
 
 
 class _RunningRun(NamedTuple):
@@ -133,7 +157,8 @@ class _RunsPage:
         runs = await self._listed_runs()
         # All browsers of phones have it in their name.
         rows = _ROWS_ON_PHONE if "Mobi" in request.headers.get("user-agent", "") else _ROWS
-        return await asyncio.to_thread(self._page, runs, filters, max(1, page), rows)
+        opened = request.query_params.get("open", "")
+        return await asyncio.to_thread(self._page, runs, filters, max(1, page), rows, opened)
 
     async def report(self, request: Request) -> Path | None:
         return await self._file([request.path_params["run_id"]], request.path_params["name"])
@@ -177,9 +202,10 @@ class _RunsPage:
                 return store
         raise ConfigError("no such run", remedy="go back to the list of runs")
 
-    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int, rows: int) -> HtmlPage:
+    def _page(self, runs: list[ListedRun], filters: RunFilters, number: int, rows: int, opened: str) -> HtmlPage:
         matching_runs = filters.keep(runs)
-        pages = max(1, -(-len(matching_runs) // rows))
+        listed = _rows(matching_runs, stored_matrices(self._output_dir))
+        pages = max(1, -(-len(listed) // rows))
         number = min(number, pages)
         series = versions_of(matching_runs)
         charts = [
@@ -194,7 +220,8 @@ class _RunsPage:
             folders=[str(folder) for folder in self._index.folders],
             total=len(runs),
             matches=len(matching_runs),
-            rows=matching_runs[rows * (number - 1) : rows * number],
+            rows=listed[rows * (number - 1) : rows * number],
+            opened=opened,
             running=[self._running(run) for run in runs if run.state == "running"],
             filters=[_field(name, runs, filters) for name, _, _ in run_filters()],
             trends=charts,
@@ -215,6 +242,17 @@ class _RunsPage:
             return _RunningRun(run, live_address(store), run.total or 0, None)
         done = sum((task.folder / "result.json").exists() for task in store.task_folders())
         return _RunningRun(run, live_address(store), done, run.total * run.epochs if run.total else None)
+
+
+def _rows(runs: Sequence[ListedRun], matrices: Sequence[Matrix]) -> list[_Row]:
+    """The rows of a list. A matrix stands where its newest run does; one run of it is a row like any other."""
+    homes = {cell.run_id: matrix.matrix_id for matrix in matrices for cell in matrix.cells}
+    rows: dict[str, list[ListedRun]] = {}
+    for run in runs:
+        home = homes.get(run.id) if run.kind == "run" else None
+        # No key of a run has a slash.
+        rows.setdefault(run.key if home is None else f"matrix/{home}", []).append(run)
+    return [_Row(each, key.partition("/")[2] if len(each) > 1 else None) for key, each in rows.items()]
 
 
 def _field(name: str, runs: list[ListedRun], filters: RunFilters) -> _FilterField:

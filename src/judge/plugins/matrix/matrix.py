@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from judge.browser.orphans import end_with_parent
@@ -32,36 +31,17 @@ from judge.runner.terminal import print_json
 from judge.scenario.toml import load_scenario
 from judge.store.layout import RUN_ID, RunStore, new_run_id
 from judge.store.locks import locked
+from judge.store.matrices import Cell, Matrix, read_matrix, stored_matrices
 from judge.store.sealing import SealKey, key_in
 from shared.engines import Engine
 from shared.errors import ConfigError
-from shared.files import read_json, require_writable, write_errors, write_json
-from shared.models import Record
+from shared.files import require_writable, write_errors, write_json
 from shared.settings import Settings
 from shared.text import counted
 
-SCHEMA = "1"
 _CELL = "judge.plugins.matrix.cell"
 _STOP_S = 120
 _MAX_LINE_BYTES = 1_000_000
-
-
-class Cell(Record):
-    """A cell on disk: the labels of its task set and agent, a digest of what was asked for, and its run."""
-
-    scenario: str
-    agent: str
-    asked_sha256: str
-    run_id: str
-
-
-class Matrix(Record):
-    """A matrix on disk."""
-
-    schema_version: str = SCHEMA
-    matrix_id: str
-    started_at: float
-    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -231,7 +211,7 @@ def _resumed(options: RunOptions, cells: Sequence[CellRequest]) -> Matrix:
     """The matrix that `--resume` names, or the newest unfinished one of these cells. Raises `ConfigError`."""
     digests = {each.sha256 for each in cells}
     if options.resume == "latest":
-        for matrix in reversed(_stored(options.output_dir)):
+        for matrix in reversed(stored_matrices(options.output_dir)):
             is_left = any(not is_finished(RunStore(options.output_dir, each.run_id)) for each in matrix.cells)
             if is_left and {each.asked_sha256 for each in matrix.cells} == digests:
                 return matrix
@@ -259,25 +239,9 @@ def find_matrix(matrix_id: str, output_dir: Path) -> Matrix | None:
     if not RUN_ID.fullmatch(matrix_id) or not path.is_file():
         return None
     try:
-        return _read(path)
+        return read_matrix(path)
     except (OSError, ValueError):
         raise ConfigError(f"{path} cannot be read as a matrix", remedy="start a new one without --resume") from None
-
-
-def _stored(output_dir: Path) -> list[Matrix]:
-    """All matrices that can be read, oldest first."""
-    stored_matrices = []
-    for path in sorted((output_dir / "matrices").glob("*.json")):
-        with suppress(OSError, ValueError, ValidationError):
-            stored_matrices.append(_read(path))
-    return sorted(stored_matrices, key=lambda each: each.started_at)
-
-
-def _read(path: Path) -> Matrix:
-    matrix = Matrix.model_validate(read_json(path))
-    if matrix.schema_version != SCHEMA:
-        raise ValueError("another version")
-    return matrix
 
 
 def _resume_command(options: RunOptions, cells: Iterable[CellRequest], matrix_id: str) -> str:
