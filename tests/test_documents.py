@@ -43,6 +43,14 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it(name: str) -
         assert not anchor or path.suffix != ".md" or anchor in anchors(path), target
 
 
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_program_that_a_document_names_exists(name: str) -> None:
+    """So that no figure loses its command."""
+    named = set(re.findall(r"(?<![\w/.-])(?:benchmarks|scripts)/[a-z][\w/.-]*\w", (ROOT / name).read_text()))
+    homes = (ROOT, (ROOT / name).parent)
+    assert [path for path in sorted(named) if not any((home / path).exists() for home in homes)] == []
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = ROOT / "docs" / "README.md"
     links = re.findall(r"\]\(([^)#]+)\)", index.read_text() + LIST.read_text())
