@@ -74,6 +74,7 @@ class ParticipantOptions(Record):
     model: str | None = None
     script: str | None = None
     close: tuple[str, ...] = ()
+    reload: bool = False
     seed: int = 0
     note: str = ""
     command: str | None = None

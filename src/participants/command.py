@@ -55,6 +55,9 @@ def participant(
         list[str] | None,
         typer.Option(help="A button that the replay participant presses wherever it is.", metavar="NAME"),
     ] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Let the replay participant load a page again that lacks something.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Random seed, for participants that use one.")] = 0,
     note: Annotated[str, typer.Option(help="A note on the page, for the human participant.", metavar="TEXT")] = "",
     command: Annotated[
@@ -106,6 +109,7 @@ def participant(
         model=model or settings.participant_model,
         script=script,
         close=tuple(close or ()),
+        reload=reload,
         seed=seed,
         note=note,
         command=command,

@@ -13,6 +13,7 @@ name }` delays a step until such an element is there, so that the effect of an e
 may have `within = { role, name, nth }`: it is looked for inside that one only.
 
 `--close` names buttons that are pressed whenever they are there, such as those of what covers a page.
+`--reload` loads a page again, once in an attempt, that does not have what the next step needs.
 
 Dates such as `{next friday}` in `task` and `steps` are written out as in a scenario, relative to the day of the run:
 `--today`, or `WABE_TODAY`, which a run sets for the participants that it starts, or else the present day in UTC.
@@ -74,7 +75,7 @@ def create(options: ParticipantOptions) -> Decide:
 
     def begin(first: Observation) -> Decide:
         script = find_script(book(), first.instruction, first.website, has_tools=bool(first.page.page_tools))
-        player = None if script is None else Player(script, options.close)
+        player = None if script is None else Player(script, options.close, reloads=options.reload)
 
         async def decide(observation: Observation) -> Reply:
             if player is None:
@@ -84,6 +85,7 @@ def create(options: ParticipantOptions) -> Decide:
                 observation.feedback,
                 executed=observation.executed,
                 max_actions=observation.max_actions,
+                url=observation.page.url,
             )
 
         return decide
@@ -259,7 +261,8 @@ def parse_scripts(text: str, source: object, today: date | None = None) -> tuple
 class Player:
     """The position of one attempt in its script. Waits up to `MAX_WAITS` times for a missing element."""
 
-    def __init__(self, script: Script, closes: Sequence[str] = ()) -> None:
+    def __init__(self, script: Script, closes: Sequence[str] = (), *, reloads: bool = False) -> None:
+        self._reloads = reloads
         self._closes = closes
         self._steps = script.steps
         self._at = 0
@@ -275,6 +278,7 @@ class Player:
         *,
         executed: tuple[int, int] | None = None,
         max_actions: int = 1,
+        url: str = "",
     ) -> Reply:
         """The next reply: one or more actions, or text that is sent unchanged. The rest is what the judge sent."""
         if self._actions_sent and (problem := self._advance(feedback, executed)):
@@ -287,7 +291,7 @@ class Player:
             return cover
         first, *later = self._together()[:max_actions]
         if (missing := _missing(page, first)) is not None:
-            return self._wait(missing)
+            return self._wait(missing, url)
         # Later steps only if all of their elements are there already.
         steps = [first, *itertools.takewhile(lambda step: _missing(page, step) is None, later)]
         self._actions_sent = len(steps)
@@ -313,7 +317,10 @@ class Player:
         remaining = self._steps[self._at :]
         return remaining[: next((at for at, step in enumerate(remaining, 1) if not step.then), len(remaining))]
 
-    def _wait(self, query: ElementQuery) -> Action:
+    def _wait(self, query: ElementQuery, url: str) -> Action:
+        if self._reloads and url:
+            self._reloads = False
+            return Action(tool="browser_navigate", params={"url": url}, thought=f"{query} may be there another time.")
         self._waits += 1
         if self._waits > MAX_WAITS:
             return _finish(f"I could not find {query} on the page.")

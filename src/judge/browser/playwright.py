@@ -153,6 +153,8 @@ class PlaywrightBrowser:
         self._landed_site: Site | None = None
         # What the judge puts into the pages.
         self._attack: dict[str, Any] | None = None
+        # Whether the guard delays the pages' requests.
+        self._is_slow = False
         self._console = ConsoleLog(server.folder)
         self._contents = ContentsLog(server.folder)
         # Paths of this host that the server's messages may contain.
@@ -168,6 +170,7 @@ class PlaywrightBrowser:
         self._site = self._server.settings.config.sites.of(task)
         self._know_site()
         self._attack = attacks.inserted_in(task, self._own_sites)
+        self._is_slow = bool(task.disturbed and task.disturbed.delay_s)
         state = task.storage_state.to_json() if isinstance(task.storage_state, StorageState) else None
         credentials = [
             {"username": each.username, "password": each.password, "origin": each.origin or task.website}
@@ -200,7 +203,8 @@ class PlaywrightBrowser:
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
                 has_own = self._server.settings.has_own_clipboard
-                begin = begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own)
+                slow = self._marked() if self._is_slow else None
+                begin = begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own, slow=slow)
                 answer = await self._run(_in_turn(begin, *self._file_codes()))
             if answer.ok:
                 answer = await self._go(url)
@@ -555,9 +559,7 @@ class PlaywrightBrowser:
 
     async def fetch(self, url: str, key: str | None) -> fetched.FetchResponse:
         """See `judge.browser.session.Browser`."""
-        # Otherwise the guard sees a tunnel only, and could not take the mark away again.
-        own = {MARK: self._guard.wire.mark} if self._guard and self._guard.reads_all else {}
-        code = fetches.get_code(url, key, own)
+        code = fetches.get_code(url, key, self._marked())
         for _ in range(2):
             with suppress(PageTrouble):
                 answer = await self._run(code)
@@ -567,6 +569,11 @@ class PlaywrightBrowser:
             with suppress(PageTrouble):
                 await self._server.call("browser_tabs", {"action": "new"})
         return fetches.NO_ANSWER
+
+    def _marked(self) -> dict[str, str]:
+        """The header by which the guard knows a request of the judge's."""
+        # Otherwise the guard sees a tunnel only, and could not take the mark away again.
+        return {MARK: self._guard.wire.mark} if self._guard and self._guard.reads_all else {}
 
     async def act(self, tool: str, params: dict[str, Any]) -> ToolResult:
         """See `judge.browser.session.Browser`."""

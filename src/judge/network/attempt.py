@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from judge.config import RunConfig
 from judge.network.archives import Archives, FrozenAttempt
+from judge.network.disturbing import Disturbed
 from judge.network.header_logins import HeaderLogins, header_logins
 from judge.network.holding import Holding
 from judge.network.interception import Interceptor
@@ -157,6 +158,8 @@ def network_of(
     network = _network_of(task, config, policy or policy_of(task, config), archives, recorder)
     if network.interceptor and header_logins(task):
         network.interceptor = HeaderLogins(network.interceptor, task)
+    if network.interceptor and task.disturbed:
+        network.interceptor = Disturbed(network.interceptor, task.disturbed)
     return network
 
 
@@ -176,7 +179,7 @@ def _network_of(
         return FrozenNetwork(site, policy, frozen)
     # The guard reads all requests only where somebody needs them: it costs time.
     needs_all = task.watches_requests or task.reads_uploads
-    if task.holds_requests or header_logins(task) or (needs_all and config.record_network):
+    if task.holds_requests or task.disturbed or header_logins(task) or (needs_all and config.record_network):
         return HoldingNetwork(site, policy, Holding(task, site))
     return LiveNetwork(site, policy)
 

@@ -141,7 +141,7 @@ class _HoldingInterceptor:
 
 def reply_to(request: WireRequest, hold: Hold) -> WireAnswer:
     """The reply to the page. Nothing in it comes from the request but the origin that may read it."""
-    is_page = _is_for_document(request.headers)
+    is_page = is_for_document(request.headers)
     body = hold.body if hold.body is not None else _PAGE if is_page else _VALUE
     kind = hold.type or ("text/html; charset=utf-8" if is_page else "application/json")
     if kind.lower().startswith("text/") and "charset" not in kind.lower():
@@ -176,7 +176,8 @@ def _readable_by(headers: HeaderPairs) -> HeaderPairs:
     return ("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")
 
 
-def _is_for_document(headers: HeaderPairs) -> bool:
+def is_for_document(headers: HeaderPairs) -> bool:
+    """Whether a request with these headers is for a page or a frame."""
     # Sent to secure sites and this machine only.
     if destination := _header(headers, "sec-fetch-dest"):
         return destination.lower() in _DOCUMENTS

@@ -152,7 +152,8 @@ class Interception:
         request = WireRequest(method, url, decoded(head), body or b"", step)
         exchange = None
         if self.wire.is_marked(request.headers):
-            request = replace(request, headers=tuple(each for each in request.headers if each[0].lower() != MARK))
+            headers = tuple(each for each in request.headers if each[0].lower() != MARK)
+            request = replace(request, headers=headers, is_judges=True)
         else:
             exchange = self.wire.begin(request, line.number)
         if body is None:

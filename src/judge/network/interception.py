@@ -40,7 +40,7 @@ class WireRequest:
 
     `url` is absolute, without a fragment, byte for byte as requested; its scheme is `ws` or `wss` for a socket. `body`
     is complete and still encoded as sent. `step` is the number of the step during which the request began, 0 before the
-    first action.
+    first action. `is_judges`: the judge sent it, and no page.
     """
 
     method: str
@@ -48,6 +48,7 @@ class WireRequest:
     headers: HeaderPairs = ()
     body: bytes = b""
     step: int = 0
+    is_judges: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from judge.records.metadata import Metadata
 from judge.records.policies import DeclaredPolicy, checks_of
 from judge.records.result_keys import ResultKey
 from judge.records.user import UserReply
-from judge.records.variants import PlayedVariant, TaskVariant
+from judge.records.variants import PlayedVariant, Requests, TaskVariant
 from shared.models import Record, omit_default
 
 TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -163,6 +163,11 @@ class Task(Record):
     def holds_requests(self) -> bool:
         """Whether some requests of an attempt never leave this machine."""
         return bool(self.hold) or self.writes is not None
+
+    @property
+    def disturbed(self) -> Requests | None:
+        """What becomes of an attempt's requests under the variant that it is played under."""
+        return self.played_variant.declared.requests if self.played_variant else None
 
     @property
     def watches_requests(self) -> bool:

@@ -199,14 +199,15 @@ def _client_of(member: Member, config: RunConfig) -> ParticipantClient:
     )
 
 
-def walker_of(tasks: Collection[Task], folder: Path, close: Iterable[str] = ()) -> Member:
+def walker_of(tasks: Collection[Task], folder: Path, close: Iterable[str] = (), *, reloads: bool = False) -> Member:
     """The participant that plays the tasks' reference scripts, which are in this folder, on a free port.
 
-    `close` are the names of buttons that it presses wherever they are.
+    `close` are the names of buttons that it presses wherever they are. `reloads`: it loads a page again that lacks
+    something, once.
     """
     with ExitStack() as resources:
         port = free_port(resources)
     scripts = os.pathsep.join(str(folder / each) for each in sorted({task.reference or "" for task in tasks}))
-    closing = "".join(f" --close {shlex.quote(name)}" for name in close)
+    closing = "".join(f" --close {shlex.quote(name)}" for name in close) + (" --reload" if reloads else "")
     cmd = f"wabe participant replay --script {shlex.quote(scripts)}{closing} --host 127.0.0.1 --port {port}"
     return Member(name="the reference scripts", endpoint=f"http://127.0.0.1:{port}", cmd=cmd, is_agent=True)

@@ -1,13 +1,19 @@
-"""What a variant changes in pages: a cover is in the way until it is closed, and never evidence; styles are drawn."""
+"""What a variant changes in pages: a cover is in the way until it is closed, and never evidence; styles are drawn;
+requests are late.
+"""
 
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from helpers.browser.hostile_site import Site, hostile_site
-from helpers.browser.sessions import a_browser
+from helpers.browser.kept import browser_pool
+from helpers.browser.sessions import a_browser, browser_settings
 from judge.browser.playwright import PlaywrightBrowser
+from judge.config import RunConfig
 from judge.evaluators.provenance import evidence, written_by
+from judge.network.attempt import network_of
 from judge.records.tasks import Task
 from judge.records.variants import BUNDLED, TaskVariant
 from judge.scenario.pairs import pairs_of
@@ -80,3 +86,40 @@ async def test_a_cover_comes_back_on_every_page_if_it_says_so(browser: Playwrigh
     assert "Hello!" not in (await pressed(browser, page, "Close")).snapshot
     await browser.act("browser_navigate", {"url": f"{site.url.rstrip('/')}/next"})
     assert "Hello!" in (await browser.observe()).snapshot
+
+
+LATE = """<title>Late</title><h1>Late</h1><a href=/next>Next</a><button>Ask</button><p role=status>nothing</p><script>
+document.querySelector("button").onclick = async () => {
+  const began = Date.now(), timer = setTimeout(() => { document.title = "Given up"; }, 1000);
+  await fetch("/answer");
+  clearTimeout(timer);
+  document.querySelector("p").textContent = `after ${Math.round((Date.now() - began) / 1000)} s`;
+};</script>"""
+
+
+async def test_a_delay_passes_in_the_time_of_the_page_and_not_in_the_judges() -> None:
+    took: dict[str, list[float]] = {}
+    with hostile_site({"/": LATE, "/next": PAGE, "/answer": "42"}) as site:
+        for name, variant in (("slow", {"requests": {"delay_s": 3}}), ("clean", {"settings": {"locale": "de"}})):
+            task = Task.model_validate(
+                {"task_id": "t", "website": site.url, "task": "Go.", "variants": [{"name": name, **variant}]}
+            )
+            (pair,) = pairs_of(task)
+            async with (
+                browser_pool(browser_settings()) as pool,
+                network_of(pair, RunConfig()).browser(pool.browser) as one,
+            ):
+                await one.log_in(pair)
+                await one.open(site.url, "page-time")
+                page = await one.observe()
+                one.begin_step(1)
+                began = time.monotonic()
+                page = await pressed(one, page, "Ask")
+                asked = time.monotonic()
+                assert ("after 3 s" if name == "slow" else "after 0 s") in page.snapshot
+                assert page.title == ("Given up" if name == "slow" else "Late")
+                await one.act("browser_navigate", {"url": f"{site.url}next"})
+                assert (await one.observe()).title == "Shop"
+                took[name] = [asked - began, time.monotonic() - asked]
+    # Three delays would take 9 s.
+    assert sum(took["slow"]) < sum(took["clean"]) + 2

@@ -11,6 +11,7 @@ const path = require("path");
 const { causesOf } = require("../causes.cjs");
 const { address, isNavigation, isStream, origin } = require("./addresses.cjs");
 const { emptyClipboard } = require("./clipboard.cjs");
+const { Delays } = require("./delays.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
@@ -214,6 +215,7 @@ class Settler {
     if (isNavigation(request, this.page)) {
       [this.brokenOffAt, this.isLoaded, this.hasLateParts] = [Infinity, false, false];
       this.navigations += 1;
+      if (this.context.delays) setImmediate(() => void this.context.delays.untilThere(this));
     }
     this.requests.set(request, { began: now, done: Infinity, isAnswered: false });
     // An action's effect may arrive through an open stream.
@@ -393,8 +395,14 @@ class Settler {
     while (this.isInFlight() && this.goesOn(round)) {
       round.waits.add("requests");
       round.requestAt = performance.now();
+      if (await this.context.delays?.skip(this, REQUEST_LIMIT)) continue;
       await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.catchUp())]);
     }
+  }
+
+  // Time that has passed on the page's clock only counts as if it had passed here.
+  skipped(ms) {
+    for (const request of this.requests.values()) request.began -= ms;
   }
 
   goesOn({ until }) {
@@ -632,11 +640,13 @@ class Context {
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
   // into the pages (`../attacks.js`), if anything does.
-  async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard) {
+  // `slow` are the headers by which the guard knows the judge, if it delays requests (`delays.cjs`).
+  async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard, slow) {
     if (this.isBegun) return;
     this.isBegun = true;
     this.isPageTime = isPageTime;
     this.maxCpu = maxCpu;
+    this.delays = isPageTime && slow ? new Delays(slow) : null;
     this.attack = attack && { ...attack, mark: `data-${randomUUID()}`, places: new Set() };
     if (attack) this.attack.closed = () => {
       this.attack.isClosed = true;
