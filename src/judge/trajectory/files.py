@@ -72,7 +72,11 @@ def is_trajectory(folder: Path) -> bool:
 def foreign_verdicts(folder: Path) -> dict[str, Verdict]:
     """The verdicts of other evaluators in a trajectory's folder, by an id like our judges'."""
     layout = _layout(folder)
-    return {} if layout is None else layout.verdicts(folder)
+    try:
+        return {} if layout is None else layout.verdicts(folder)
+    except TrajectoryError:
+        # Reading the trajectory says what is wrong with it.
+        return {}
 
 
 def foreign_task_id(folder: Path) -> str:

@@ -5,16 +5,19 @@ never leave the folder.
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from judge.records.files import is_reserved
+from judge.records.key_points import MAX_WEIGHT
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
 from judge.records.verdicts import INVALID_TASK, UNKNOWN_MODEL, JudgeInfo, Verdict, VerdictOutcome
@@ -30,10 +33,13 @@ from shared.text import clip, one_line
 V2_SCHEMA = "online-mind2web-v2"
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 MAX_IMAGE_BYTES = 20_000_000
+_MAX_DOCUMENT_BYTES = 256_000_000
 # More than any agent takes; bounds the work on a foreign file.
 MAX_FOREIGN_STEPS = 1_000
 _MAX_TOKENS = 10**12
 _MAX_TEXT_CHARS = 20_000
+_MAX_CRITERIA = 200
+INAPPLICABLE = "inapplicable"
 _HEAD_BYTES = 64_000
 # The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
@@ -94,6 +100,11 @@ def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> 
     if not isinstance(value, dict):
         raise TrajectoryError(f"expected a JSON object, found {type(value).__name__}", location=str(path))
     return value
+
+
+def read_document(folder: Path, name: str, model: type[M]) -> M:
+    """A JSON file of the folder, which may contain images, as a model. Raises `TrajectoryError`."""
+    return validated(model, folder, read_object(folder, name, max_bytes=_MAX_DOCUMENT_BYTES), name=name)
 
 
 def read_lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -231,8 +242,12 @@ def from_steps(
 
     `actions` are their texts for judges, in the wording of that program; by default, the action lines. `screenshots`
     are by default those of the steps; `state` is the site's final one, `period` start and end in seconds since 1970.
+    Raises `TrajectoryError` for too many.
     """
-    step_list = tuple(steps)
+    # One more than actions: the page after the last one.
+    step_list = tuple(islice(steps, MAX_FOREIGN_STEPS + 2))
+    if len(step_list) > MAX_FOREIGN_STEPS + 1:
+        raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(folder))
     attempt = Attempt(
         task=task,
         steps=step_list,
@@ -294,6 +309,34 @@ def foreign_verdict(method: str, is_success: object, reason: object, **more: Any
     outcome: VerdictOutcome = "success" if is_success is True else "failure" if is_success is False else "unscored"
     text = clip(str(reason or ""), _MAX_TEXT_CHARS)
     return Verdict(outcome=outcome, reason=text, judge=evaluator_named(method[:200]), **more)
+
+
+def read_criteria(items: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The criteria and marks of a rubric, from what verifiers of webeval's kind say of each item."""
+    criteria, marks = [], []
+    for number, item in enumerate(islice(items, _MAX_CRITERIA), 1):
+        most, earned = points_of(item.get("max_points")), points_of(item.get("earned_points"))
+        if most <= 0:
+            continue
+        name, condition = f"c{number}", item.get("condition")
+        requirement = clip(str(item.get("criterion") or name), 1_000)
+        only_if = {"condition": clip(condition, 1_000)} if isinstance(condition, str) and condition.strip() else {}
+        more = item.get("description")
+        described = {"description": clip(more, 4_000)} if isinstance(more, str) and more else {}
+        criteria.append({"id": name, "requirement": requirement, "weight": most, **only_if, **described})
+        verdict = "met" if earned >= most else "not met"
+        if item.get("is_condition_met") is False:
+            verdict = INAPPLICABLE
+        partial = {"points": earned} if 0 < earned < most else {}
+        reason = clip(str(item.get("justification") or ""), 1_000)
+        marks.append({"criterion": name, "verdict": verdict, "reason": reason, **partial})
+    return criteria, marks
+
+
+def points_of(value: object) -> float:
+    """Points of a rubric; 0 for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number and isinstance(value, int | float) and 0 <= value <= MAX_WEIGHT else 0.0
 
 
 def of_invalid_task(verdict: Verdict, codes: Iterable[object]) -> Verdict:

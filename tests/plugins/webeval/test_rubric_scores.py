@@ -69,37 +69,6 @@ def test_the_rubric_succeeds_from_four_fifths_of_the_points(
     assert json.loads(score["gpt_response_text"])["rubric_is_success"] == is_success
 
 
-def test_what_was_written_is_read_back_with_its_score(tmp_path: Path) -> None:
-    texts = write_scores(tmp_path, by_rubric("success", ("met", 3), ("not met", 1)))
-    folder = write_webeval(tmp_path / "traj")
-    score = json.loads(texts[NAME])
-    write_score(folder, Path(NAME).stem, score["score"], score["gpt_response_text"])
-    (verdict,) = foreign_verdicts(folder).values()
-    assert (verdict.outcome, verdict.reason) == ("success", "because")
-    assert verdict.key_points == ("point 1", "point 2")
-    assert score_of(verdict) == 0.75
-
-
-def test_the_verifiers_own_parts_of_points_and_codes_are_kept(tmp_path: Path) -> None:
-    payload = {
-        "rubric_items": [
-            {"criterion": "Find it", "max_points": 4, "earned_points": 1, "justification": "half way"},
-            {"criterion": "If sold out, say so", "max_points": 2, "earned_points": 0, "is_condition_met": False},
-            {"criterion": "Odd", "max_points": "many"},
-        ],
-        "rubric_total_max_points": 4,
-        "rubric_total_earned_points": 1,
-        "outcome_reasoning": "It stopped early.",
-        "error_taxonomy": {"task_verification": {"is_ambiguous": True, "ambiguity_codes": ["7.1"]}},
-    }
-    folder = write_webeval(tmp_path / "traj")
-    write_score(folder, Path(NAME).stem, 0, json.dumps(payload))
-    (verdict,) = foreign_verdicts(folder).values()
-    assert (verdict.outcome, verdict.reason, verdict.key_points) == ("failure", "It stopped early.", ("Find it",))
-    assert score_of(verdict) == 0.25
-    assert verdict.evidence["rubric"]["task_verification"]["ambiguity_codes"] == ["7.1"]
-
-
 @pytest.mark.parametrize("text", ["not JSON", "[]", '{"rubric_items": 3}', '{"rubric_items": [{"max_points": 1e999}]}'])
 def test_an_odd_payload_is_still_the_verdict_that_its_score_says(tmp_path: Path, text: str) -> None:
     folder = write_webeval(tmp_path / "traj")

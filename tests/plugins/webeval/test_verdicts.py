@@ -103,7 +103,7 @@ def test_f19_points_of_a_criterion_are_read_and_written() -> None:
 
 def test_f20_a_criterion_whose_condition_does_not_hold_is_kept_and_does_not_count() -> None:
     payload = {key: value for key, value in PAYLOAD.items() if "total" not in key}
-    verdict = read(payload)
+    verdict = read({**payload, "rubric_items": [*payload["rubric_items"], {"criterion": "Odd", "max_points": "many"}]})
     assert verdict.evidence["rubric"]["marks"][1]["verdict"] == "inapplicable"
     assert verdict.evidence["rubric"]["criteria"][1]["condition"] == "it is sold out"
     assert verdict.key_points == ("Find it",)

@@ -25,16 +25,14 @@ from judge.trajectory.foreign import (
     inside,
     local_name,
     period_of,
-    read_object,
+    read_document,
     starts_like,
     tokens_of,
     tool_line,
     usable_id,
-    validated,
 )
-from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text
+from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text, turns
 from judge.trajectory.record import Trajectory
-from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.models import Action
 from shared.text import clip, split_line, without_surrogates
@@ -44,7 +42,6 @@ _VERSION = "ATIF-v1.8"
 _SCHEMA_VERSION = re.compile(rb'"schema_version"\s*:\s*"ATIF-v1\.\d+"')
 _IMAGES = "images"
 _OURS = "wabe"
-_MAX_BYTES = 256_000_000
 _MAX_TEXT_CHARS = 20_000
 _MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
 _STOP_REASONS: tuple[StopReason, ...] = get_args(StopReason)
@@ -106,8 +103,7 @@ def _facts(source: Source) -> dict[str, Any]:
 def _step_entries(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The steps; the page after an action is the next observation's."""
     attempt = trajectory.attempt
-    pages = [*attempt.steps, *([attempt.final_look] if attempt.final_look else [])]
-    first = pages[0] if pages else None
+    first = next(iter(attempt.observations), None)
     yield {
         "step_id": 1,
         "timestamp": datetime.fromtimestamp(attempt.started_at, UTC).isoformat(),
@@ -115,17 +111,11 @@ def _step_entries(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[
         "message": _parts(trajectory.task.task, first.screenshot if first else None, names),
         **({"extra": {_OURS: {"url": first.url, "title": first.title}}} if first else {}),
     }
-    now = attempt.started_at
-    for place, step in enumerate(attempt.steps):
-        now += step.timings.observe_s + step.timings.reply_s
-        after = pages[place + 1] if place + 1 < len(pages) else None
-        action, outcome = step.action, step.outcome
-        call = f"call-{step.index}"
-        line = outcome.line if outcome and outcome.ok else None
-        text = line or (outcome.message if outcome else "") or step.feedback or ""
+    for step_id, (step, began, line, text, after) in enumerate(turns(attempt), 2):
+        action, call = step.action, f"call-{step.index}"
         yield {
-            "step_id": place + 2,
-            "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+            "step_id": step_id,
+            "timestamp": datetime.fromtimestamp(began, UTC).isoformat(),
             "source": "agent",
             "message": step.reply or "",
             **without_none(reasoning_content=(action.thought or None) if action else None),
@@ -151,7 +141,6 @@ def _step_entries(trajectory: Trajectory, names: Mapping[str, str]) -> Iterator[
                 )
             },
         }
-        now += step.timings.act_s
 
 
 def _parts(text: str, screenshot: str | None, names: Mapping[str, str]) -> str | list[dict[str, Any]]:
@@ -226,7 +215,7 @@ def files(folder: Path) -> list[Path]:
 def load(folder: Path) -> Trajectory:
     """Read the folder of one trajectory. Raises `TrajectoryError`, which names the file and what is wrong with it."""
     path = folder / _FILE
-    document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    document = read_document(folder, _FILE, _Document)
     ours, user_step = document.ours, next((step for step in document.steps if step.source == "user"), None)
     known = {
         "task_id": usable_id(str(ours.get("task_id") or folder.resolve().name)),
@@ -252,11 +241,7 @@ def load(folder: Path) -> Trajectory:
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
     """The verdict that counted when one of our runs was exported, if there was one."""
-    try:
-        document = validated(_Document, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
-    except TrajectoryError:
-        return {}
-    verdict_table = as_mapping(document.ours.get("verdict"))
+    verdict_table = as_mapping(read_document(folder, _FILE, _Document).ours.get("verdict"))
     is_success = {"success": True, "failure": False}.get(str(verdict_table.get("outcome")))
     if is_success is None:
         return {}
@@ -278,8 +263,6 @@ def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
         calls: tuple[_Call | None, ...] = step.tool_calls or (None,)
         # A message without a call is the answer, unless our export says that it was an unreadable reply.
         for place, call in enumerate(calls if step.tool_calls or "index" in step.ours else ()):
-            if index == MAX_FOREIGN_STEPS:
-                raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(path))
             thought = (step.reasoning_content or _text(step.message)) if place == 0 else ""
             result = by_call.get(call.tool_call_id, alone) if call else alone
             yield Step(
@@ -295,7 +278,7 @@ def _steps(folder: Path, path: Path, document: _Document) -> Iterator[Step]:
             # The next action has this page only if the result shows it.
             page = page._replace(screenshot=None)
             page = _page(folder, path, result.content, page, as_mapping(step.ours.get("after")))
-    if page.screenshot and index < MAX_FOREIGN_STEPS:
+    if page.screenshot:
         # What the last action led to, which no later action has as its page.
         yield Step(index=index, url=page.url, title=page.title, screenshot=page.screenshot)
 

@@ -26,11 +26,10 @@ from judge.trajectory.foreign import (
     from_steps,
     inside,
     plain,
-    read_object,
+    read_document,
     tokens_of,
     tool_line,
     usable_id,
-    validated,
 )
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
@@ -42,8 +41,6 @@ from shared.models import Action
 from shared.text import clip
 
 _IMAGES = "screenshots"
-# Large, because older versions contain the images.
-_MAX_BYTES = 256_000_000
 
 
 class _Thoughts(BaseModel):
@@ -115,10 +112,7 @@ def load(folder: Path) -> Trajectory:
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
     """The verdict of browser-use's judge, if there is one."""
-    try:
-        _, items = _read(folder)
-    except TrajectoryError:
-        return {}
+    _, items = _read(folder)
     judgement = items[-1].result[-1].judgement if items and items[-1].result else None
     if not judgement or not isinstance(judgement.get("verdict"), bool):
         return {}
@@ -130,8 +124,7 @@ def _read(folder: Path) -> tuple[Path, tuple[_HistoryItem, ...]]:
     paths = history_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{len(paths)} histories (*history*.json), expected one", location=str(folder))
-    document = read_object(folder, paths[0].name, max_bytes=_MAX_BYTES)
-    return paths[0], validated(_History, folder, document, name=paths[0].name).history
+    return paths[0], read_document(folder, paths[0].name, _History).history
 
 
 def _stop_reason(last: _ActionResult) -> StopReason:
@@ -162,8 +155,6 @@ def _steps(folder: Path, path: Path, items: tuple[_HistoryItem, ...]) -> Iterato
                 outcome=_outcome(action_step, element[0] if element else None, result),
             )
             index += 1
-            if index > MAX_FOREIGN_STEPS:
-                raise TrajectoryError(f"more than {MAX_FOREIGN_STEPS} actions", location=str(path))
 
 
 def _screenshot(folder: Path, path: Path, state: _BrowserState, number: int) -> str | None:

@@ -14,22 +14,22 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from judge.records.steps import Step
-from judge.trajectory.formats import ExportedTask, Format, FormatWriter, Source, json_text
+from judge.trajectory.formats import ExportedTask, Format, FormatWriter, Source, json_text, turns
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, without_none
-from shared.files import read_file, read_json, write_errors
+from shared.files import read_errors, read_file, read_json, write_errors
+from shared.images import media_type
 from shared.text import without_surrogates
 
 _SAMPLE = "sample.json"
 _MAX_BYTES = 256_000_000
 _SCORER = "verdict"
 _AGENT = "participant"
-_MEDIA = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
 # Of a sample, what its summary repeats.
 _SUMMARISED = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "started_at", "completed_at")
 
@@ -84,13 +84,10 @@ def _moment(seconds: float) -> str:
 
 
 def _messages(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
-    pages = trajectory.observations
-    yield {"role": "user", "content": _content(trajectory, trajectory.task.task, pages[0] if pages else None)}
-    for place, step in enumerate(trajectory.steps):
-        action, outcome = step.action, step.outcome
-        after = pages[place + 1] if place + 1 < len(pages) else None
-        text = (outcome and (outcome.line or outcome.message)) or step.feedback or ""
-        call = f"call-{step.index}"
+    first = next(iter(trajectory.attempt.observations), None)
+    yield {"role": "user", "content": _content(trajectory, trajectory.task.task, first)}
+    for step, _, _, text, after in turns(trajectory.attempt):
+        action, outcome, call = step.action, step.outcome, f"call-{step.index}"
         if action is None or not action.tool:
             yield {"role": "assistant", "content": step.reply or ""}
             yield {"role": "user", "content": _content(trajectory, text, after)}
@@ -109,14 +106,12 @@ def _messages(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
 
 def _content(trajectory: Trajectory, text: str, page: Step | None) -> list[dict[str, str]]:
     parts = [{"type": "text", "text": text}]
-    name = page.screenshot if page else None
-    kind = _MEDIA.get(PurePosixPath(name or "").suffix.lower())
-    if name and kind:
-        try:
-            data = read_file(trajectory.folder / name)
-        except (OSError, ValueError) as error:
-            raise TrajectoryError(str(error), location=str(trajectory.folder / name)) from None
-        parts.append({"type": "image", "image": f"data:{kind};base64,{base64.b64encode(data).decode()}"})
+    if page is not None and page.screenshot:
+        path = trajectory.folder / page.screenshot
+        with read_errors(path, kind=TrajectoryError):
+            data = read_file(path)
+        if kind := media_type(data):
+            parts.append({"type": "image", "image": f"data:{kind};base64,{base64.b64encode(data).decode()}"})
     return parts
 
 

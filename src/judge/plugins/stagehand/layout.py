@@ -22,12 +22,14 @@ from judge.trajectory.foreign import (
     inside,
     of_invalid_task,
     period_of,
+    points_of,
+    read_criteria,
+    read_document,
     read_object,
     starts_like,
     tokens_of,
     tool_line,
     usable_id,
-    validated,
 )
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
@@ -38,7 +40,6 @@ from shared.text import clip
 
 _FILE = "trajectory.json"
 _HEAD = re.compile(rb'"task"\s*:\s*\{[^{}]*"instruction"\s*:')
-_MAX_BYTES = 256_000_000
 _MAX_SCORES = 50
 _ENDS: Mapping[str, tuple[StopReason, str | None]] = MappingProxyType(
     {
@@ -87,7 +88,7 @@ def files(folder: Path) -> list[Path]:
 
 def load(folder: Path) -> Trajectory:
     """Read a folder. Raises `TrajectoryError`, which names the file, the key and what is missing."""
-    document = validated(_HarnessRun, folder, read_object(folder, _FILE, max_bytes=_MAX_BYTES), name=_FILE)
+    document = read_document(folder, _FILE, _HarnessRun)
     task = document.task
     known = {
         "task_id": usable_id(task.id or folder.resolve().name),
@@ -112,12 +113,12 @@ def load(folder: Path) -> Trajectory:
 
 def _points(rubric: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     for item in as_mappings(as_mapping(rubric).get("items")):
-        points, condition = item.get("maxPoints", item.get("max_points")), item.get("condition")
+        points, condition = points_of(item.get("maxPoints", item.get("max_points"))), item.get("condition")
         head, more = (str(item.get(key) or "") for key in ("criterion", "description"))
-        if not head or not isinstance(points, int | float) or isinstance(points, bool) or points <= 0:
+        if not head or not points:
             continue
         only_if = {"condition": clip(condition, 1_000)} if isinstance(condition, str) and condition else {}
-        yield {"text": clip(": ".join(filter(None, (head, more))), 1_000), "weight": float(points), **only_if}
+        yield {"text": clip(": ".join(filter(None, (head, more))), 1_000), "weight": points, **only_if}
 
 
 def _steps(folder: Path, document: _HarnessRun) -> Iterator[Step]:
@@ -136,7 +137,7 @@ def _steps(folder: Path, document: _HarnessRun) -> Iterator[Step]:
         )
         page = step.probeEvidence or {"url": page.get("url")}
     last = document.finalObservation or page
-    if last.get("screenshotPath") and len(document.steps) < MAX_FOREIGN_STEPS:
+    if last.get("screenshotPath"):
         yield Step(index=len(document.steps), title="", **_page(folder, last))
 
 
@@ -156,21 +157,21 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 def _verdict(folder: Path, path: Path) -> Verdict:
     method = f"stagehand {path.stem}"
     try:
-        result = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_BYTES)
+        result = read_object(folder, f"scores/{path.name}")
         if not isinstance(is_success := result.get("outcomeSuccess"), bool):
             raise TrajectoryError("key 'outcomeSuccess' is missing or not true or false", location=str(path))
     except TrajectoryError as error:
         return foreign_verdict(method, None, error)
-    criteria, marks = [], []
-    for number, item in enumerate(as_mappings(result.get("perCriterion"))[:200], 1):
-        most, earned, name = item.get("maxPoints"), item.get("earnedPoints"), f"c{number}"
-        if not isinstance(most, int | float) or isinstance(most, bool) or most <= 0:
-            continue
-        criteria.append({"id": name, "requirement": clip(str(item.get("criterion") or name), 1_000), "weight": most})
-        points = float(earned) if isinstance(earned, int | float) and 0 <= earned <= most else None
-        mark = "inapplicable" if points is None else "met" if points >= most else "not met"
-        partial = {} if points is None else {"points": points}
-        marks.append({"criterion": name, "verdict": mark, "reason": str(item.get("justification") or ""), **partial})
+    criteria, marks = read_criteria(
+        {
+            **{key: item.get(key) for key in ("criterion", "justification")},
+            "max_points": item.get("maxPoints"),
+            "earned_points": item.get("earnedPoints"),
+            # Without points, the criterion's condition did not hold.
+            "is_condition_met": item.get("earnedPoints") is not None,
+        }
+        for item in as_mappings(result.get("perCriterion"))
+    )
     steps = as_mapping(result.get("rawSteps"))
     validity = as_mapping(result.get("taskValidity"))
     known = foreign_verdict(

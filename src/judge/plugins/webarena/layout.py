@@ -15,7 +15,7 @@ from judge.plugins.webarena.judge import METHOD, failed_because, read_trace
 from judge.plugins.webarena.package import EvaluatorError, PackageResult, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number, unknown_text
 from judge.records.verdicts import Verdict
-from judge.trajectory.foreign import evaluator_named, foreign_task, from_steps, inside, read_object, validated
+from judge.trajectory.foreign import foreign_task, foreign_verdict, from_steps, inside, read_document
 from judge.trajectory.formats import (
     ExportedTask,
     FolderCheck,
@@ -74,16 +74,16 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 def _recorded(folder: Path, path: Path) -> Verdict:
     try:
-        result = validated(PackageResult, folder, read_object(folder, path.name), name=path.name)
+        result = read_document(folder, path.name, PackageResult)
     except TrajectoryError as error:
-        return Verdict(outcome="unscored", reason=str(error), judge=evaluator_named("webarena-verified"))
-    info = evaluator_named(f"webarena-verified {result.webarena_verified_version}")
-    evidence = {METHOD: result.model_dump(mode="json")}
-    if result.status == "error":
-        return Verdict(outcome="unscored", reason=failed_because(result), judge=info, evidence=evidence)
+        return foreign_verdict("webarena-verified", None, error)
     is_success = result.status == "success"
-    reason = "all evaluators passed" if is_success else clip(failed_because(result), _MAX_REASON_CHARS)
-    return Verdict(outcome="success" if is_success else "failure", reason=reason, judge=info, evidence=evidence)
+    return foreign_verdict(
+        f"webarena-verified {result.webarena_verified_version}",
+        None if result.status == "error" else is_success,
+        "all evaluators passed" if is_success else clip(failed_because(result), _MAX_REASON_CHARS),
+        evidence={METHOD: result.model_dump(mode="json")},
+    )
 
 
 def write(source: Source) -> ExportedTask:

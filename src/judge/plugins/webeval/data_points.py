@@ -23,6 +23,7 @@ from judge.trajectory.foreign import (
     inside,
     local_name,
     period_of,
+    read_document,
     read_lines,
     read_object,
     tool_line,
@@ -33,7 +34,6 @@ from judge.trajectory.foreign import (
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
 from shared.claims import ClaimedUsage
-from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings
 from shared.models import Action
 from shared.text import clip
@@ -96,10 +96,7 @@ def load(folder: Path) -> Trajectory:
 
 def verdicts(folder: Path) -> dict[str, Verdict]:
     """The verifiers' results as verdicts, by id."""
-    try:
-        point, _ = _read(folder)
-    except TrajectoryError:
-        return {}
+    point, _ = _read(folder)
     found = {}
     for name, result in point.verification.items():
         score = result.get("score")
@@ -111,7 +108,7 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 def _read(folder: Path) -> tuple[_DataPoint, Path]:
     if (folder / _FILE).is_file():
-        return validated(_DataPoint, folder, read_object(folder, _FILE), name=_FILE), folder / _FILE
+        return read_document(folder, _FILE, _DataPoint), folder / _FILE
     status = read_object(folder, _STATUS)
     events, results = (
         tuple(read_lines(folder, name)) if (folder / name).exists() else () for name in (_EVENTS, _VERIFICATION)
@@ -126,9 +123,6 @@ def _read(folder: Path) -> tuple[_DataPoint, Path]:
 
 def _steps(folder: Path, source: Path, events: tuple[dict[str, Any], ...]) -> Iterator[Step]:
     """A step for each action, with the page before it; then the page after the last one."""
-    count = sum("action_name" in event for event in events)
-    if count > MAX_FOREIGN_STEPS:
-        raise TrajectoryError(f"{count} actions, more than {MAX_FOREIGN_STEPS}", location=str(source))
     errors = {event.get("action_id"): str(event["error"]) for event in events if event.get("error")}
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}

@@ -37,13 +37,13 @@ from judge.trajectory.foreign import (
     inside,
     local_name,
     plain,
+    read_document,
     read_lines,
     read_object,
     usable_id,
     usage_of,
-    validated,
 )
-from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source
+from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, turns
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
@@ -121,7 +121,7 @@ def load(folder: Path) -> Trajectory:
     paths = answer_files(folder)
     if len(paths) != 1:
         raise TrajectoryError(f"{len(paths)} answer files (*{_ANSWER}), expected one", location=str(folder))
-    answer = validated(_AnswerFile, folder, read_object(folder, paths[0].name), name=paths[0].name)
+    answer = read_document(folder, paths[0].name, _AnswerFile)
     # webeval's rubric verifier writes a file with the task's text.
     data = read_object(folder, _TASK_DATA) if (folder / _TASK_DATA).exists() else {}
     known = {"task_id": usable_id(task_id_of(folder)), "task": data.get("task_summary")}
@@ -129,7 +129,7 @@ def load(folder: Path) -> Trajectory:
     names = list(map(local_name, answer.screenshots))
     screenshots = [inside(folder, name, source=paths[0]) for name in names]
     log_entries = list(read_lines(folder, _LOG))
-    events = _events(folder, log_entries)
+    events = _events(log_entries)
     stop_reason = _stop_reason(answer, data)
     problem = _participants_fault(folder, events) if stop_reason == "finished" else None
     error = None if stop_reason == "finished" else _last_error(folder)
@@ -205,7 +205,7 @@ def _last_error(folder: Path) -> str | None:
     return error_line and one_line(error_line.partition(_ERROR)[2].partition(" - ")[2] or error_line, 2000)
 
 
-def _events(folder: Path, log_entries: list[dict[str, Any]]) -> list[_Event]:
+def _events(log_entries: list[dict[str, Any]]) -> list[_Event]:
     if any(event.get("action") is not None for event in log_entries):
         # Events of other sources only comment on the agent's actions.
         acting = [event for event in _with_messages(log_entries) if event.get("action") is not None or "tool" in event]
@@ -216,8 +216,6 @@ def _events(folder: Path, log_entries: list[dict[str, Any]]) -> list[_Event]:
         events = [event for event in message_events if event is not None] or [
             _structured(e) for e in log_entries if "tool" in e
         ]
-    if len(events) > MAX_FOREIGN_STEPS:
-        raise TrajectoryError(f"{len(events)} actions, more than {MAX_FOREIGN_STEPS}", location=str(folder / _LOG))
     return events
 
 
@@ -411,34 +409,18 @@ def _kept_texts(folder: Path, screenshots: list[str]) -> dict[str, str]:
     return texts
 
 
-def _moments(attempt: Attempt) -> Iterator[tuple[Step, float]]:
-    """Each step with the time at which its action began: the sum of the durations before it."""
-    now = attempt.started_at
-    for step in attempt.steps:
-        now += step.timings.observe_s + step.timings.reply_s
-        yield step, now
-        now += step.timings.act_s
-
-
-def _executed(step: Step) -> str | None:
-    """The line of the step's action, if it was executed."""
-    return step.outcome.line if step.outcome and step.outcome.ok else None
-
-
 def _log_events(attempt: Attempt, names: Mapping[str, str], *, keeps_names: bool) -> Iterator[dict[str, Any]]:
     """The log's events; `keeps_names`: the actions have webeval's names already."""
-    for step, now in _moments(attempt):
-        action, outcome = step.action, step.outcome
-        action = action or Action(tool="")
-        line = _executed(step)
+    for step, began, line, text, _ in turns(attempt):
+        action = step.action or Action(tool="")
         is_end = line is not None and line.endswith(("-> FINISH", "-> CLOSE")) and not keeps_names
         tool = _ENDING if is_end else action.tool
         params = {f"{key}_" if key in _NOT_PARAMS else key: value for key, value in action.params.items()}
         yield {
-            "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+            "timestamp": datetime.fromtimestamp(began, UTC).isoformat(),
             "type": "OtherEvent" if line is None else "WebSurferEvent",
             "source": _SOURCE,
-            "message": line or (outcome.message if outcome else step.feedback or ""),
+            "message": text,
             "url": step.url,
             **without_none(action=None if line is None else tool),
             "arguments": {**params, "action": tool, "thoughts": action.thought},
@@ -455,9 +437,9 @@ def _core_log(attempt: Attempt, counted: Verdict | None) -> str:
     """
     task_id = attempt.task.task_id
     actions = [
-        f"{_stamp(now)} [INFO] wabe - WebSurferEvent(source='{_SOURCE}', action='{usable_id(step.action.tool)}')"
-        for step, now in _moments(attempt)
-        if step.action is not None and _executed(step) is not None
+        f"{_stamp(began)} [INFO] wabe - WebSurferEvent(source='{_SOURCE}', action='{usable_id(step.action.tool)}')"
+        for step, began, line, *_ in turns(attempt)
+        if step.action is not None and line is not None
     ]
     cause = one_line(attempt.cause or "", 2000) if attempt.stop_reason not in JUDGED_ENDS else ""
     error = [f"{_stamp(attempt.ended_at)} {_ERROR} wabe - {cause}"] if cause else []

@@ -13,9 +13,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from judge.records.key_points import MAX_WEIGHT
 from judge.records.verdicts import INVALID_TASK, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.foreign import evaluator_named, of_invalid_task, read_object, usable_id
+from judge.trajectory.foreign import (
+    INAPPLICABLE,
+    evaluator_named,
+    foreign_verdict,
+    of_invalid_task,
+    points_of,
+    read_criteria,
+    read_object,
+    usable_id,
+)
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.strict_json import parse_json
@@ -29,8 +37,6 @@ _RUBRIC_FILE = re.compile(r"mmrubric_(\d*\.?\d+)-(\d+)-(\d+)")
 _THRESHOLD, _IMAGES, _RELEVANCE = 0.8, 5, 3
 _RUBRIC = "rubric"
 _OTHER = "webeval"
-_NOT_APPLICABLE = "inapplicable"
-_MAX_ITEMS = 200
 _MAX_TEXT_CHARS = 20_000
 MAX_SCORES = 50
 _MAX_SCORE_BYTES = 4_000_000
@@ -53,19 +59,19 @@ def verdicts(folder: Path) -> dict[str, Verdict]:
 
 
 def _verdict(folder: Path, path: Path) -> Verdict:
-    info = evaluator_named(f"webeval {path.stem}"[:200])
+    method = f"webeval {path.stem}"
     try:
         value = read_object(folder, f"scores/{path.name}", max_bytes=_MAX_SCORE_BYTES)
     except TrajectoryError as error:
-        return Verdict(outcome="unscored", reason=str(error), judge=info)
+        return foreign_verdict(method, None, error)
     score, response = (value.get(key) for key in ("score", "gpt_response_text"))
-    text = clip(response if isinstance(response, str) else json.dumps(response), _MAX_TEXT_CHARS)
-    if path.name.startswith("mmrubric_") and score in (0, 1) and isinstance(response, str):
-        return rubric_verdict(response, is_success=score == 1, info=info, name=path.stem)
-    if score in (0, 1):
-        return Verdict(outcome="success" if score == 1 else "failure", reason=text, judge=info)
-    # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
-    return Verdict(outcome="unscored", reason=f"score {score!r:.40}, neither 0 nor 1: {text}", judge=info)
+    text = response if isinstance(response, str) else json.dumps(response)
+    if score not in (0, 1):
+        # A rubric's fractional score is only a verdict together with its benchmark's threshold, which is unknown here.
+        return foreign_verdict(method, None, f"score {score!r:.40}, neither 0 nor 1: {text}")
+    if path.name.startswith("mmrubric_") and isinstance(response, str):
+        return rubric_verdict(response, is_success=score == 1, info=evaluator_named(method[:200]), name=path.stem)
+    return foreign_verdict(method, score == 1, text)
 
 
 def rubric_verdict(response: str, *, is_success: bool, info: JudgeInfo, name: str) -> Verdict:
@@ -75,9 +81,9 @@ def rubric_verdict(response: str, *, is_success: bool, info: JudgeInfo, name: st
         payload = as_mapping(parse_json(response))
     except ValueError:
         return Verdict(outcome=outcome, reason=clip(response, _MAX_TEXT_CHARS), judge=info)
-    criteria, marks = _read_items(payload)
-    left_out = {mark["criterion"] for mark in marks if mark["verdict"] == _NOT_APPLICABLE}
-    most, earned = (_points(payload.get(f"rubric_total_{which}_points")) for which in ("max", "earned"))
+    criteria, marks = read_criteria(as_mappings(payload.get("rubric_items")))
+    left_out = {mark["criterion"] for mark in marks if mark["verdict"] == INAPPLICABLE}
+    most, earned = (points_of(payload.get(f"rubric_total_{which}_points")) for which in ("max", "earned"))
     share = {"share": earned / most} if most > 0 and earned <= most else {}
     taxonomy = as_mapping(payload.get("error_taxonomy"))
     result_keys = ("first_point_of_failure", "task_verification_with_trajectory", "task_verification")
@@ -102,27 +108,6 @@ def rubric_verdict(response: str, *, is_success: bool, info: JudgeInfo, name: st
         evidence={_RUBRIC: rubric},
     )
     return of_invalid_task(known, task["invalid"]) if task and task["is_invalid"] else known
-
-
-def _read_items(payload: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    criteria, marks = [], []
-    for number, item in enumerate(as_mappings(payload.get("rubric_items"))[:_MAX_ITEMS], 1):
-        most, earned = _points(item.get("max_points")), _points(item.get("earned_points"))
-        if most <= 0:
-            continue
-        name, condition = f"c{number}", item.get("condition")
-        requirement = clip(str(item.get("criterion") or name), 1_000)
-        only_if = {"condition": clip(condition, 1_000)} if isinstance(condition, str) and condition.strip() else {}
-        more = item.get("description")
-        described = {"description": clip(more, 4_000)} if isinstance(more, str) and more else {}
-        criteria.append({"id": name, "requirement": requirement, "weight": most, **only_if, **described})
-        verdict = "met" if earned >= most else "not met"
-        if item.get("is_condition_met") is False:
-            verdict = _NOT_APPLICABLE
-        partial = {"points": earned} if 0 < earned < most else {}
-        reason = clip(str(item.get("justification") or ""), 1_000)
-        marks.append({"criterion": name, "verdict": verdict, "reason": reason, **partial})
-    return criteria, marks
 
 
 def _read_mode(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -178,11 +163,6 @@ def _read_validity(payload: Mapping[str, Any], taxonomy: Mapping[str, Any]) -> d
     }
 
 
-def _points(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number and isinstance(value, int | float) and 0 <= value <= MAX_WEIGHT else 0.0
-
-
 def score_texts(
     verdicts: Mapping[str, Verdict], counted: Verdict | None, answer: str | None, *, names: Collection[str]
 ) -> dict[str, str]:
@@ -230,7 +210,7 @@ def _rubric_name(verdict: Verdict) -> str:
 
 
 def _threshold(rubric: Mapping[str, Any]) -> float:
-    return _points(rubric.get("threshold")) or _THRESHOLD
+    return points_of(rubric.get("threshold")) or _THRESHOLD
 
 
 def rubric_score(verdict: Verdict, answer: str | None) -> str:
@@ -271,11 +251,11 @@ def _written_items(rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
     marks = {each.get("criterion"): each for each in as_mappings(rubric.get("marks"))}
     items = []
     for criterion in as_mappings(rubric.get("criteria")):
-        mark, points = marks.get(criterion.get("id"), {}), _points(criterion.get("weight", 1.0)) or 1.0
+        mark, points = marks.get(criterion.get("id"), {}), points_of(criterion.get("weight", 1.0)) or 1.0
         verdict, condition = mark.get("verdict"), criterion.get("condition")
         partial = mark.get("points")
-        earned = _points(partial) if partial is not None else points if verdict == "met" else 0.0
-        applies = {"condition": condition, "is_condition_met": verdict != _NOT_APPLICABLE}
+        earned = points_of(partial) if partial is not None else points if verdict == "met" else 0.0
+        applies = {"condition": condition, "is_condition_met": verdict != INAPPLICABLE}
         items.append(
             {
                 "criterion": criterion.get("requirement", ""),
@@ -283,7 +263,7 @@ def _written_items(rubric: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "max_points": points,
                 "earned_points": min(earned, points),
                 "justification": mark.get("reason", ""),
-                **(applies if condition or verdict == _NOT_APPLICABLE else {}),
+                **(applies if condition or verdict == INAPPLICABLE else {}),
             }
         )
     return items

@@ -1,13 +1,15 @@
 """Layouts of trajectories, read or written (`wabe export --format NAME`): entry points of `wabe.formats`."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from judge.records.steps import Step
 from judge.records.verdicts import Verdict
-from judge.trajectory.record import Trajectory
+from judge.trajectory.record import Attempt, Trajectory
 from shared.seams import Seam
 
 if TYPE_CHECKING:
@@ -25,6 +27,31 @@ class Source(NamedTuple):
     counted: Verdict | None
     verdicts: Callable[[], Mapping[str, Verdict]]
     reference_length: int | None = None
+
+
+class Turn(NamedTuple):
+    """A step as writers see it.
+
+    Its action began at `began`, in seconds since 1970. `line` is its action line if it was executed, `text` whatever is
+    known of it, and `after` the page that it led to.
+    """
+
+    step: Step
+    began: float
+    line: str | None
+    text: str
+    after: Step | None
+
+
+def turns(attempt: Attempt) -> Iterator[Turn]:
+    """The steps; each began when the durations before it were over."""
+    now = attempt.started_at
+    for step, after in zip_longest(attempt.steps, attempt.observations[1:]):
+        now += step.timings.observe_s + step.timings.reply_s
+        outcome = step.outcome
+        line = outcome.line if outcome and outcome.ok else None
+        yield Turn(step, now, line, line or (outcome.message if outcome else "") or step.feedback or "", after)
+        now += step.timings.act_s
 
 
 class ExportedTask(NamedTuple):
@@ -56,7 +83,7 @@ class FormatReader:
     """Reads folders of a layout without a `result.json`.
 
     `files` are those that identify a folder of this layout, none in any other. `load` raises `TrajectoryError`.
-    `verdicts` come from other evaluators, by id. `task_id` is the task's id in the layout.
+    `verdicts`, which may raise it as well, come from other evaluators, by id. `task_id` is the task's id in the layout.
     """
 
     files: Callable[[Path], list[Path]]
