@@ -97,6 +97,7 @@ SUITE = (
     Trial("link to a tab that sends", "island", other="window"),
     Trial("download", "island", delay_s=4, other="tab"),
     Trial("form in a new tab", "site", delay_s=2, redirects=True, other="tab"),
+    Trial("attachment in a new tab", "site", delay_s=6, other="window"),
     Trial("download", "site", delay_s=2),
     Trial("file that the site makes", "site", other="same page"),
     Trial("link to a tab that sends", "site", redirects=True, other="window"),

@@ -69,11 +69,12 @@ class Causes {
     this.last = { at: -Infinity };
     this.bound = new WeakMap();
     // By id: frames, each with its document; documents, which the browser's cache may bring back, and the causes of those
-    // that are requested; what opened new tabs; and the addresses of sockets, each with a page.
+    // that are requested; what opened tabs, and those of them that have not been followed yet; and the addresses of sockets, each with a page.
     this.frames = new Lately();
     this.documents = new Lately();
     this.loading = new Lately();
     this.openers = new Lately();
+    this.unfollowed = new Lately();
     this.sockets = new Lately();
     // By address of a socket: the causes of what is being sent.
     this.sends = new Lately();
@@ -112,7 +113,7 @@ class Causes {
     const told = this.windows.filter(isFrom).map(({ cause }) => cause);
     this.windows = this.windows.filter(each => !isFrom(each));
     const cause = told.length ? this.together(told) : this.lately(opener ? [opener] : this.framesOf(page));
-    this.openers.set(targetId, this.isOpening ? this.start : cause);
+    for (const tabs of [this.openers, this.unfollowed]) tabs.set(targetId, this.isOpening ? this.start : cause);
   }
 
   // Reads one session of a page: `frameOf` gives the frame of a context of the `world` in which acts are heard.
@@ -151,6 +152,7 @@ class Causes {
 
   begins(page, root) {
     this.roots.set(page, root);
+    this.unfollowed.delete(root);
     page.on("close", () => {
       for (const [id, frame] of this.frames) if (frame.root === root) this.frames.delete(id);
     });
@@ -274,11 +276,14 @@ class Causes {
     return this.tainted && !request.isNavigationRequest() ? this.unknown() : this.ofPage(page);
   }
 
-  // Of the first request of a new tab, which was not announced then; of a service worker, any page may be the cause.
+  // Of the first request of a new tab, which may not be announced before it is answered; of a service worker, any page may
+  // be the cause.
   async ofTab(request) {
     for (let tries = 0; tries < MAX_TAB_LOOKS && !request.serviceWorker() && !this.roots.has(pageOf(request)); tries++) await delay(MATCH_MS);
     const root = this.roots.get(pageOf(request));
-    return this.openers.get(root) ?? (this.tainted ? this.unknown() : this.ofPage(null));
+    const isNewTab = !root && request.isNavigationRequest() && !request.serviceWorker();
+    const causes = isNewTab ? [...this.unfollowed.values()] : [this.openers.get(root) ?? []].flat();
+    return causes.length || this.tainted ? this.either(causes) : this.ofPage(null);
   }
 
   match(side, name, entry) {
