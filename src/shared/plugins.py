@@ -52,7 +52,10 @@ class Plugin:
     Called before the run exists; raises `ConfigError`.
     """
     configured: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] | None = None
-    """Settings that follow from a run's `judge.runner.start.Start` and from the settings so far."""
+    """Settings that follow from a run's `judge.runner.start.Start` and from the settings so far, if these can be used.
+
+    Raises `ConfigError`.
+    """
     validated: Callable[..., tuple[list[str], list[str]]] | None = None
     """Problems and notes of trying a scenario: `wabe tasks validate FILE --variants`; with `write`, kept beside it."""
     facts: type[Facts] | None = None

@@ -36,7 +36,7 @@ from judge.scenario.pairs import declaring, planned_by
 from judge.scenario.toml import exclusions, idle_sites, select, tasks_about
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
-from shared.errors import ConfigError, WabeError
+from shared.errors import WabeError
 from shared.plugins import plugins
 from shared.settings import Settings
 from shared.validation import validated
@@ -145,11 +145,6 @@ def _plan(options: RunOptions, settings: Settings, today: date | None = None) ->
 def _config(start: Start) -> RunConfig:
     """The settings of the run. Raises `ConfigError` if they cannot be used with these processes."""
     config = configured(start)
-    if config.meter and (not start.is_recorded_here or all(agent.cmd is None for agent in start.scenario.participants)):
-        raise ConfigError(
-            f"{start.scenario.path}: --meter needs a judge and a participant that are started here",
-            remedy="give both a cmd, or leave --meter out: a participant elsewhere may report its own usage",
-        )
     check_judge(start, config)
     return config
 

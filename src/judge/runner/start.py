@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from judge.runner.agents import BundledAgent, agents_of, is_container, with_agents
+from judge.runner.agents import BundledAgent, agents_of, with_agents
 from judge.runner.launch import Member, members_of
 from judge.runner.options import RunOptions
 from judge.runner.ports import on_free_ports
@@ -88,11 +88,6 @@ def _with_agents(scenario: Scenario, options: RunOptions, settings: Settings) ->
     roles = [each.role for each in scenario.participants]
     trivial = options.player and BundledAgent(options.player)
     agents = dict.fromkeys(roles, trivial) if trivial else agents_of(options.agent, roles)
-    if (scenario.config.meter or options.chosen.get("meter")) and any(map(is_container, agents.values())):
-        raise ConfigError(
-            "--meter cannot count the calls of an agent in a container, which does not reach the meter",
-            remedy="run the agent's command, or leave --meter out",
-        )
     return with_agents(scenario, agents, settings.container_engine, sandbox=options.sandbox)
 
 

@@ -1,5 +1,6 @@
 """A pass-through proxy that counts what a participant's model calls use and cost."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from shared.plugins import Plugin
@@ -11,4 +12,13 @@ def _run() -> type[Any]:
     return MeteredRun
 
 
-PLUGIN = Plugin(run=_run)
+def _configured(start: Any, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuses to count calls that do not reach the meter."""
+    if config.get("meter"):
+        from judge.plugins.metering.reached import require_reached
+
+        require_reached(start)
+    return {}
+
+
+PLUGIN = Plugin(configured=_configured, run=_run)
