@@ -43,11 +43,11 @@ from judge.results.run_record import (
 )
 from judge.results.trivial_agents import trivial_rates_of
 from judge.store.episodes import EpisodeCounts, number_of, read_counts
-from judge.store.layout import RunStore, TaskStore
+from judge.store.layout import RunStore, TaskStore, verdicts_in
 from judge.trajectory.files import foreign_verdicts, read_result, read_steps
 from judge.trajectory.record import JUDGED_ENDS, Attempt
 from shared.errors import ConfigError, TrajectoryError
-from shared.files import read_file, read_json
+from shared.files import read_file
 from shared.images import image_size
 from shared.models import TokenUsage
 from shared.snapshot import REF, parse_snapshot
@@ -572,11 +572,11 @@ def _read_verdicts(
     known: dict[str, Verdict] = {}
     views: list[VerdictView] = []
     # The oldest first: of several verdicts of a method, the newest one is the ground truth.
-    for path in sorted((store.folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
-        try:
-            known[path.stem] = Verdict.model_validate(read_json(path))
-        except (OSError, ValueError) as error:
-            views.append(VerdictView(path.stem, "unreadable", f"{path.name} cannot be read: {one_line(str(error))}"))
+    for name, each in verdicts_in(store.folder).items():
+        if isinstance(each, Verdict):
+            known[name] = each
+        else:
+            views.append(VerdictView(name, "unreadable", f"{name}.json cannot be read: {one_line(str(each))}"))
     stored = {**known, **foreign_verdicts(store.folder)}
     decider = next((name for name, each in stored.items() if counted and _gist(each) == _gist(counted)), None)
     checks = result.task.checks

@@ -23,6 +23,7 @@ from judge.records.metadata import metadata_in, shown
 from judge.records.sites import site_of
 from judge.records.verdicts import Verdict, method_of
 from judge.results.statistics import Z95, wilson
+from judge.store.layout import VERDICTS, verdicts_in
 from judge.trajectory.files import foreign_verdicts, read_result
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import printable
@@ -277,7 +278,7 @@ def read_verdicts(
     folders = sorted(folder for folder in results.iterdir() if folder.name in labels)
     for folder in folders:
         # Folders of other tools contain the scores of their own evaluators.
-        for judge_id, verdict in (verdicts_in(folder) | foreign_verdicts(folder)).items():
+        for judge_id, verdict in (required_verdicts(folder) | foreign_verdicts(folder)).items():
             if method in (None, judge_id, method_of(judge_id)):
                 verdicts_by_task.setdefault(judge_id, {})[folder.name] = verdict
     if not verdicts_by_task:
@@ -423,15 +424,16 @@ def _label_column(path: Path, first: object, column: str) -> str:
     )
 
 
-def verdicts_in(folder: Path) -> dict[str, Verdict]:
+def required_verdicts(folder: Path) -> dict[str, Verdict]:
     """A task's verdicts by judge id, oldest first. Raises `ConfigError` if one cannot be read."""
     remedy, verdicts = "remove it and run wabe score again", {}
-    for path in sorted((folder / "verdicts").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
+    for judge_id, each in verdicts_in(folder).items():
+        if isinstance(each, Verdict):
+            verdicts[judge_id] = each
+            continue
+        path = folder / VERDICTS / f"{judge_id}.json"
         with read_errors(path, remedy):
-            try:
-                verdicts[path.stem] = Verdict.model_validate(read_json(path))
-            except ValidationError:
-                raise ConfigError(f"{path}: not a verdict", remedy=remedy) from None
+            raise ConfigError(f"{path}: not a verdict", remedy=remedy) if isinstance(each, ValidationError) else each
     return verdicts
 
 

@@ -19,7 +19,7 @@ from judge.judges.stored import find_trajectories
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.submission import read_submissions
 from judge.scenario.sources import read_task_rows
-from judge.store.layout import RUN_ID, RunStore, TaskStore, resolve_run, run_at, run_of
+from judge.store.layout import RUN_ID, RunStore, TaskStore, readable_verdicts, resolve_run, run_at, run_of
 from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
 from judge.trajectory.foreign import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
@@ -94,13 +94,10 @@ class FolderStore(RunStore):
         """By id, how many trajectories each judge decided, and who it is: ours first, then other tools' evaluators."""
         own, foreign, known = Counter[str](), Counter[str](), dict[str, JudgeInfo | None]()
         for folder in self._folders.values():
-            stems = [path.stem for path in (folder / "verdicts").glob("*.json")]
-            for count, verdicts in (
-                (own, {stem: TaskStore(folder).read_verdict(stem) for stem in stems}),
-                (foreign, foreign_verdicts(folder)),
-            ):
-                count.update(_decided(verdicts))
-                known |= {name: verdict.judge for name, verdict in verdicts.items() if verdict is not None}
+            for count, verdicts in ((own, readable_verdicts(folder)), (foreign, foreign_verdicts(folder))):
+                # 1 for each verdict of success or failure, 0 for the others.
+                count.update({name: int(each.outcome != "unscored") for name, each in verdicts.items()})
+                known |= {name: verdict.judge for name, verdict in verdicts.items()}
         # Other tools' evaluators only come first if our decided nothing. If several decided as many, the
         # first by name, so that the choice does not depend on the order of files.
         counts = (own, foreign) if own.total() or not foreign.total() else (foreign, own)
@@ -166,11 +163,6 @@ def keep_counted_judge(folder: Path, output_dir: Path, first: str | None = None)
 
 def _names_of(judge_id: str, info: JudgeInfo | None) -> tuple[str, ...]:
     return (judge_id, *((info.method, info.model, f"{info.method}@{info.model}") if info else ()))
-
-
-def _decided(verdicts: Mapping[str, Verdict | None]) -> dict[str, int]:
-    """1 for each verdict of success or failure, 0 for the others."""
-    return {name: int(verdict is not None and verdict.outcome != "unscored") for name, verdict in verdicts.items()}
 
 
 def resolve_store(argument: str, output_dir: Path, tasks: Path | None = None) -> RunStore:

@@ -5,7 +5,6 @@ settings; the digest is shown only where two judges would have the same name. A 
 is one judge with several verdicts on each attempt, whose ids end in `.r2`, `.r3`, …
 """
 
-import contextlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +13,8 @@ from typing import NamedTuple
 
 from judge.records.edits import edit_in
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, JudgeInfo, Verdict
+from judge.store.layout import TaskStore, readable_verdicts
 from judge.trajectory.files import foreign_verdicts
-from shared.files import read_json
 from shared.models import Record, TokenUsage
 
 _REPEAT = re.compile(r"\.r(\d+)$")
@@ -122,10 +121,9 @@ def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, Jud
     names = dict.fromkeys(judge_ids, "")
     for folder in folders:
         for judge_id in [judge_id for judge_id, name in names.items() if not name]:
-            path = folder / "verdicts" / f"{judge_id}.json"
             # A verdict that cannot be read is reported where it is needed.
-            with contextlib.suppress(OSError, ValueError):
-                names[judge_id] = name_in(Verdict.model_validate(read_json(path)), judge_id)
+            if (verdict := TaskStore(folder).read_verdict(judge_id)) is not None:
+                names[judge_id] = name_in(verdict, judge_id)
         if all(names.values()):
             break
     return judge_names({judge_id: name or judge_id for judge_id, name in names.items()})
@@ -134,13 +132,7 @@ def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, Jud
 def given_verdicts_in(folders: Iterable[Path]) -> Iterator[GivenVerdict]:
     """Every readable verdict on the tasks in these folders."""
     for folder in folders:
-        verdicts = dict(foreign_verdicts(folder))
-        for path in sorted((folder / "verdicts").glob("*.json")):
-            try:
-                verdicts[path.stem] = Verdict.model_validate(read_json(path))
-            except (OSError, ValueError):
-                continue
-        for judge_id, verdict in verdicts.items():
+        for judge_id, verdict in (foreign_verdicts(folder) | readable_verdicts(folder)).items():
             yield given_verdict_of(judge_id, verdict)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from judge.judges.rescoring import WHY_ZERO
 from judge.records.assertions import Assertion, assertions_in
 from judge.records.verdicts import CHECKS, Verdict, VerdictOutcome, method_of
-from judge.results.agreement import LabelledVerdict, facts_of, pair_of, verdicts_in
+from judge.results.agreement import LabelledVerdict, facts_of, pair_of, required_verdicts
 from judge.scenario.importers import IMPORTERS
 from judge.trajectory.files import read_result
 from shared.errors import ConfigError, TrajectoryError
@@ -134,5 +134,5 @@ def _tasks(results: Path) -> Iterator[tuple[Path, Mapping[str, Any], dict[str, V
             result = read_result(folder)
         except TrajectoryError:
             continue
-        verdicts, current = verdicts_in(folder), result.get("trajectory_sha256")
+        verdicts, current = required_verdicts(folder), result.get("trajectory_sha256")
         yield folder, result, {name: each for name, each in verdicts.items() if each.trajectory_sha256 == current}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from judge.records.tools import tool_of
 from judge.records.verdicts import CHECKS
-from judge.results.agreement import LabelledVerdict, verdicts_in
+from judge.results.agreement import LabelledVerdict, required_verdicts
 from judge.results.ground_truth import newest
 from judge.results.statistics import mcnemar_exact
 from judge.trajectory.files import read_attempt
@@ -136,7 +136,7 @@ def floors_in(folders: Iterable[Path]) -> dict[str, JudgeFloor]:
     """The floor under each judge whose verdicts stand beside those of checks, by its id."""
     judged: dict[str, list[tuple[Telemetry, bool, bool]]] = {}
     for folder in folders:
-        verdicts = verdicts_in(folder)
+        verdicts = required_verdicts(folder)
         truth = newest(verdicts, CHECKS)
         if truth is None or verdicts[truth].outcome == "unscored":
             continue

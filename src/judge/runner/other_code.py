@@ -4,16 +4,13 @@ Other code is another version of the judging code or of the bundled prompts, wit
 """
 
 import contextlib
-from collections.abc import Iterable
-from pathlib import Path
 
 from judge.judges.code import code_checksum
 from judge.judges.prompt_set import load_prompts
-from judge.records.verdicts import OFFLINE, JudgeInfo, Verdict
-from judge.store.layout import RunStore
+from judge.records.verdicts import OFFLINE, JudgeInfo
+from judge.store.layout import RunStore, readable_verdicts
 from judge.trajectory.files import read_attempt
 from shared.errors import TrajectoryError
-from shared.files import read_json
 from shared.models import TokenUsage
 from shared.text import counted, usd
 
@@ -40,7 +37,8 @@ def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
                 continue
             attempts += 1
             # A task may have verdicts of several judges, of which `result.json` states the one that counts.
-            verdicts = [each for each in _verdicts(task.folder) if is_other(each.judge) and each.token_usage.calls]
+            stored = readable_verdicts(task.folder).values()
+            verdicts = [each for each in stored if is_other(each.judge) and each.token_usage.calls]
             used = sum((each.token_usage for each in verdicts), used)
             cost += sum(each.cost_usd or 0.0 for each in verdicts)
     if not attempts:
@@ -51,10 +49,3 @@ def rejudging_note(store: RunStore, prompts: str | None) -> str | None:
     before = f" ({usd(cost)} before)" if cost else ""
     calls = counted(used.calls, "model call")
     return f"{line}: up to {calls}{before}, within the run's budget; cached replies cost nothing"
-
-
-def _verdicts(folder: Path) -> Iterable[Verdict]:
-    for path in sorted((folder / "verdicts").glob("*.json")):
-        # Judging reports the problem.
-        with contextlib.suppress(OSError, ValueError):
-            yield Verdict.model_validate(read_json(path))

@@ -168,6 +168,22 @@ class TaskStore:
         return None
 
 
+def verdicts_in(folder: Path) -> dict[str, Verdict | Exception]:
+    """The verdicts on a task by judge id, oldest first; of one that cannot be read, why."""
+    found: dict[str, Verdict | Exception] = {}
+    for path in sorted((folder / VERDICTS).glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+        try:
+            found[path.stem] = Verdict.model_validate(read_json(path))
+        except (OSError, ValueError) as error:
+            found[path.stem] = error
+    return found
+
+
+def readable_verdicts(folder: Path) -> dict[str, Verdict]:
+    """Those that can be read."""
+    return {judge_id: each for judge_id, each in verdicts_in(folder).items() if isinstance(each, Verdict)}
+
+
 class RunStore:
     """One run's folder: `<output_dir>/runs/<run_id>`, or a copy of it in another `folder`, which is only read.
 

@@ -40,7 +40,7 @@ from judge.results.run_record import (
     tasks_of,
 )
 from judge.results.submission import TaskSummary, build_submission
-from judge.store.layout import DOWNLOADS, RunStore, TaskStore
+from judge.store.layout import DOWNLOADS, RunStore, TaskStore, verdicts_in
 from judge.trajectory.files import (
     evidence_problems,
     load_trajectory,
@@ -170,9 +170,9 @@ def _folder(store: FolderStore) -> Findings:
             problems.append(f"{task.name}: {error.message}")
             continue
         recorded += trajectory.is_digested
-        compared += len(list((task.folder / "verdicts").glob("*.json")))
         judged = {trajectory.sha256} if trajectory.is_digested else {trajectory.sha256, None}
-        verdicts = _verdicts(task.folder)
+        verdicts = verdicts_in(task.folder)
+        compared += len(verdicts)
         problems += [f"{task.name}/{problem}" for problem in _unfit(verdicts, judged)]
         load, readable = partial(_as_is, trajectory), _readable(verdicts)
         mismatches = recomputation.differences(readable, trajectory.stop_reason, None, left_out, load)
@@ -237,7 +237,7 @@ def _task(
         attempt = Attempt.from_json(recorded, source="result.json")
         steps = read_steps(task.folder / "steps.jsonl")
         problems, digested = _files(task.folder, recorded)
-        verdicts = _verdicts(task.folder)
+        verdicts = verdicts_in(task.folder)
         sha256 = recorded.get("trajectory_sha256")
         problems += [*_derived(recorded, attempt), *_unfit(verdicts, {sha256}), *_attempts(task.folder)]
         load = partial(own_trajectory, task.folder, recorded, attempt, digested)
@@ -316,26 +316,15 @@ def _policies(attempt: Attempt, load: Callable[[], Trajectory]) -> Iterator[str]
     yield from _differs(f"result.json: {ATTACK}", *both)
 
 
-def _verdicts(folder: Path) -> dict[str, Verdict | str]:
-    """The verdicts of any judge by id; for one that cannot be read, the reason."""
-    verdicts_by_id: dict[str, Verdict | str] = {}
-    for path in sorted((folder / "verdicts").glob("*.json")):
-        try:
-            verdicts_by_id[path.stem] = Verdict.model_validate(read_json(path))
-        except (OSError, ValueError) as error:
-            verdicts_by_id[path.stem] = str(error)[:100]
-    return verdicts_by_id
-
-
-def _readable(verdicts: Mapping[str, Verdict | str]) -> dict[str, Verdict]:
+def _readable(verdicts: Mapping[str, Verdict | Exception]) -> dict[str, Verdict]:
     return {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Verdict)}
 
 
-def _unfit(verdicts: Mapping[str, Verdict | str], expected: Collection[str | None]) -> Iterator[str]:
+def _unfit(verdicts: Mapping[str, Verdict | Exception], expected: Collection[str | None]) -> Iterator[str]:
     """Verdicts that cannot be read, or whose digest is not an expected one."""
     for name, verdict in verdicts.items():
-        if isinstance(verdict, str):
-            yield f"verdicts/{name}.json: not a verdict: {verdict}"
+        if isinstance(verdict, Exception):
+            yield f"verdicts/{name}.json: not a verdict: {str(verdict)[:100]}"
         elif verdict.trajectory_sha256 not in expected:
             yield f"verdicts/{name}.json: judged another trajectory than the one beside it"
 
