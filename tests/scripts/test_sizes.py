@@ -11,10 +11,10 @@ CEILINGS = {
     "read an attempt": 3_950,
     "checks": 5_900,
     "guard": 4_000,
-    "judge a stored attempt": 5_750,
+    "judge a stored attempt": 5_800,
     "one row": 5_200,
     "a submission": 6_700,
-    "play": 17_200,
+    "play": 17_250,
     "wabe run": 19_600,
     "the judge's server": 31_750,
 }

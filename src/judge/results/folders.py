@@ -202,8 +202,7 @@ def verdicts_beside(store: TaskStore) -> dict[str, Verdict]:
     Raises `TrajectoryError` if the trajectory cannot be read.
     """
     trajectory = load_trajectory(store.folder)
-    ids = [path.stem for path in sorted((store.folder / "verdicts").glob("*.json"))]
-    own = {judge_id: verdict_on_file(store, judge_id, trajectory) for judge_id in ids}
+    own = {judge_id: verdict_on_file(store, judge_id, trajectory) for judge_id in readable_verdicts(store.folder)}
     return {**{name: verdict for name, verdict in own.items() if verdict}, **foreign_verdicts(store.folder)}
 
 
