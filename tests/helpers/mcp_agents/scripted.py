@@ -15,9 +15,9 @@ def main(client: "subprocess.Popen[str]") -> None:
     assert client.stdin is not None
     assert client.stdout is not None
     player: Player | None = None
-    name, arguments = "current_page", {}
+    action = Action(tool="current_page")
     while True:
-        print(json.dumps({"name": name, "arguments": arguments}), file=client.stdin, flush=True)
+        print(json.dumps({"name": action.tool, "arguments": action.params}), file=client.stdin, flush=True)
         text = json.loads(client.stdout.readline()).removesuffix("[image]")
         if text == OVER:
             return
@@ -32,7 +32,6 @@ def main(client: "subprocess.Popen[str]") -> None:
         reply = player.reply(page.page.snapshot, page.feedback)
         # What cannot be read over A2A is the call of an unknown tool here.
         action = reply if isinstance(reply, Action) else Action(tool="unreadable")
-        name, arguments = action.tool, dict(action.params)
 
 
 if __name__ == "__main__":
