@@ -29,8 +29,9 @@ class ReportSection(NamedTuple):
 class Facts(Record):
     """Facts of an attempt, stored under their names in `result.json` (`ResultKey`)."""
 
-    def contradictions(self) -> Iterable[str]:
-        """What contradicts them in this attempt (`judge.trajectory.record.Attempt`): mismatches for `wabe verify`."""
+    @staticmethod
+    def contradictions(attempt: Any) -> Iterable[str]:
+        """What contradicts them in an attempt (`judge.trajectory.record.Attempt`): mismatches for `wabe verify`."""
         return ()
 
 

@@ -38,12 +38,12 @@ class SiteToolFacts(Facts):
     site_tools: Annotated[str, ResultKey(evidence=True, after="settle")] = omit_default("off")
     """Whether the tools that pages register were offered, and nothing else that acts (`only`)."""
 
-    def contradictions(self) -> Iterator[str]:
+    @staticmethod
+    def contradictions(attempt: Any) -> Iterator[str]:
         """Nothing may have been offered or called where they were off."""
         from judge.plugins.site_tools.tools import SITE_TOOL
 
-        attempt: Any = self
-        for step in attempt.steps if self.site_tools == "off" else ():
+        for step in attempt.steps if attempt.site_tools == "off" else ():
             if step.site_tools or (step.action and step.action.tool == SITE_TOOL and step.outcome.ok):
                 yield f"site_tools: recorded off, but step {step.index} has some"
 
