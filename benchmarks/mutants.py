@@ -204,7 +204,7 @@ MUTANTS = (
         "an incomplete submission can lead the leaderboard",
         "         COALESCE(complete, TRUE) DESC, ROUND(ranked_rate, 1) DESC;",
         "         ROUND(ranked_rate, 1) DESC;",
-        ("test_hidden_losses.py", "test_leaderboard.py"),
+        ("test_hidden_losses.py", "test_ranking.py"),
     ),
     Mutant(
         "merging shards takes either of two different results of one task",

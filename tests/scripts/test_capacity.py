@@ -1,30 +1,15 @@
 """The model of `benchmarks/capacity.py`: what it makes of runs that follow it exactly, and its limits."""
 
-import importlib.util
-import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.paths import ROOT
+from helpers.paths import ROOT, load_file
 
 CORES = 2
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("capacity", ROOT / "benchmarks" / "capacity.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-capacity = load()
+capacity = load_file(ROOT / "benchmarks" / "capacity.py")
 
 
 def a_model(**changes: Any) -> Any:
