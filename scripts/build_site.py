@@ -22,8 +22,8 @@ LINK = re.compile(r"(\]\()((?!https?:|mailto:|#)[^)\s]+)(\))")
 
 
 def pages() -> list[str]:
-    """The documents, and what they show or offer, that git tracks."""
-    patterns = ["*.md", "docs/images/*", "docs/sample/*"]
+    """The documents and pictures that git tracks."""
+    patterns = ["*.md", "docs/images/*"]
     listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.split() if not name.startswith("tests/")]
 
