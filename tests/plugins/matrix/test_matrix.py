@@ -12,12 +12,13 @@ from rich.console import Console
 
 from helpers.results import a_finished_run, a_result
 from helpers.runner.scenario_runs import write_scenario
-from judge.plugins.matrix.matrix import CellRequest, Matrix, asked_for, find_matrix, run_matrix, run_several
+from judge.plugins.matrix.matrix import CellRequest, asked_for, find_matrix, run_matrix, run_several
 from judge.plugins.matrix.table import CellFigures, figures_of, print_table
 from judge.results.run_record import is_finished
 from judge.runner.boundary import Interrupted
 from judge.runner.options import RunOptions
 from judge.store.layout import RunStore
+from judge.store.matrices import Matrix
 from shared.errors import ConfigError
 from shared.files import read_json
 from shared.settings import Settings
