@@ -7,6 +7,7 @@ own records, so that everything that follows from a declaration follows for them
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel
@@ -59,6 +60,8 @@ class Plugin:
     """
     validated: Callable[..., tuple[list[str], list[str]]] | None = None
     """Problems and notes of trying a scenario: `wabe tasks validate FILE --variants`; with `write`, kept beside it."""
+    measured: Callable[[Path], str | None] | None = None
+    """What the owner of a scenario measured of its checks, in words, for leaderboards; `None` if nothing."""
     facts: type[Facts] | None = None
     """What is recorded of an attempt, and what contradicts it."""
     columns: Callable[[], type[Any]] | None = None

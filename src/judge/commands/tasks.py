@@ -32,6 +32,7 @@ from judge.scenario.sources import sample as draw
 from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenario_bytes, require_sites, select
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
+from shared.fields import did_you_mean
 from shared.files import decode, write_atomic, write_errors
 from shared.plugins import plugins
 from shared.settings import Settings
@@ -78,6 +79,9 @@ def validate(
     variants: Annotated[
         bool, typer.Option("--variants", help="Play right and wrong scripts with and without each variant.")
     ] = False,
+    task: Annotated[
+        list[str] | None, typer.Option(help="With --variants: this task only; repeatable.", metavar="ID")
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Keep which attacks reference walks do not see, and which variants hold.")
     ] = False,
@@ -102,7 +106,7 @@ def validate(
         if attacks and scenario is not None and not problems:
             problems, passing = _try_attacks(scenario, passing, write=write)
         if variants and scenario is not None and not problems:
-            problems, passing = _try_variants(scenario, passing, write=write)
+            problems, passing = _try_variants(_with_tasks(scenario, task or ()), passing, write=write)
         # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
@@ -232,6 +236,16 @@ def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[
             f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see",
         ]
     return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *notes_found]
+
+
+def _with_tasks(scenario: Scenario, ids: Sequence[str]) -> Scenario:
+    """The scenario with these tasks only, all without any. Raises `ConfigError` for an unknown one."""
+    known = [each.task_id for each in scenario.tasks]
+    if unknown := next((each for each in ids if each not in known), None):
+        raise ConfigError(f"--task {unknown}: unknown task", remedy=did_you_mean(unknown, known))
+    return scenario.model_copy(
+        update={"tasks": tuple(each for each in scenario.tasks if each.task_id in (ids or known))}
+    )
 
 
 def _try_variants(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:

@@ -278,4 +278,10 @@ def _write_comparison(stores: Sequence[RunStore], out: Output, renderer: Rendere
         ),
         {letter: run.view.parts for letter, run in lettered.items()},
     )
-    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs))
+    sections = [
+        (letter, section)
+        for letter, run in lettered.items()
+        for part in run.view.parts
+        if part.is_compared and (section := part.section(run.rows))
+    ]
+    out.page("index.html", renderer.comparison(sides, matrix_of([run.rows for run in runs]), pairs, sections))

@@ -40,6 +40,7 @@ from judge.results.categories import CATEGORIES
 from judge.results.rates import LEVELS, RowOutcome
 from judge.results.rows import COLUMNS
 from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
+from shared.plugins import ReportSection
 from shared.text import counted, show_hidden, usd, without_surrogates
 
 _OWN = "judge.report"
@@ -148,8 +149,14 @@ class Renderer:
             film=film,
         )
 
-    def comparison(self, runs: Sequence[ComparedRun], matrix: Sequence[MatrixRow], pairs: Sequence[RunPair]) -> str:
-        """The front page of a comparison: `pairs` are every two of its runs."""
+    def comparison(
+        self,
+        runs: Sequence[ComparedRun],
+        matrix: Sequence[MatrixRow],
+        pairs: Sequence[RunPair],
+        sections: Sequence[tuple[str, ReportSection]] = (),
+    ) -> str:
+        """The front page of a comparison: `pairs` are every two of its runs, `sections` have the letter of theirs."""
         records = [run.view.record for run in runs]
         better = better_at(pairs)
         return self.page(
@@ -157,6 +164,7 @@ class Renderer:
             runs=runs,
             matrix=matrix,
             pairs=pairs,
+            sections=sections,
             effort_columns=differing(pair.efforts for pair in pairs),
             estimates=list(dict.fromkeys(title for pair in pairs for title in pair.estimates)),
             conclusion=conclusion_of(pairs),

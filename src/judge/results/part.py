@@ -19,9 +19,11 @@ class RunPart:
     """A part of the run in `store`. Every method may be left out; those that read files raise `ConfigError`.
 
     `keys` are its keys in the detail of a submission. `title` says whose its success rates are.
+    `is_compared`: its section is shown for each run of a comparison.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
+    is_compared: ClassVar[bool] = False
     title: ClassVar[str] = ""
 
     def __init__(self, store: RunStore) -> None:

@@ -139,6 +139,18 @@ def test_the_owner_says_which_task_set_is_the_present_one(tmp_path: Path) -> Non
     assert (empty.title, empty.rows, empty.is_present) == ("new.toml", (), True)
 
 
+def test_what_checks_let_through_is_the_owners_word_and_what_is_kept_under_variants_a_claim(tmp_path: Path) -> None:
+    families = {"settings": {"retained": 100.0, "retained_interval_95": [80, 100.0]}, "time": {"retained": 50}}
+    more = {"words": {"pairs": 1}, "style": {"retained": "all"}}
+    run = submitted(detail={"robustness": {"by_family": families | more}, "let_through": {"of": 1}})
+    placed = placed_rows(write_submissions(tmp_path, run, submitted("other")), QUERIES).rows
+    task_set = str(placed[0].values["Tasks"])
+    [group] = groups_of(placed, [Present(task_set, measured=("checks let through 1 of 9",))])
+    assert "checks let through 1 of 9" in group.facts
+    assert not any("let through" in fact for fact in groups_of(placed)[0].facts)
+    assert sorted(row.kept_claimed for row in group.rows) == ["", "time 50.0 %, settings 100.0 % (80.0 to 100.0)"]
+
+
 def test_a_scenario_names_the_present_task_set_of_its_submissions(tmp_path: Path) -> None:
     files = [str(ROOT / "leaderboard" / "examples" / f"{name}-idle.json") for name in ("miniwob", "demo")]
     scenario = str(ROOT / "scenarios" / "demo" / "scenario.toml")

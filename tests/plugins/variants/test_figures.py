@@ -1,9 +1,14 @@
 """Rates under variants: the share of the clean successes that remain, and what is lost."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from judge.plugins.variants.figures import Robustness
+import pytest
+
+from helpers.runs import write_synthetic_run
+from judge.plugins.variants.figures import LostUnderVariants, Robustness
+from judge.report.build import make_report
 from judge.results.figures import Figures
 from judge.results.rows import AttemptRow
 
@@ -69,3 +74,22 @@ def test_a_submission_has_the_figures_and_leaves_out_what_was_not_measured() -> 
 def test_no_variant_counts_in_the_rate_of_the_run() -> None:
     figures = Figures.of(each.counted for each in RUN)
     assert (figures.all.tasks, figures.all.successes, figures.attacks) == (3, 2, None)
+
+
+def test_no_family_is_the_worst_if_none_loses_anything() -> None:
+    styled = replace(row("b", "success", "zoomed"), variant_family="style")
+    kept = Robustness.of([row("a", "success"), row("b", "success"), row("a", "success", "dark"), styled])
+    lost = Robustness.of([*RUN, styled])
+    assert kept is not None
+    assert lost is not None
+    assert (kept.worst, lost.worst) == (None, "settings")
+
+
+def test_a_comparison_has_the_figures_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = Robustness.of(RUN)
+    assert figures is not None
+    monkeypatch.setattr(LostUnderVariants, "section", lambda *_: figures.section())
+    runs = [write_synthetic_run(tmp_path / "out", f"2026010{day}-000000-a", tasks=2) for day in (1, 2)]
+    html = make_report(runs, tmp_path / "both").read_text()
+    assert all(f"<h2>Robustness, run {letter}</h2>" in html for letter in "AB")
+    assert html.count("Lost: a under phone, the walks part at step 2") == 2

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -76,6 +77,8 @@ class BoardRow:
     lower_bound: float | None
     upper_bound: float | None
     efficiency: float | None
+    # What it says of tasks under variants, by family.
+    kept_claimed: str
     judge: str
     date: str
     signer: str
@@ -116,10 +119,11 @@ class BoardGroup:
 
 
 class Present(NamedTuple):
-    """A present task set of the page's owner: its digest, and its name if it is a file's."""
+    """A present task set of the page's owner: its digest; of a file also its name, and what was measured of it."""
 
     task_set: str
     name: str = ""
+    measured: tuple[str, ...] = ()
 
 
 class MadeBoard(NamedTuple):
@@ -208,7 +212,7 @@ def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present:
     ]
     unknown = [_label(row) for row in ranked if row.cost_per_task is None]
     columns = ("corrected_rate", "score", "cost_per_success", "under_policy", "attack_success_rate", "efficiency")
-    texts = ("coverage", "signer", "report", "why", "model")
+    texts = ("kept_claimed", "coverage", "signer", "report", "why", "model")
     return BoardGroup(
         key=f"g{number}",
         title=(present.name if present else "") or f"Task set {task_set or 'unknown'}",
@@ -226,6 +230,7 @@ def _group(number: int, key: tuple[str, ...], placed: Sequence[Placed], present:
                         if value
                     ),
                     f"sealed {sealed[:16]}" if sealed else "",
+                    *(present.measured if present else ()),
                 ),
             )
         ),
@@ -277,6 +282,7 @@ def _row(group: str, placed: Placed) -> BoardRow:
         cost_per_task=_number(values.get("Model USD per Task")),
         under_policy=_number(values.get("Under Policy")),
         attack_success_rate=_number(values.get("Attack Success Rate")),
+        kept_claimed=_kept(detail.get("robustness")),
         coverage=_coverage(detail.get("coverage")),
         lower_bound=_number(values.get("Lower Bound")),
         upper_bound=_number(values.get("Upper Bound")),
@@ -340,6 +346,25 @@ def _date(detail: Mapping[str, Any]) -> str:
         if (match := _STAMP.search(str(entry.get("task_id_with_timestamp") or "")[-40:]))
     ]
     return max(stamps, default="")
+
+
+def _kept(value: object) -> str:
+    """The share of its clean successes that a participant keeps under each family of variants, the smallest first."""
+    families = as_mapping(as_mapping(value).get("by_family"))
+    known = [
+        (kept, name, as_mapping(figures).get("retained_interval_95"))
+        for name, figures in islice(families.items(), _MAX_COLUMNS)
+        if (kept := _number(as_mapping(figures).get("retained"))) is not None
+    ]
+    return ", ".join(
+        f"{_text(name, 20)} {kept:.1f} %{_interval(within)}"
+        for kept, name, within in sorted(known, key=lambda each: each[0])
+    )
+
+
+def _interval(value: object) -> str:
+    low, high = map(_number, value) if isinstance(value, list) and len(value) == 2 else (None, None)
+    return "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
 
 
 def _coverage(value: object) -> str:

@@ -18,6 +18,7 @@ from judge.plugins.leaderboard.ranking import rows as leaderboard_rows
 from judge.results.signatures import signer_of
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
+from shared.plugins import plugins
 from shared.settings import Settings
 from shared.text import counted, one_line
 
@@ -125,12 +126,14 @@ def _present(argument: str) -> Present:
     if _DIGEST.fullmatch(argument):
         return Present(argument)
     settings = Settings.from_environ()
-    scenario = load_scenario(scenario_file(argument, settings.bundled_scenarios))
+    path = scenario_file(argument, settings.bundled_scenarios)
+    scenario = load_scenario(path)
     name = scenario.config.scenario
     tasks = scenario.tasks
     if not tasks and name is not None:
         tasks = load_scenario(scenario_file(name, settings.bundled_scenarios)).tasks
-    return Present(task_set_of(tasks), scenario.shown_name)
+    found = (each.measured(path) for each in plugins().values() if each.measured)
+    return Present(task_set_of(tasks), scenario.shown_name, tuple(filter(None, found)))
 
 
 def _shared(columns: list[str], rows: list[tuple[Any, ...]]) -> dict[int, Any]:

@@ -99,9 +99,10 @@ class Robustness:
 
     @property
     def worst(self) -> str | None:
-        """The family under which the smallest share of the clean successes is kept, if there are several."""
+        """The family under which the smallest share of the clean successes is kept, if one of several keeps less than all."""
         known = {name: kept.retained.rate for name, kept in self.families.items() if kept.retained.rate is not None}
-        return min(known, key=known.__getitem__) if len(known) > 1 else None
+        worst = min(known, key=known.__getitem__, default=None)
+        return worst if worst is not None and len(known) > 1 and known[worst] < 100 else None
 
     def published(self) -> dict[str, Any]:
         """As in a submission: what was not measured is absent."""
@@ -131,6 +132,7 @@ class LostUnderVariants(RunPart):
     """The figures of a run."""
 
     keys = (ROBUSTNESS,)
+    is_compared = True
 
     def totals(self) -> Mapping[str, Any]:
         config = as_mapping((self.store.read_run() or {}).get("config"))

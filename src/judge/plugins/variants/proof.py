@@ -89,7 +89,15 @@ def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[
     counts = Counter(task_id.rpartition("--")[2] for task_id in proof.held)
     notes += [f"holds: {', '.join(f'{name} {counts[name]}' for name in counts) or 'no variant'}"]
     if write:
-        path = proof_path(scenario.path)
+        path, tried = proof_path(scenario.path), {pair.task_id for task in scenario.tasks for pair in pairs_of(task)}
+        # What was proven of other tasks stays.
+        known = read_proof(scenario.path)
+        proof = Proof(
+            *(
+                {key: each for key, each in old.items() if key not in tried} | dict(new)
+                for old, new in zip(known, proof, strict=True)
+            )
+        )
         with write_errors(path, "make its folder writable, or leave --write out"):
             write_atomic(path, f"{json.dumps(proof._asdict(), indent=2)}\n".encode())
         held, lost = counted(len(proof.held), "task"), len(proof.lost)
