@@ -500,3 +500,16 @@ def test_what_covers_a_page_is_closed_wherever_it_is() -> None:
         reply = player.reply(page, None)
         assert isinstance(reply, Action)
         assert reply.params["target"] == target
+
+
+async def test_the_options_say_what_is_closed_and_that_a_page_is_loaded_again_once(script: Path) -> None:
+    decide = create(ParticipantOptions(script=str(script), close=("Not now",), reload=True))
+    pages = ['- button "Not now" [ref=e9]', "", "", PAGE.snapshot]
+    replies = []
+    for step, snapshot in enumerate(pages):
+        page = PAGE.model_copy(update={"snapshot": snapshot})
+        reply = await decide(observed(page, instruction="Open the lamps", step=step, context_id="a"))
+        assert isinstance(reply, Action)
+        replies.append((reply.tool, reply.params.get("target") or reply.params.get("url")))
+    clicks = [("browser_click", "e9"), ("browser_click", "e2")]
+    assert replies == [clicks[0], ("browser_navigate", PAGE.url), ("browser_wait_for", None), clicks[1]]

@@ -99,7 +99,7 @@ class Robustness:
 
     @property
     def worst(self) -> str | None:
-        """The family under which the smallest share of the clean successes is kept, if one of several keeps less than all."""
+        """The one of several families that keeps the smallest share of the clean successes, if not all keep all."""
         known = {name: kept.retained.rate for name, kept in self.families.items() if kept.retained.rate is not None}
         worst = min(known, key=known.__getitem__, default=None)
         return worst if worst is not None and len(known) > 1 and known[worst] < 100 else None
