@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from annotated_types import BaseMetadata
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
 
 from judge.config import RunConfig
 from judge.records.checks import SuccessRule
@@ -37,6 +38,13 @@ _CLOSED = ConfigDict(extra="forbid")
 _SHA256 = Field(pattern="^[0-9a-f]{64}$")
 
 Fields = dict[str, Any]
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without titles of fields, which repeat their names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
 
 
 def fields_of(model: type[BaseModel], *names: str, optional: bool = False) -> Fields:
@@ -122,10 +130,7 @@ POLICY_COUNTS = create_model(
     tasks=(int, ...),
     scored_tasks=(int, ...),
     completion=(float, Field(None, description="The success rate of the same tasks.")),
-    by_dimension=(
-        dict[str, create_model("RiskCounts", policies=(int, ...), violated=(int, ...), undecided=(int, ...))],
-        ...,
-    ),  # type: ignore[misc]
+    by_dimension=(dict[str, RISK], ...),  # type: ignore[valid-type]
 )
 ATTACK = create_model(
     "AttackEntry",
@@ -235,7 +240,10 @@ def schemas() -> dict[str, dict[str, Any]]:
         "network.schema.json": (HarFile, "validation"),
         "config.schema.json": (RunConfig, "validation"),
     }
-    return {name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode)} for name, (model, mode) in models.items()}
+    return {
+        name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode, schema_generator=_Untitled)}
+        for name, (model, mode) in models.items()
+    }
 
 
 def texts() -> dict[Path, str]:
