@@ -40,11 +40,21 @@ _SHA256 = Field(pattern="^[0-9a-f]{64}$")
 Fields = dict[str, Any]
 
 
-class _Untitled(GenerateJsonSchema):
-    """Without titles of fields, which repeat their names."""
+class _Short(GenerateJsonSchema):
+    """Without titles of fields, which repeat their names, and defaults of null: such a key may be missing."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        made = super().default_schema(schema)
+        return {key: value for key, value in made.items() if key != "default" or value is not None}
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        match made := super().nullable_schema(schema):
+            case {"anyOf": [{"type": str(kind), **rest}, {"type": "null"}]} if not {"enum", "const"} & set(rest):
+                return {"type": [kind, "null"], **rest}
+        return made
 
 
 def fields_of(model: type[BaseModel], *names: str, optional: bool = False) -> Fields:
@@ -241,7 +251,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "config.schema.json": (RunConfig, "validation"),
     }
     return {
-        name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode, schema_generator=_Untitled)}
+        name: {"$schema": _DIALECT, **model.model_json_schema(mode=mode, schema_generator=_Short)}
         for name, (model, mode) in models.items()
     }
 
