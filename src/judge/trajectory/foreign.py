@@ -139,6 +139,14 @@ def starts_like(path: Path, pattern: re.Pattern[bytes]) -> bool:
         return False
 
 
+def shown_page(folder: Path, source: Path, screenshot: object, url: object) -> dict[str, Any]:
+    """What a step shows, as fields of a step: a screenshot that is in the folder, or none. Raises `TrajectoryError`."""
+    name = local_name(screenshot) if screenshot and isinstance(screenshot, str) else None
+    if name is not None:
+        inside(folder, name, source=source)
+    return {"screenshot": name, "url": url if isinstance(url, str) else ""}
+
+
 def local_name(name: str) -> str:
     """The name of an image as a path relative to its folder: absolute paths refer to the recording machine."""
     path = PurePosixPath(name.replace("\\", "/"))

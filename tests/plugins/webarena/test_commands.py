@@ -92,3 +92,10 @@ def test_a_missing_environment_is_a_note_with_the_command_that_makes_it() -> Non
     assert finding.state == "note"
     assert "WABE_WEBARENA_PYTHON is not set" in finding.text
     assert INSTALL in finding.text
+
+
+def test_a_submission_is_checked_in_its_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WABE_WEBARENA_PYTHON", raising=False)
+    result = CliRunner().invoke(wabe, ["export", "--format", "webarena-verified", "--validate", str(tmp_path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "WABE_WEBARENA_PYTHON is not set" in str(result.exception)

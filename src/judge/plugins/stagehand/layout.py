@@ -19,13 +19,13 @@ from judge.trajectory.foreign import (
     foreign_task,
     foreign_verdict,
     from_steps,
-    inside,
     of_invalid_task,
     period_of,
     points_of,
     read_criteria,
     read_document,
     read_object,
+    shown_page,
     starts_like,
     tokens_of,
     tool_line,
@@ -142,10 +142,7 @@ def _steps(folder: Path, document: _HarnessRun) -> Iterator[Step]:
 
 
 def _page(folder: Path, page: Mapping[str, Any]) -> dict[str, Any]:
-    name, url = page.get("screenshotPath"), page.get("url")
-    if isinstance(name, str):
-        inside(folder, name, source=folder / _FILE)
-    return {"screenshot": name if isinstance(name, str) else None, "url": url if isinstance(url, str) else ""}
+    return shown_page(folder, folder / _FILE, page.get("screenshotPath"), page.get("url"))
 
 
 def verdicts(folder: Path) -> dict[str, Verdict]:

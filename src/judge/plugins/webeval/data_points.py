@@ -20,12 +20,11 @@ from judge.trajectory.foreign import (
     foreign_task,
     foreign_verdict,
     from_steps,
-    inside,
-    local_name,
     period_of,
     read_document,
     read_lines,
     read_object,
+    shown_page,
     tool_line,
     usable_id,
     usage_of,
@@ -140,7 +139,11 @@ def _steps(folder: Path, source: Path, events: tuple[dict[str, Any], ...]) -> It
     if not events:
         pages = [{"screenshot_path": path.name} for path in sorted(folder.glob("screenshot_*.png"))[:MAX_FOREIGN_STEPS]]
     for place, page in enumerate(pages[:1] if events else pages, index):
-        yield Step(index=place, title="", **_page(folder, source, page))
+        yield Step(
+            index=place,
+            title="",
+            **_page(folder, source, page),
+        )
 
 
 def _step(
@@ -161,11 +164,7 @@ def _step(
 
 
 def _page(folder: Path, source: Path, event: Mapping[str, Any]) -> dict[str, Any]:
-    name, url = event.get("screenshot_path"), event.get("url")
-    shown = local_name(name) if name and isinstance(name, str) else None
-    if shown is not None:
-        inside(folder, shown, source=source)
-    return {"screenshot": shown, "url": url if isinstance(url, str) else ""}
+    return shown_page(folder, source, event.get("screenshot_path"), event.get("url"))
 
 
 def _end(log: _Log, acting: list[Step]) -> tuple[StopReason, str | None]:
