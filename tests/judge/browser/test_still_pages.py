@@ -23,6 +23,7 @@ _TOGETHER = 25
 
 
 @pytest.mark.e2e
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("size", each(["suite", "all"], suite=["suite"]))
 async def test_the_look_after_an_act_shows_the_last_change_that_it_causes(
     size: str, record_property: Callable[[str, object], None]
