@@ -15,9 +15,9 @@ from judge.results.rows import AttemptRow
 EMPTY: Any = AttemptRow.without_attempt(task_id="t")
 
 
-def row(task: str, verdict: str, variant: str | None = None, walk: str = "abc") -> AttemptRow:
+def row(task: str, verdict: str, variant: str | None = None, walk: str = "abc", family: str = "settings") -> AttemptRow:
     known = {"success": True, "failure": False}.get(verdict)
-    pair = {"clean_task": task, "variant_name": variant, "variant_family": "settings"} if variant else {}
+    pair = {"clean_task": task, "variant_name": variant, "variant_family": family} if variant else {}
     name = f"{task}--{variant}" if variant else task
     changed: AttemptRow = replace(
         EMPTY, task_id=name, verdict=verdict, success=known, epoch=1, action_digests=tuple(walk), **pair
@@ -77,7 +77,7 @@ def test_no_variant_counts_in_the_rate_of_the_run() -> None:
 
 
 def test_no_family_is_the_worst_if_none_loses_anything() -> None:
-    styled = replace(row("b", "success", "zoomed"), variant_family="style")
+    styled = row("b", "success", "zoomed", family="style")
     kept = Robustness.of([row("a", "success"), row("b", "success"), row("a", "success", "dark"), styled])
     lost = Robustness.of([*RUN, styled])
     assert kept is not None
