@@ -17,7 +17,7 @@ from judge.runner.person import for_a_person, note_for
 from judge.scenario.models import EXAMPLES, LOGS, PORT, Endpoint, ParticipantEntry, Scenario
 from judge.scenario.toml import read_scenario_bytes
 from shared.errors import ConfigError
-from shared.fields import at_most, closest, did_you_mean, printable
+from shared.fields import OneLine, at_most, closest, did_you_mean, printable
 from shared.files import decode, read_errors, read_text
 from shared.participants import HUMAN, list_participants
 from shared.toml_text import parse_toml
@@ -103,11 +103,13 @@ class _AgentsFile(BaseModel):
     participants: Annotated[tuple[ParticipantEntry, ...], Field(min_length=1), at_most(100)]
 
 
-_FILE, _ENDPOINT = TypeAdapter(_AgentsFile), TypeAdapter[str](Endpoint)
+_FILE, _ENDPOINT, _LINE = TypeAdapter(_AgentsFile), TypeAdapter[str](Endpoint), TypeAdapter[str](OneLine)
 
 
 def read_agent(text: str) -> Agent:
     """The agent that `--agent TEXT` names, in the first form that fits. Raises `ConfigError` if none does."""
+    # As the `cmd` of a scenario.
+    validated(_LINE, text, "--agent")
     if _ADDRESS.match(text):
         return AgentAddress(validated(_ENDPOINT, text, "--agent"))
     if text.startswith(_IMAGE):
@@ -116,7 +118,7 @@ def read_agent(text: str) -> Agent:
         return AgentImage(name)
     if text.startswith(_MCP):
         command = text.removeprefix(_MCP)
-        _require(command.strip() and "\0" not in command, text, "names no program", "write it like mcp:claude")
+        _require(any(_words(command)[:1]), text, "names no program", "write it like mcp:claude")
         return AgentOverMcp(command)
     if text and _exists(text, Path.is_dir):
         return AgentFolder(Path(text))
@@ -155,12 +157,15 @@ def _folder_of(program: Path) -> AgentFolder:
     )
 
 
-def _command(text: str) -> AgentCommand:
+def _words(text: str) -> list[str]:
     try:
-        words = shlex.split(text)
+        return shlex.split(text)
     except ValueError as error:
         raise ConfigError(f"--agent {printable(text)}: {str(error).lower()}", remedy="close the quotes") from None
-    is_usable = "\0" not in text and any(PORT in word for word in words[1:])
+
+
+def _command(text: str) -> AgentCommand:
+    is_usable = any(PORT in word for word in _words(text)[1:])
     _require(is_usable, text, f"is neither a folder nor a file, and a command needs {PORT}", f"give {SEVEN_FORMS}")
     return AgentCommand(text)
 

@@ -18,7 +18,7 @@ def main(client: "subprocess.Popen[str]") -> None:
     action = Action(tool="current_page")
     while True:
         print(json.dumps({"name": action.tool, "arguments": action.params}), file=client.stdin, flush=True)
-        text = json.loads(client.stdout.readline()).removesuffix("[image]")
+        text = json.loads(client.stdout.readline()).removeprefix("ERROR ").removesuffix("[image]")
         if text == OVER:
             return
         # Results leave out the tools, which a client knows.

@@ -108,6 +108,10 @@ def test_each_form_is_read(text: str, agent: Agent, label: str) -> None:
         ("python agent.py --port 9019", "a command needs {port}"),
         ("{port} x", "a command needs {port}"),
         ("python 'agent.py --port {port}", "close the quotes"),
+        ("python agent.py\n--port {port}", "contains a line break"),
+        ("mcp:agent '\n' {mcp_url}", "contains a line break"),
+        ("mcp:agent '{mcp_url}", "close the quotes"),
+        ("mcp:''", "names no program"),
         ("http://", "has no host"),
         ("http://me:secret@agent.test", "keys belong in the environment"),
         ("http://agent.test/?key=1", "has a query or fragment"),
@@ -127,7 +131,7 @@ def test_anything_else_is_refused_in_one_line(text: str, complaint: str) -> None
 
 
 WORDS = st.sampled_from(
-    ["http://", "image:", "agents.toml", ":", "replay", "random", "{port}", " ", "/", "'", "\\", "=", "a", "\0"]
+    ["http://", "image:", "mcp:", "agents.toml", ":", "replay", "random", "{port}", " ", "/", "'", "\\", "=", "a", "\0"]
 )
 
 
@@ -144,6 +148,7 @@ def test_every_text_is_one_form_or_an_error_in_one_line(text: str) -> None:
     if agent is None:
         assert len(error.splitlines()) == 1
         return
+    assert label_of(agent).isprintable()
     # In the order of the forms: each is what none before it can be.
     lowered = text.lower()
     is_address = lowered.startswith(("http://", "https://"))
