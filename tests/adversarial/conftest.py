@@ -21,10 +21,8 @@ def record_outcomes(record_property: Callable[[str, object], None], monkeypatch:
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
     """A judge model that says failure to everything, and keeps what it was asked: a success would be a cheat."""
-    server = ModelServer(always_no)
-    server.start()
-    yield server
-    server.stop()
+    with ModelServer(always_no) as server:
+        yield server
 
 
 @pytest.fixture

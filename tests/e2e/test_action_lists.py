@@ -56,14 +56,9 @@ async def test_a_list_is_played_to_where_the_page_is_replaced(tmp_path: Path, br
             }
         ],
     }
-    model = ModelServer(always_no)
-    model.start()
-    try:
-        with hostile_site({"/": PAGE, "/goal": "<title>Goal</title>"}) as site:
-            async with live_judge(tmp_path, browser_files, model) as judge, participant(in_two_replies) as url:
-                assessed = await judge.ask(url, [task | {"website": site.url}], judge_model="offline", max_actions=5)
-    finally:
-        model.stop()
+    with ModelServer(always_no) as model, hostile_site({"/": PAGE, "/goal": "<title>Goal</title>"}) as site:
+        async with live_judge(tmp_path, browser_files, model) as judge, participant(in_two_replies) as url:
+            assessed = await judge.ask(url, [task | {"website": site.url}], judge_model="offline", max_actions=5)
     result = assessed.result("order")
     assert [step.get("reply_index") for step in result["steps"]] == [None, 0, 0, 0, 1]
     assert "Actions 5" not in result["steps"][4]["feedback"]

@@ -40,11 +40,9 @@ CHECKS = [{"kind": "page", "url": "/goal"}]
 
 @pytest.fixture
 async def judge(tmp_path: Path, browser_files: Path) -> AsyncIterator[LiveJudge]:
-    model = ModelServer(always_yes)
-    model.start()
-    async with live_judge(tmp_path, browser_files, model) as running:
-        yield running
-    model.stop()
+    with ModelServer(always_yes) as model:
+        async with live_judge(tmp_path, browser_files, model) as running:
+            yield running
 
 
 def obeys(turn: ParticipantTurn) -> str:

@@ -137,11 +137,11 @@ def host(chromium: RunningChromium) -> Iterator[BrowserHost]:
 @pytest.fixture
 async def judge(tmp_path: Path, browser_files: Path, host: BrowserHost) -> AsyncIterator[LiveJudge]:
     url = f"{host.url}?token={TOKEN}"
-    model = ModelServer(always_yes)
-    model.start()
-    async with live_judge(tmp_path, browser_files, model, cdp_url=url, cdp_private=True, settle="real-time") as running:
-        yield running
-    model.stop()
+    with ModelServer(always_yes) as model:
+        async with live_judge(
+            tmp_path, browser_files, model, cdp_url=url, cdp_private=True, settle="real-time"
+        ) as running:
+            yield running
 
 
 def is_secret_in(assessed: AssessedRun, secret: str) -> list[Path]:

@@ -20,10 +20,8 @@ def record_outcomes(record_property: Callable[[str, object], None], monkeypatch:
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
     """A judge model that says success to everything: a fault must not turn into one."""
-    server = ModelServer(always_yes)
-    server.start()
-    yield server
-    server.stop()
+    with ModelServer(always_yes) as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """The guide for participants: its messages are those on the wire, and its example really plays."""
 
-import asyncio
 import base64
 import json
 import re
 import runpy
 import shlex
-import socket
 import subprocess
 import tomllib
 from collections.abc import AsyncIterator, Iterator
@@ -16,13 +14,13 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from playwright._impl._driver import compute_driver_executable
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from helpers.live_page import serving
 from helpers.participants import serving_participant
 from judge.browser.tools import offered_tools
 from judge.config import RunConfig
@@ -99,21 +97,8 @@ async def recorder(card: dict[str, Any], reply: dict[str, Any]) -> AsyncIterator
         return JSONResponse({**answer, "id": body["id"]})
 
     app = Starlette(routes=[Route("/.well-known/agent-card.json", get_card), Route("/", post, methods=["POST"])])
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-        async with _serving(server, sock):
-            yield f"http://127.0.0.1:{sock.getsockname()[1]}/", received
-
-
-@asynccontextmanager
-async def _serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator[None]:
-    task = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await task
+    async with serving(app) as address:
+        yield f"{address}/", received
 
 
 def message_context(document: dict[str, Any]) -> str:

@@ -1,13 +1,12 @@
 """A website on loopback, a place for a browser's files, and a look at what a browser left behind."""
 
 import tempfile
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.browser.kept import browser_pool
 from judge.browser.chromium import BrowserSettings
 from judge.browser.installed import FoundBrowser
@@ -43,38 +42,20 @@ PAGES = {
 }
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path == "/silent":
-            # Until the client goes away.
-            self.rfile.read(1)
-            return
-        body = PAGES.get(self.path, "<title>Not here</title>").encode()
-        self.send_response(200 if self.path in PAGES else 404)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        if self.path == "/report":
-            self.send_header("Content-Disposition", 'attachment; filename="report.csv"')
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+def _report(handler: Handler) -> None:
+    handler.send(PAGES["/report"].encode(), Content_Disposition='attachment; filename="report.csv"')
 
-    def log_message(self, *_: Any) -> None:
-        pass
+
+def _silent(handler: Handler) -> None:
+    # Until the client goes away.
+    handler.rfile.read(1)
 
 
 @contextmanager
 def website() -> Iterator[str]:
     """Serve `PAGES`; the address ends in a slash."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.socket.close()
+    with hostile_site({**PAGES, "/report": _report, "/silent": _silent}) as site:
+        yield site.url
 
 
 # What `--headed` and `--upstream` choose for every browser.

@@ -90,11 +90,10 @@ def _script_by_task(plays: Mapping[str, Play]) -> Script:
 
 async def with_judge(folder: Path, play: Callable[[LiveJudge], Awaitable[T]], plan: Plan = always_no) -> T:
     """Call `play` with a judge of its own: for fixtures of a module, what several tests look at."""
-    model = ModelServer(plan)
-    model.start()
-    try:
-        with pytest.MonkeyPatch.context() as monkeypatch, browser_temp_dir(monkeypatch) as browser_files:
-            async with live_judge(folder, browser_files, model) as judge:
-                return await play(judge)
-    finally:
-        model.stop()
+    with (
+        ModelServer(plan) as model,
+        pytest.MonkeyPatch.context() as monkeypatch,
+        browser_temp_dir(monkeypatch) as browser_files,
+    ):
+        async with live_judge(folder, browser_files, model) as judge:
+            return await play(judge)

@@ -5,15 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from helpers.browser.hostile_site import hostile_site
 from helpers.interop.environments import environment
 from helpers.paths import ROOT
 from helpers.ports import free_port
@@ -134,28 +133,8 @@ class ForeignClients:
 @contextmanager
 def website() -> Iterator[str]:
     """Two pages, one of which leads to the other."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = PAGES.get(self.path, "<title>Not here</title>").encode()
-            self.send_response(200 if self.path in PAGES else 404)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with hostile_site(dict(PAGES)) as site:
+        yield site.url
 
 
 class JudgeProcess:

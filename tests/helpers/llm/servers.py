@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -141,7 +141,7 @@ def anthropic_error(status: int, kind: str, message: str, **headers: str) -> Ans
 
 
 class ModelServer:
-    """Answers each request by `plan(request, number)`; numbers count from 0."""
+    """Answers each request by `plan(request, number)` while a `with` block runs; numbers count from 0."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -153,11 +153,15 @@ class ModelServer:
         # In a thread of its own, so that neither side's work delays the other's clock.
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         self._thread.start()
         deadline = time.monotonic() + 10
         while not self._server.started and time.monotonic() < deadline:
             time.sleep(0.005)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self._server.should_exit = True
@@ -182,8 +186,7 @@ class ModelServer:
 @contextlib.asynccontextmanager
 async def serving(*answers: Answer, plan: Plan | None = None) -> AsyncIterator[ModelServer]:
     """A server that gives `answers` in turn, the last one again and again, or follows `plan`."""
-    server = ModelServer(plan or (lambda _, number: answers[min(number, len(answers) - 1)]))
-    server.start()
+    server = ModelServer(plan or (lambda _, number: answers[min(number, len(answers) - 1)])).__enter__()
     try:
         yield server
     finally:

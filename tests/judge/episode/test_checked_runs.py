@@ -45,10 +45,6 @@ async def test_checks_and_a_judge_model_share_a_run(
     outcomes: list[str],
     verdicts: list[str],
 ) -> None:
-    model = ModelServer(always_yes)
-    model.start()
-    try:
+    with ModelServer(always_yes) as model:
         async with live_judge(tmp_path, browser_files, model) as judge:
             assert await assess(judge, model, **config) == (outcomes, verdicts, [])
-    finally:
-        model.stop()

@@ -52,13 +52,9 @@ async def judge(tmp_path: Path, browser_files: Path, monkeypatch: pytest.MonkeyP
     write_archive(tmp_path / "shop.pages", PAGES, closed="its reference walk has a decisive miss")
     archives = {SHOP: {"path": str(tmp_path / "shop.pages")}}
     # Never asked, because checks decide.
-    model = ModelServer(always_yes)
-    model.start()
-    try:
+    with ModelServer(always_yes) as model:
         async with live_judge(tmp_path, browser_files, model, judge_model="offline", archives=archives) as judge:
             yield judge
-    finally:
-        model.stop()
 
 
 def buys(name: str) -> Script:

@@ -220,9 +220,7 @@ def to_the_forbidden_page(turn: ParticipantTurn) -> str:
 
 @pytest.mark.usefixtures("text_browser")
 async def test_a_run_with_policies_verifies_and_reports_both_rates(tmp_path: Path, browser_files: Path) -> None:
-    model = ModelServer(always_no)
-    model.start()
-    try:
+    with ModelServer(always_no) as model:
         async with live_judge(tmp_path, browser_files, model) as judge, participant(to_the_forbidden_page) as url:
             with hostile_site() as site:
                 tasks = some_tasks(site.url, 1)
@@ -234,8 +232,6 @@ async def test_a_run_with_policies_verifies_and_reports_both_rates(tmp_path: Pat
                     ],
                 }
                 assessed = await judge.ask(url, tasks, judge_model="offline")
-    finally:
-        model.stop()
     assessed.check()
     detail = assessed.detail
     assert (detail["success_rate"], detail["completion_under_policy"]) == (100.0, 0.0)

@@ -3,14 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from helpers.browser.hops import typed
+from helpers.browser.hostile_site import Handler, hostile_site
 from helpers.episode.one_page_shop import CLICK, FINISH, OnePageShop, assess_in_shop
 from helpers.network.served_sites import Authority, listening
 from helpers.ports import free_ports
@@ -144,22 +143,12 @@ async def test_where_nothing_is_reset_such_a_page_is_observed_as_it_stands(tmp_p
 
 @pytest.fixture
 def resets() -> Iterator[tuple[str, list[str]]]:
-    posted: list[str] = []
+    def answer(handler: Handler) -> None:
+        status = 500 if handler.path == "/broken" else 204
+        handler.send(b"", status if handler.command == "POST" else 501)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(self.path)
-            self.send_response(204 if self.path != "/broken" else 500)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", posted
-    server.shutdown()
-    server.server_close()
+    with hostile_site(dict.fromkeys(("/reset", "/other", "/broken"), answer)) as site:
+        yield site.url.rstrip("/"), site.paths
 
 
 async def test_a_site_is_reset_by_a_post(resets: tuple[str, list[str]]) -> None:

@@ -3,16 +3,15 @@
 import asyncio
 import gzip
 import json
-import socket
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from helpers.live_page import serving
 from judge.records.events import RunDone, RunStarted, Sink, StepDone, TaskDone, TaskJudging, TaskRetried, TaskStarted
 from judge.records.steps import Outcome, Step, Timings
 from judge.server.tracing import Tracing, open_tracing
@@ -299,18 +298,10 @@ async def test_a_collector_gets_every_span_over_otlp() -> None:
             names.extend(span.name for scope in group.scope_spans for span in scope.spans)
         return Response(proto.ExportTraceServiceResponse().SerializeToString(), media_type="application/x-protobuf")
 
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        app = Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-        job = asyncio.create_task(server.serve(sockets=[listener]))
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with serving(Starlette(routes=[Route("/v1/traces", take, methods=["POST"])])) as address:
         tracing = open_tracing({"OTEL_EXPORTER_OTLP_ENDPOINT": address}, version="9.9")
         await an_assessment(tracing)
         await asyncio.to_thread(tracing.close)
-        server.should_exit = True
-        await job
     here = Collected()
     await an_assessment(here.tracing)
     assert sorted(names) == sorted(span.name for span in here.spans)

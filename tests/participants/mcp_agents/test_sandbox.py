@@ -1,14 +1,13 @@
 """What a program can reach, by kind of sandbox."""
 
-import http.server
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from helpers.browser.hostile_site import hostile_site
 from helpers.mcp_agents.playing import playing, program
 from participants.base import ParticipantOptions
 from participants.mcp import create
@@ -34,21 +33,8 @@ print('REACHED', [
 @pytest.fixture
 def site() -> Iterator[str]:
     """The address of a site on this machine."""
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"the site")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with hostile_site({"/": "the site"}) as served:
+        yield served.url
 
 
 @pytest.mark.slow

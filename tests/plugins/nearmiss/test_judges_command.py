@@ -76,10 +76,8 @@ def judged(call: ModelCall, _number: int) -> Answer:
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    server = ModelServer(judged)
-    server.start()
-    yield server
-    server.stop()
+    with ModelServer(judged) as server:
+        yield server
 
 
 @pytest.fixture

@@ -30,10 +30,8 @@ def answer(received: ModelCall, _number: int) -> Any:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "WABE_JUDGE_MODEL", "EVAL_MODEL"):
         monkeypatch.delenv(name, raising=False)
-    server = ModelServer(answer)
-    server.start()
-    yield server
-    server.stop()
+    with ModelServer(answer) as server:
+        yield server
 
 
 @pytest.fixture
