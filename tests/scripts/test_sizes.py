@@ -8,15 +8,15 @@ from helpers.paths import ROOT, load_file
 
 # Code lines.
 CEILINGS = {
-    "read an attempt": 3_950,
-    "checks": 5_900,
+    "read an attempt": 3_970,
+    "checks": 5_920,
     "guard": 4_000,
     "judge a stored attempt": 5_800,
     "one row": 5_200,
-    "a submission": 6_700,
+    "a submission": 6_720,
     "play": 17_250,
-    "wabe run": 19_600,
-    "the judge's server": 31_750,
+    "wabe run": 19_630,
+    "the judge's server": 31_810,
 }
 
 

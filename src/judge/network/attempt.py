@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 from judge.config import RunConfig
 from judge.network.archives import Archives, FrozenAttempt
-from judge.network.disturbing import Disturbed
 from judge.network.header_logins import HeaderLogins, header_logins
 from judge.network.holding import Holding
 from judge.network.interception import Interceptor
@@ -159,6 +158,9 @@ def network_of(
     if network.interceptor and header_logins(task):
         network.interceptor = HeaderLogins(network.interceptor, task)
     if network.interceptor and task.disturbed:
+        # Imported on first use, because few attempts need it.
+        from judge.network.disturbing import Disturbed
+
         network.interceptor = Disturbed(network.interceptor, task.disturbed)
     return network
 

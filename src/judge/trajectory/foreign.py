@@ -5,7 +5,6 @@ never leave the folder.
 """
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,18 +16,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from judge.records.files import is_reserved
-from judge.records.key_points import MAX_WEIGHT
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
-from judge.records.verdicts import INVALID_TASK, UNKNOWN_MODEL, JudgeInfo, Verdict, VerdictOutcome
 from judge.trajectory.record import Attempt, Texts, Trajectory
-from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake, without_none
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, reason_of, sha256_file, sha256_json
 from shared.models import Action
 from shared.strict_json import parse_json
-from shared.text import clip, one_line
+from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
@@ -36,10 +32,6 @@ MAX_IMAGE_BYTES = 20_000_000
 _MAX_DOCUMENT_BYTES = 256_000_000
 # More than any agent takes; bounds the work on a foreign file.
 MAX_FOREIGN_STEPS = 1_000
-_MAX_TOKENS = 10**12
-_MAX_TEXT_CHARS = 20_000
-_MAX_CRITERIA = 200
-INAPPLICABLE = "inapplicable"
 _HEAD_BYTES = 64_000
 # The task's text, for layouts that do not store it: `wabe score DIR --tasks FILE` writes it.
 TASK_FILE = "task.json"
@@ -310,75 +302,6 @@ def _sha256_inside(folder: Path, name: str) -> str | None:
         return sha256_file(inside(folder, name))
     except TrajectoryError:
         return None
-
-
-def foreign_verdict(method: str, is_success: object, reason: object, **more: Any) -> Verdict:
-    """The verdict of another tool's evaluator; unscored if `is_success` is neither true nor false."""
-    outcome: VerdictOutcome = "success" if is_success is True else "failure" if is_success is False else "unscored"
-    text = clip(str(reason or ""), _MAX_TEXT_CHARS)
-    return Verdict(outcome=outcome, reason=text, judge=evaluator_named(method[:200]), **more)
-
-
-def read_criteria(items: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The criteria and marks of a rubric, from what verifiers of webeval's kind say of each item."""
-    criteria, marks = [], []
-    for number, item in enumerate(islice(items, _MAX_CRITERIA), 1):
-        most, earned = points_of(item.get("max_points")), points_of(item.get("earned_points"))
-        if most <= 0:
-            continue
-        name, condition = f"c{number}", item.get("condition")
-        requirement = clip(str(item.get("criterion") or name), 1_000)
-        only_if = {"condition": clip(condition, 1_000)} if isinstance(condition, str) and condition.strip() else {}
-        more = item.get("description")
-        described = {"description": clip(more, 4_000)} if isinstance(more, str) and more else {}
-        criteria.append({"id": name, "requirement": requirement, "weight": most, **only_if, **described})
-        verdict = "met" if earned >= most else "not met"
-        if item.get("is_condition_met") is False:
-            verdict = INAPPLICABLE
-        partial = {"points": earned} if 0 < earned < most else {}
-        reason = clip(str(item.get("justification") or ""), 1_000)
-        marks.append({"criterion": name, "verdict": verdict, "reason": reason, **partial})
-    return criteria, marks
-
-
-def points_of(value: object) -> float:
-    """Points of a rubric; 0 for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number and isinstance(value, int | float) and 0 <= value <= MAX_WEIGHT else 0.0
-
-
-def of_invalid_task(verdict: Verdict, codes: Iterable[object]) -> Verdict:
-    """A verdict on a task that its verifier calls invalid: it is not scored."""
-    named = ", ".join(map(str, codes)) or "no code"
-    reason = ": ".join(filter(None, (f"the task is invalid ({named})", verdict.reason)))
-    return verdict.model_copy(update={"outcome": "unscored", "reason_code": INVALID_TASK, "reason": reason})
-
-
-def evaluator_named(method: str) -> JudgeInfo:
-    """The judge info of another tool's evaluator, of which only the name is known."""
-    unknown = dict.fromkeys(("prompt_set", "prompt_version", "prompt_checksum", "package_version"), "unknown")
-    return JudgeInfo(method=method, model=UNKNOWN_MODEL, threshold=0, code_checksum="unknown", **unknown)
-
-
-def usage_of(components: Mapping[str, Any]) -> ClaimedUsage | None:
-    """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`; `None` without any."""
-
-    def total(key: str) -> int:
-        counts = [value.get(key) for value in components.values() if isinstance(value, Mapping)]
-        # Not `isinstance`, because a bool is an int.
-        return sum(count for count in counts if type(count) is int and count > 0)
-
-    return tokens_of(total("prompt_tokens"), total("completion_tokens"))
-
-
-def tokens_of(tokens_in: object, tokens_out: object, cost_usd: object = None) -> ClaimedUsage | None:
-    """What another program says that the participant's model used; `None` without a usable number."""
-    counts = [count if type(count) is int and 0 < count < _MAX_TOKENS else 0 for count in (tokens_in, tokens_out)]
-    is_cost = isinstance(cost_usd, int | float) and not isinstance(cost_usd, bool) and 0 <= cost_usd < _MAX_TOKENS
-    cost = float(cost_usd) if is_cost and isinstance(cost_usd, int | float) else None
-    if not any(counts) and cost is None:
-        return None
-    return ClaimedUsage(basis="recorded", input=counts[0], output=counts[1], cost_usd=cost)
 
 
 def _by_place(task: Task, texts: Texts, shots: Sequence[str]) -> Attempt:

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.results import JUDGE, a_verdict
 from judge.records.verdicts import INTERNAL_ERROR, JudgeInfo, VerdictOutcome
-from judge.trajectory.foreign import evaluator_named
+from judge.trajectory.foreign_verdicts import evaluator_named
 from shared.models import TokenUsage
 
 MODEL = JUDGE.model_copy(update={"model": "openai:m"})

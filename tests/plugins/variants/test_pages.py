@@ -113,7 +113,10 @@ async def late(site: Site, **variant: Any) -> AsyncIterator[tuple[PlaywrightBrow
 
 
 async def test_a_delay_passes_in_the_time_of_the_page_and_not_in_the_judges() -> None:
-    variants = {"slow": {"requests": {"delay_s": 3}}, "clean": {"settings": {"locale": "de"}}}
+    variants: dict[str, dict[str, Any]] = {
+        "slow": {"requests": {"delay_s": 3}},
+        "clean": {"settings": {"locale": "de"}},
+    }
     took: dict[str, float] = {}
     with hostile_site({"/": LATE, "/next": PAGE, "/answer": "42"}) as site:
         for name, variant in variants.items():

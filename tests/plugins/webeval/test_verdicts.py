@@ -13,7 +13,7 @@ from judge.plugins.webeval.scores import rubric_score, rubric_verdict, score_tex
 from judge.records.verdicts import Verdict
 from judge.results.progress import score_of
 from judge.trajectory.files import foreign_verdicts, load_trajectory
-from judge.trajectory.foreign import evaluator_named
+from judge.trajectory.foreign_verdicts import evaluator_named
 from plugins.webeval.folders import ACTIONS, structured, write_score, write_webeval
 
 INFO = evaluator_named("webeval mmrubric_0.7-4-2")

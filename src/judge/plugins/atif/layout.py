@@ -20,17 +20,16 @@ from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
-    foreign_verdict,
     from_steps,
     inside,
     local_name,
     period_of,
     read_document,
     starts_like,
-    tokens_of,
     tool_line,
     usable_id,
 )
+from judge.trajectory.foreign_verdicts import foreign_verdict, tokens_of
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text, turns
 from judge.trajectory.record import Trajectory
 from shared.fields import as_mapping, as_mappings, without_none

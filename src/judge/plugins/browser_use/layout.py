@@ -22,15 +22,14 @@ from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
-    foreign_verdict,
     from_steps,
     inside,
     plain,
     read_document,
-    tokens_of,
     tool_line,
     usable_id,
 )
+from judge.trajectory.foreign_verdicts import foreign_verdict, tokens_of
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError

@@ -17,20 +17,16 @@ from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
-    foreign_verdict,
     from_steps,
-    of_invalid_task,
     period_of,
-    points_of,
-    read_criteria,
     read_document,
     read_object,
     shown_page,
     starts_like,
-    tokens_of,
     tool_line,
     usable_id,
 )
+from judge.trajectory.foreign_verdicts import foreign_verdict, of_invalid_task, points_of, read_criteria, tokens_of
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError

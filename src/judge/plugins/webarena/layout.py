@@ -15,7 +15,8 @@ from judge.plugins.webarena.judge import METHOD, failed_because, read_trace
 from judge.plugins.webarena.package import EvaluatorError, PackageResult, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number, unknown_text
 from judge.records.verdicts import Verdict
-from judge.trajectory.foreign import foreign_task, foreign_verdict, from_steps, inside, read_document
+from judge.trajectory.foreign import foreign_task, from_steps, inside, read_document
+from judge.trajectory.foreign_verdicts import foreign_verdict
 from judge.trajectory.formats import (
     ExportedTask,
     FolderCheck,

@@ -18,7 +18,6 @@ from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
-    foreign_verdict,
     from_steps,
     period_of,
     read_document,
@@ -27,9 +26,9 @@ from judge.trajectory.foreign import (
     shown_page,
     tool_line,
     usable_id,
-    usage_of,
     validated,
 )
+from judge.trajectory.foreign_verdicts import foreign_verdict, usage_of
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.record import Trajectory
 from shared.claims import ClaimedUsage

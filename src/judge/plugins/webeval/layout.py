@@ -41,8 +41,8 @@ from judge.trajectory.foreign import (
     read_lines,
     read_object,
     usable_id,
-    usage_of,
 )
+from judge.trajectory.foreign_verdicts import usage_of
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, turns
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.claims import ClaimedUsage

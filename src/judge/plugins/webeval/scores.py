@@ -14,15 +14,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from judge.records.verdicts import INVALID_TASK, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.foreign import (
+from judge.trajectory.foreign import read_object, usable_id
+from judge.trajectory.foreign_verdicts import (
     INAPPLICABLE,
     evaluator_named,
     foreign_verdict,
     of_invalid_task,
     points_of,
     read_criteria,
-    read_object,
-    usable_id,
 )
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
