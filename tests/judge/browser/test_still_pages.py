@@ -17,6 +17,7 @@ SUITE: tuple[Chain, ...] = (
     ("worker", "fetch", "timer"),
     ("crypto", "script", "interval"),
     ("written frame", "view", "task"),
+    ("late timer", "scrolling"),
 )
 # After as many, a browser starts again.
 _TOGETHER = 25

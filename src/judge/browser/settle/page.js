@@ -224,6 +224,14 @@
     return apply(start, this, given);
   };
 
+  // What scrolls smoothly, in real time, is not known to be over until the page has been observed.
+  const styleOf = globalThis.getComputedStyle;
+  const scrolling = start => function (...given) {
+    const scrolled = this instanceof Element ? this : document.documentElement;
+    if (given.some(each => each?.behavior === "smooth") || styleOf(scrolled).scrollBehavior === "smooth") others.set(LEADS, {});
+    return apply(start, this, given);
+  };
+
   // What calls back, and how it is known. AWAITED in page time: what the page's clock moves, and work outside of the page's
   // thread, which it does not move. PACED: the first calls of an input as well, while page time passes slowly; others may never
   // end. COUNTED: while it is pending, the page is not still. What is not here has an unknown cause.
@@ -292,6 +300,8 @@
     [HTMLCanvasElement.prototype, ["captureStream", "transferControlToOffscreen"], unknown, COUNTED],
     [HTMLMediaElement.prototype, ["load", "play"], unknown, COUNTED],
     [globalThis.SpeechSynthesis?.prototype, ["speak"], unknown, COUNTED],
+    [globalThis, ["scroll", "scrollBy", "scrollTo"], scrolling, COUNTED],
+    [Element.prototype, ["scroll", "scrollBy", "scrollIntoView", "scrollTo"], scrolling, COUNTED],
     [HTMLElement.prototype, ["click"], leading, COUNTED],
     [HTMLInputElement.prototype, ["showPicker"], leading, COUNTED],
     [HTMLElement.prototype, ["blur", "focus"], sending],
