@@ -251,6 +251,8 @@ def _with_tasks(scenario: Scenario, ids: Sequence[str]) -> Scenario:
 def _try_variants(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
     """Problems and notes of what plug-ins try."""
     tried = [each.validated for each in plugins().values() if each.validated]
+    if not tried:
+        return ["--variants: no plug-in is installed that tries them"], notes
     found = [each(scenario, Settings.from_environ(), write=write) for each in tried]
     return [problem for problems, _ in found for problem in problems], [
         *notes,

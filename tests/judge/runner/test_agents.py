@@ -186,13 +186,6 @@ def test_an_agent_that_somebody_else_runs_is_given_nothing_of_the_one_it_replace
     assert replaced.participants[0].agentbeats_id == ""
 
 
-@pytest.mark.parametrize("text", ["http://127.0.0.1:1/", "image:me/agent"])
-def test_the_meter_is_refused_for_what_does_not_reach_it(text: str) -> None:
-    scenario = ROOT / "scenarios" / "demo" / "scenario.toml"
-    with pytest.raises(ConfigError, match="--meter"):
-        make_plan(RunOptions(scenario=scenario, agent=(text,), meter=True), Settings.from_environ(ENVIRON))
-
-
 def test_a_bundled_participant_plays_by_the_script_of_the_one_it_replaces(folder: Path) -> None:
     for name, script in (("demo", "{scenario_dir}/replay.toml"), ("live", None)):
         scenario = load_scenario(ROOT / "scenarios" / name / "scenario.toml")

@@ -12,6 +12,7 @@ const { causesOf } = require("../causes.cjs");
 const { address, isNavigation, isStream, origin } = require("./addresses.cjs");
 const { emptyClipboard } = require("./clipboard.cjs");
 const { Delays } = require("./delays.cjs");
+const { glance } = require("./glance.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
@@ -82,7 +83,6 @@ const MAX_LINKS = 5000;
 const ATTACH_LIMIT = 3000;
 const ANSWER_LIMIT = 4000;
 const CLOSE_LIMIT = 5000;
-const GLANCE_LIMIT = 3000;
 const INPUT_PAUSE = 80;
 // Types of requests whose answers `page.js` follows, and of those that no page waits for.
 const FOLLOWED = new Set(["document", "fetch", "xhr"]);
@@ -620,22 +620,7 @@ class Context {
     return settler.isStuck() || await soon(Promise.resolve(sent), ANSWER_LIMIT) !== undefined;
   }
 
-  // What can be read of a page without a snapshot. No picture if the page navigated to another origin meanwhile.
-  async glance(page) {
-    const settler = await this.attach(page);
-    const { session } = settler.targets.get(page);
-    settler.origins = new Set([origin(page)]);
-    const url = page.url();
-    const shot = soon(session.send("Page.captureScreenshot", { format: "jpeg", quality: 80 }), GLANCE_LIMIT);
-    for (let isDone = false; !isDone;) {
-      // Pictures are drawn only while the clock moves.
-      isDone = await Promise.race([shot.then(() => true), delay(SLICE_REAL).then(() => false)]);
-      if (!isDone) await Promise.race([shot, settler.framePass()]);
-    }
-    const [title, picture] = [await soon(page.title(), GLANCE_LIMIT), await shot];
-    const isSame = settler.origins.size === 1 && origin(page) === origin({ url: () => url });
-    return { url, title: title ?? "", image: isSame ? picture?.data ?? null : null };
-  }
+  glance = page => glance(this, page);
 
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
