@@ -41,10 +41,9 @@ def line(name: str, before: Counter[str], after: Counter[str], count: int) -> st
 async def measure(attempts: int, settle: str) -> None:
     KEPT.loop = asyncio.get_running_loop()
     vars(service)["browser_pool"] = KEPT.pool
-    model = ModelServer(always_no)
-    model.start()
-    marks = [used()]
-    with tempfile.TemporaryDirectory() as name, hostile_site() as site:
+    marks = []
+    with ModelServer(always_no) as model, tempfile.TemporaryDirectory() as name, hostile_site() as site:
+        marks.append(used())
         async with live_judge(Path(name), Path(name) / "none", model) as judge:
             for _ in range(attempts):
                 attempt = await judge.play(
@@ -52,7 +51,6 @@ async def measure(attempts: int, settle: str) -> None:
                 )
                 assert attempt.verdict == ("success", "finished"), attempt.entry
                 marks.append(used())
-    model.stop()
     await KEPT.end()
     kinds = sorted(marks[-1])
     print("\n".join(["| CPU, s | all | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]))

@@ -148,15 +148,10 @@ class Kill:
 def killed_run(folder: Path, modes: Sequence[str], tasks: int, epochs: int, rng: random.Random) -> list[dict[str, Any]]:
     """One run, killed and resumed once for each mode, with what was found."""
     requests = ModelRequests()
-    model = ModelServer(requests.plan)
-    model.start()
     path = folder / "scenario.toml"
-    try:
-        with started_apart(folder / "apart", scenario(tasks)) as (text, participant):
-            path.write_text(text)
-            return _killed_run(path, participant, modes, tasks, epochs, rng, model, requests)
-    finally:
-        model.stop()
+    with ModelServer(requests.plan) as model, started_apart(folder / "apart", scenario(tasks)) as (text, participant):
+        path.write_text(text)
+        return _killed_run(path, participant, modes, tasks, epochs, rng, model, requests)
 
 
 def _killed_run(
