@@ -2,8 +2,8 @@
 
     python benchmarks/step_overhead.py [--pairs 10] [--settle page-time|real-time] [--profile]
 
-Both sides browse the demo shop along the same script, each in a browser of its own, in turn. The judge's side is a whole
-episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a participant in another process
+Both sides browse the demo shop along the same script, each in a browser of its own, in turn. The judge's side is a
+whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a participant in another process
 over real A2A. A step's time runs from one observation's start to the next one's, minus the time that the participant
 reports as thinking. The bare side makes the calls that the judge made, with the same parameters, to a server with the
 same options but none of the judge's scripts, and waits for nothing after them; at the end it also looks at the page by
