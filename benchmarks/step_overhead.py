@@ -3,13 +3,13 @@
     python benchmarks/step_overhead.py [--pairs 10] [--settle page-time|real-time] [--profile]
 
 Both sides browse the demo shop along the same script, each in a browser of its own, in turn. The judge's side is a
-whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a participant in another process
-over real A2A. A step's time runs from one observation's start to the next one's, minus the time that the participant
-reports as thinking. The bare side makes the calls that the judge made, with the same parameters, to a server with the
-same options but none of the judge's scripts, and waits for nothing after them; at the end it also looks at the page by
-commands of the protocol, the floor beneath MCP. An attempt of five steps is the start and five steps in a browser that
-is already running. Bounds in page time: 1.7 for a step, 2.8 s for an attempt of five steps. `--profile` prints how a
-step's time is distributed over calls to the browser.
+whole episode as it runs in production: guard proxy, snapshot parsing, recording to disk, and a participant in another
+process over real A2A. A step's time runs from one observation's start to the next one's, minus the time that the
+participant reports as thinking. The bare side makes the calls that the judge made, with the same parameters, to a
+server with the same options but none of the judge's scripts, and waits for nothing after them; at the end it also
+looks at the page by commands of the protocol, the floor beneath MCP. An attempt of five steps is the start and five
+steps in a browser that is already running. Bounds in page time: 1.7 for a step, 2.8 s for an attempt of five steps.
+`--profile` prints how a step's time is distributed over calls to the browser.
 """
 
 import argparse
