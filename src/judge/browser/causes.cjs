@@ -69,7 +69,8 @@ class Causes {
     this.last = { at: -Infinity };
     this.bound = new WeakMap();
     // By id: frames, each with its document; documents, which the browser's cache may bring back, and the causes of those
-    // that are requested; what opened tabs, and those of them that have not been followed yet; and the addresses of sockets, each with a page.
+    // that are requested; what opened tabs, and those of them that have not been followed yet; and the addresses of
+    // sockets, each with a page.
     this.frames = new Lately();
     this.documents = new Lately();
     this.loading = new Lately();

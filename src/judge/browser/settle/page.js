@@ -228,7 +228,8 @@
   const styleOf = globalThis.getComputedStyle;
   const scrolling = start => function (...given) {
     const scrolled = this instanceof Element ? this : document.documentElement;
-    if (given.some(each => each?.behavior === "smooth") || styleOf(scrolled).scrollBehavior === "smooth") others.set(LEADS, {});
+    const isSmooth = given.some(each => each?.behavior === "smooth") || (scrolled && styleOf(scrolled).scrollBehavior === "smooth");
+    if (isSmooth) others.set(LEADS, {});
     return apply(start, this, given);
   };
 
