@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
 from participants.mcp_agents.attempt import AgentAttempt, AgentSetup
-from participants.mcp_agents.presets import preset_names, read_preset
+from participants.mcp_agents.presets import Preset, preset_names, read_preset
 from participants.mcp_agents.sandbox import require_loopback, require_sandbox
 from shared.a2a.extensions import ISOLATION, NETWORK_ONLY, NOT_ISOLATED, TOOLS_OFF
 from shared.errors import ConfigError, ParticipantError
@@ -32,17 +32,7 @@ def create(options: ParticipantOptions) -> "McpAgents":
             remedy=f"give a command with {{mcp_url}} or {{mcp_config}}, or a preset: {', '.join(preset_names())}",
         )
     preset = read_preset(options.command)
-    ports = None
-    if options.sandbox:
-        require_sandbox()
-        if preset.is_preset and not preset.endpoints:
-            raise ConfigError(
-                f"--sandbox: where {options.command} asks its model is not known, so it could not ask any",
-                remedy="run it without --sandbox, or give its command",
-            )
-        addresses = {name: options.settings.environ.get(name, "") for name in preset.endpoints}
-        require_loopback(addresses)
-        ports = tuple(urlsplit(address).port or 80 for address in addresses.values())
+    ports = _ports(options, preset) if options.sandbox else None
     if options.logs is not None:
         options.logs.mkdir(parents=True, exist_ok=True)
     home = None
@@ -50,6 +40,19 @@ def create(options: ParticipantOptions) -> "McpAgents":
         home = tempfile.TemporaryDirectory(prefix="wabe-agent-", ignore_cleanup_errors=True)
     folder = Path(home.name) if home else None
     return McpAgents(AgentSetup(preset, options.settings, options.model, options.logs, ports, folder), home)
+
+
+def _ports(options: ParticipantOptions, preset: Preset) -> tuple[int, ...]:
+    """The ports of the model's meter, which a sandbox leads to. Raises `ConfigError` if it cannot be made."""
+    require_sandbox()
+    if preset.is_preset and not preset.endpoints:
+        raise ConfigError(
+            f"--sandbox: where {options.command} asks its model is not known, so it could not ask any",
+            remedy="run it without --sandbox, or give its command",
+        )
+    addresses = {name: options.settings.environ.get(name, "") for name in preset.endpoints}
+    require_loopback(addresses)
+    return tuple(urlsplit(address).port or 80 for address in addresses.values())
 
 
 class Examined(NamedTuple):
@@ -81,7 +84,7 @@ def examine(options: ParticipantOptions) -> Iterator[Examined]:
         yield Examined(bool(found), "keys", text)
     if options.sandbox:
         try:
-            require_sandbox()
+            _ports(options, preset)
         except ConfigError as error:
             yield Examined(False, "sandbox", str(error))
         else:

@@ -1,13 +1,11 @@
 """`wabe doctor`: what is missing to run here, and how to get it."""
 
 import asyncio
-import json
 import os
 import platform
 import shlex
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -240,9 +238,9 @@ def check_member(member: "Member", settings: Settings, scenario_dir: Path) -> li
 
 def check_program(command: str) -> list[Finding]:
     """What a program over MCP lacks, as the participant that would start it says."""
-    words = [sys.executable, "-m", "participants", "mcp", "--check", "--command", command]
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    from judge.runner.playable import examined
+
+    found = examined(["--command", command])
     return [Finding("ok" if is_there else "missing", subject, text) for is_there, subject, text in found]
 
 

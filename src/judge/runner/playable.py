@@ -1,7 +1,13 @@
-"""Checks that a scenario's sites have the start pages of its tasks: a participant cannot be blamed for a 404."""
+"""Checks that a program over MCP has what it needs, and a scenario's sites the start pages of its tasks.
 
+A participant cannot be blamed for a 404.
+"""
+
+import json
 import shlex
-from collections.abc import Iterable, Sequence
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +24,7 @@ from shared.concurrency import for_each
 from shared.errors import ConfigError
 
 _FOLDER_OPTIONS = ("--directory", "-d")
+_OVER_MCP = ["wabe", "participant", "mcp"]
 _PAGE_TIMEOUT_S = 10.0
 _AT_ONCE = 8
 # Of a browser that opens a page which somebody has typed the address of.
@@ -48,12 +55,26 @@ def require_folders(members: Iterable[Member], scenario_dir: Path) -> None:
             )
 
 
+def require_programs(members: Iterable[Member], environ: Mapping[str, str]) -> None:
+    """Raises `ConfigError` if a program over MCP lacks something."""
+    for member in members:
+        words = _words(member)
+        if words[: len(_OVER_MCP)] == _OVER_MCP:
+            for is_there, subject, text in examined(words[len(_OVER_MCP) :], {**environ, **member.env}):
+                if not is_there:
+                    raise ConfigError(f"{member.name}: {subject}: {text}")
+
+
+def examined(options: Sequence[str], environ: Mapping[str, str] | None = None) -> list[tuple[bool, str, str]]:
+    """What the participant `mcp` with these options says that its program needs: whether it is there, what, a text."""
+    words = [sys.executable, "-m", "participants", "mcp", *options, "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environ)
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
 def served_folder(member: Member, scenario_dir: Path) -> Path | None:
     """The folder that a command with Python's web server serves; other commands are not understood."""
-    try:
-        words = [word.replace("{scenario_dir}", str(scenario_dir)) for word in shlex.split(member.cmd or "")]
-    except ValueError:
-        return None
+    words = [word.replace("{scenario_dir}", str(scenario_dir)) for word in _words(member)]
     if member.is_agent or "http.server" not in words:
         return None
     for word, following in zip(words, [*words[1:], ""], strict=True):
@@ -62,6 +83,14 @@ def served_folder(member: Member, scenario_dir: Path) -> Path | None:
             # A relative one is relative to where this process, and so its child, runs.
             return Path(value if equals else following)
     return None
+
+
+def _words(member: Member) -> list[str]:
+    try:
+        return shlex.split(member.cmd or "")
+    # Its start will say so.
+    except ValueError:
+        return []
 
 
 async def require_first_pages(members: Iterable[Member], tasks: Sequence[Task], config: RunConfig) -> None:

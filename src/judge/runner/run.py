@@ -34,7 +34,7 @@ from judge.runner.live_page import live_page_of
 from judge.runner.meter import METER, MeterLost, while_metered, with_meter, without_meter
 from judge.runner.options import RunOptions, resume_command
 from judge.runner.plan import Plan, make_plan
-from judge.runner.playable import require_first_pages, require_folders
+from judge.runner.playable import require_first_pages, require_folders, require_programs
 from judge.runner.restarts import restarts_of
 from judge.runner.site_logins import SiteLogins
 from judge.runner.terminal import Progress, print_json, print_summary, tell_problem
@@ -172,6 +172,7 @@ async def _play(
     if plan.members[-1].cmd is None and not options.serve_only:
         await require_admission(plan.members[-1].endpoint, settings.auth_token)
     members = with_meter(plan, environ)
+    await asyncio.to_thread(require_programs, members, environ)
     progress.waiting_for(member.name for member in members)
     logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (

@@ -108,4 +108,14 @@ def read_preset(command: str) -> Preset:
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in PLACES)
         raise ConfigError(f"mcp: unknown placeholder {{{unknown[0]}}}", remedy=f"the known ones: {known}")
-    return Preset(command=command, name=Path(words[0]).name, is_preset=False)
+    # The program is started in another folder than the one in which its command was written.
+    placed = [_absolute(word) if place or "/" in word else word for place, word in enumerate(words)]
+    return Preset(command=shlex.join(placed), name=Path(words[0]).name, is_preset=False)
+
+
+def _absolute(word: str) -> str:
+    try:
+        return str(Path(word).absolute()) if Path(word).is_file() else word
+    # Too long for a name, or with a null byte.
+    except (OSError, ValueError):
+        return word

@@ -21,6 +21,7 @@ _KEPT_CHARS = 100_000
 _LINE_BYTES = 1_000_000
 _BY_SIGNAL = 128
 _GRACE_S = 5.0
+_POLL_S = 1.0
 _KILL_S = 10.0
 _HIDDEN = "[redacted]"
 
@@ -82,6 +83,16 @@ class AgentProcess:
         self.ended = asyncio.create_task(self._run())
 
     async def _run(self) -> int:
+        reading = asyncio.create_task(self._read())
+        # `wait` alone would also wait for whatever has the output, such as the orphans of a killed supervisor.
+        while self._supervisor.returncode is None and not reading.done():
+            await asyncio.wait({reading}, timeout=_POLL_S)
+        await asyncio.wait({reading}, timeout=_GRACE_S)
+        reading.cancel()
+        status = await self._supervisor.wait()
+        return status if status >= 0 else _BY_SIGNAL - status
+
+    async def _read(self) -> None:
         stream = self._supervisor.stdout
         assert stream is not None
         rest = b""
@@ -94,7 +105,6 @@ class AgentProcess:
                 rest = b""
         if rest:
             self.output.add(rest.decode("utf-8", "replace"))
-        return await self._supervisor.wait()
 
     async def stop(self, grace_s: float = _GRACE_S) -> None:
         """Wait a moment for the end, then end it with all its children."""

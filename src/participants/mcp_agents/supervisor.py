@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 # From <linux/prctl.h> and <linux/sockios.h>.
-_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _NO_SANDBOX, _NO_PROGRAM, _BY_SIGNAL = 125, 127, 128
 _GRACE_S = 2.0
@@ -65,6 +65,9 @@ def main(spec: dict[str, Any]) -> int:
 
 
 def _enter(root: str | None, folder: str) -> None:
+    if sys.platform == "linux":
+        # The command may kill this process.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if root:
         os.chroot(root)
     os.chdir(folder)

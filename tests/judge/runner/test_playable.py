@@ -12,7 +12,7 @@ from judge.config import RunConfig
 from judge.records.access import HttpCredentials
 from judge.records.tasks import Task
 from judge.runner.launch import Member, launched
-from judge.runner.playable import require_first_pages, require_folders, served_folder
+from judge.runner.playable import require_first_pages, require_folders, require_programs, served_folder
 from shared.errors import ConfigError
 
 CONFIG = RunConfig(locale="de-AT", user_agent="Test/1.0")
@@ -119,3 +119,23 @@ async def test_the_first_pages_of_an_instance_are_looked_for_at_its_sites_addres
         await require_first_pages([instance], tasks[:1], CONFIG)
         with pytest.raises(ConfigError, match=rf"does not have http://127\.0\.0\.1:{port}/chapter\.html \(404\)"):
             await require_first_pages([instance], tasks, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--command 'no-such-program {mcp_url}'", "agent: program: no-such-program is not on the PATH: install it"),
+        ("--command 'agent {url}'", r"agent: command: mcp: unknown placeholder \{url\}"),
+        ("--command claude", "agent: (program: claude is not on the PATH|keys: none is set: export ANTHROPIC_API_KEY)"),
+        ("--command opencode --sandbox", "agent: (program: opencode is not on the PATH|keys: none is set)"),
+    ],
+)
+def test_a_program_over_mcp_that_lacks_something_is_named_before_a_site_starts(options: str, said: str) -> None:
+    agent = Member(name="agent", endpoint="http://127.0.0.1:9", cmd=f"wabe participant mcp {options}", is_agent=True)
+    with pytest.raises(ConfigError, match=said):
+        require_programs([agent], {"PATH": "/usr/bin:/bin"})
+
+
+def test_a_program_over_mcp_that_has_what_it_needs_is_accepted() -> None:
+    cmd = f"wabe participant mcp --command '{sys.executable} {{mcp_url}}' --logs {{logs}} --port 9"
+    require_programs([Member(name="agent", endpoint="http://127.0.0.1:9", cmd=cmd, is_agent=True)], {"PATH": "/bin"})
