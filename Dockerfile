@@ -1,7 +1,7 @@
 # The judge (green agent). Build: scripts/build-green-image.sh
 # Layers from the rarest to the most frequent change: system packages, locked dependencies, task sets, code.
 
-FROM python:3.11-slim-bookworm AS dependencies
+FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 COPY requirements.lock /build/
 RUN python -m venv --without-pip /opt/wabe \
@@ -13,7 +13,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN /opt/wabe/bin/hatchling build -t wheel -d /wheel
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b
 # libatomic1: Playwright's own Node needs it, or every browser call fails. tini: ends what a dead browser leaves behind.
 # curl: the health check, and the platform's own one. Fonts: `wabe doctor --fonts` lists the scripts they are for.
 # Taken out again: Mesa's drivers with their compiler, which Chromium without a window never loads (it draws by its own

@@ -249,7 +249,6 @@ def test_the_health_check_is_in_the_image_with_what_it_needs(name: str) -> None:
 def test_every_base_is_debians_slim_python_of_one_release(name: str) -> None:
     bases = [arguments.split()[0] for instruction, arguments in instructions(name) if instruction == "FROM"]
     stages = {arguments.split()[2] for instruction, arguments in instructions(name) if " AS " in f" {arguments} "}
-    # A digest, if the script has pinned them.
     assert {base.partition("@sha256:")[0] for base in set(bases) - stages} == {"python:3.11-slim-bookworm"}
 
 
