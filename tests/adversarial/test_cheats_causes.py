@@ -8,7 +8,6 @@ import pytest
 
 from helpers.browser.causes import AUTHORS, EFFECTS, OTHERS, PLACES, Trial, shop, tried
 from helpers.browser.kept import browser_pool
-from helpers.browser.scheduled import WAYS, Starter, add_pages, all_sent, way_of
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
 from helpers.trajectory.recordings import RecordedStep, recorded_attempt
@@ -16,7 +15,6 @@ from judge.browser.session import TakenDownload, Traffic
 from judge.browser.settle import SettleMode
 from judge.evaluators.checks import evaluate
 from judge.network.policy import NetworkPolicy
-from judge.records.causes import Cause
 from judge.records.files import Download
 from judge.trajectory.network import write_har
 from judge.trajectory.redaction import Redaction
@@ -112,26 +110,3 @@ async def test_an_effect_is_evidence_if_an_element_of_the_site_started_it(
 ) -> None:
     results = await verdicts(tmp_path, SUITE if size == "suite" else all_trials(), settle)
     assert [(*one, found) for one, passed, found in results if passed is not one.is_evidence] == []
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("settle", MODES)
-@pytest.mark.parametrize("starter", each(["editor", "site"], suite=["editor", "site"]))
-async def test_what_begins_later_has_the_cause_of_what_scheduled_it_or_none(
-    starter: Starter, settle: SettleMode
-) -> None:
-    async with browser_pool(browser_settings(action_timeout_s=3)) as pool:
-        with shop() as site:
-            add_pages(site, starter, "i")
-            async with pool.browser(NetworkPolicy.for_websites([site.url])) as browser:
-                await browser.open(f"{site.url}harmless", settle)
-                await all_sent(browser, site, starter, "i")
-                traffic = browser.traffic()
-    assert traffic is not None
-    causes = {name: Cause(**entry["_cause"]) for entry in traffic.entries if (name := way_of(entry["request"]))}
-    assert causes.keys() == WAYS.keys()
-    evidence = {name for name, cause in causes.items() if cause.why_not is None}
-    if starter == "editor":
-        assert evidence == set()
-    else:
-        assert {name for name, (_, is_told) in WAYS.items() if is_told} - evidence == set()

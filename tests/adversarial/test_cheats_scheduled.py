@@ -1,4 +1,4 @@
-"""A page that sends something later, in each way in which a page can schedule it, and who started that.
+"""What a page sends later, in each way in which it can schedule that, counts for who started it.
 
 All ways begin in the handler of one form, whose effects arrive one after the other while other things are done. Events
 of the site's server come right after the next act on the site, where they look most like that act's effect.
@@ -11,9 +11,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
+from helpers.browser.causes import shop
 from helpers.browser.hostile_site import Handler, Site
-from helpers.browser.sessions import ref_of
+from helpers.browser.kept import browser_pool
+from helpers.browser.sessions import browser_settings, ref_of
 from judge.browser.playwright import PlaywrightBrowser
+from judge.browser.settle import SettleMode
+from judge.network.policy import NetworkPolicy
+from judge.records.causes import Cause
 
 Starter = Literal["editor", "site"]
 # Each calls `go` after about `ms`. `True`: what scheduled it is known; otherwise it may be unknown.
@@ -232,3 +239,26 @@ async def all_sent(browser: PlaywrightBrowser, site: Site, starter: Starter, ite
 async def _click(browser: PlaywrightBrowser, element: str) -> None:
     page = await browser.observe()
     await browser.act("browser_click", {"target": ref_of(page.snapshot, element)})
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("settle", ["page-time", "real-time"])
+@pytest.mark.parametrize("starter", ["editor", "site"])
+async def test_what_begins_later_has_the_cause_of_what_scheduled_it_or_none(
+    starter: Starter, settle: SettleMode
+) -> None:
+    async with browser_pool(browser_settings(action_timeout_s=3)) as pool:
+        with shop() as site:
+            add_pages(site, starter, "i")
+            async with pool.browser(NetworkPolicy.for_websites([site.url])) as browser:
+                await browser.open(f"{site.url}harmless", settle)
+                await all_sent(browser, site, starter, "i")
+                traffic = browser.traffic()
+    assert traffic is not None
+    causes = {name: Cause(**entry["_cause"]) for entry in traffic.entries if (name := way_of(entry["request"]))}
+    assert causes.keys() == WAYS.keys()
+    evidence = {name for name, cause in causes.items() if cause.why_not is None}
+    if starter == "editor":
+        assert evidence == set()
+    else:
+        assert {name for name, (_, is_told) in WAYS.items() if is_told} - evidence == set()
