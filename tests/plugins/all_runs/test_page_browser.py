@@ -15,6 +15,8 @@ from judge.plugins.all_runs.index import RunIndex
 from judge.plugins.all_runs.notes import NotesFolder, RunNotes
 from judge.plugins.all_runs.page import runs_routes
 from judge.server.live_records import LiveRecords
+from judge.store.matrices import Cell, Matrix
+from shared.files import write_json
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio]
 
@@ -67,10 +69,13 @@ async def test_runs_are_searched_annotated_and_compared(runs: str, tmp_path: Pat
         assert {url for url in watched.requests if not url.startswith((runs, "data:"))} == set()
 
 
-async def test_the_page_can_be_used_by_everyone(runs: str) -> None:
+async def test_the_page_can_be_used_by_everyone(runs: str, tmp_path: Path) -> None:
+    cells = tuple(Cell(scenario="s", agent="a", asked_sha256="", run_id=f"run-{number}") for number in (0, 1))
+    write_json(tmp_path / "matrices/m.json", Matrix(matrix_id="m-1", started_at=1.0, cells=cells).model_dump())
     # Axe is brought into the page, which the page's own policy forbids.
     async with open_page(bypass_csp=True) as watched:
         await watched.page.goto(runs)
         assert await violations(watched.page) == []
+        await watched.page.get_by_role("link", name="Matrix of 2 runs").click()
         await watched.page.get_by_role("button", name="Tags, note of run-1").click()
         assert await violations(watched.page) == []
