@@ -39,7 +39,9 @@ def copy_without(names: Sequence[str], target: Path) -> None:
         if each and not each.startswith(left_out) and (source.is_symlink() or source.is_file()):
             (target / each).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target / each, follow_symlinks=False)
-    run_in(target, ["scripts/plugins.py"])
+    # Documents that are made from what is installed.
+    for script in ("plugins", "schemas", "settings"):
+        run_in(target, [f"scripts/{script}.py"])
     # Tests ask git which files there are.
     subprocess.run(["git", "init", "-q", str(target)], check=True)
     subprocess.run(["git", "-C", str(target), "add", "-A"], check=True)

@@ -125,7 +125,7 @@ def participant(
         return
     description = descriptions[name.replace("-", "_")]
     decide = create(options)
-    # Most participants have no page of their own.
+    # Most participants have no page.
     routes = getattr(decide, "routes", ())
     serve(
         decide,

@@ -1,4 +1,4 @@
-"""A person plays, on a page that this participant serves on its own machine.
+"""A person plays, on a page that this participant serves on the machine it runs on.
 
 The page shows the task and what the judge sends: screenshot, elements, tabs, dialogs. Clicks, typing, keys, scrolling,
 choices and drags on it become the judge's tools, one for each. No check and no verdict reaches a participant, so the

@@ -30,7 +30,7 @@ def find_element(snapshot: Snapshot, query: ElementQuery) -> Node | None:
 def elements_for(snapshot: Snapshot, query: ElementQuery) -> list[Node]:
     """The elements with a reference that `nth` of a script chooses from.
 
-    By the exact name, otherwise by a case-insensitive part of it. An element without a name of its own is found by the
+    By the exact name, otherwise by a case-insensitive part of it. An element without a name is found by the
     text inside it.
     """
     # The judge accepts an element only by its reference.

@@ -470,7 +470,7 @@ def _read_actions(text: str, tools: Sequence[ToolSpec], max_actions: int) -> lis
         raise _ReplyProblem(f"ends inside its reasoning, which {excerpt(unclosed, 40)} opens")
     if not text[begin:].strip():
         raise _ReplyProblem("holds nothing after its reasoning")
-    # A line of its own, at the same position as before.
+    # A separate line, at the same position as before.
     padded = " " * (begin - 1) + "\n" + text[begin:] if begin else text
     body = _find_body(padded, max_actions)
     if isinstance(body, list) and max_actions > 1:

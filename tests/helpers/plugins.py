@@ -1,13 +1,14 @@
 """What tests of other parts use of plug-ins: without the plug-in, such a test is skipped."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.store.layout import RunStore
-from shared.seams import declared
+from shared.seams import declared, without_code
 
 
 def merge(submissions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -48,7 +49,15 @@ def verify_signature(store: RunStore, key: Path) -> Any:
 
 
 def skip_without_command(*words: object) -> None:
-    """Skip the test if the plug-in with this command was taken away."""
-    names = {str(words[0]), ".".join(map(str, words[:2]))}
-    if missing := [each.name for each in declared("wabe.commands") if each.name in names and not each.has_code]:
+    """Skip the test if the plug-in with this command, or with the format that it names, was taken away."""
+    wanted = {("wabe.commands", str(words[0])), ("wabe.commands", ".".join(map(str, words[:2])))}
+    wanted |= {("wabe.formats", str(name)) for option, name in pairwise(words) if option == "--format"}
+    if missing := [
+        name for group, name in wanted if any(each.name == name and not each.has_code for each in declared(group))
+    ]:
         pytest.skip(f"without the plug-in of {missing[0]}")
+
+
+def is_complete() -> bool:
+    """Whether no plug-in was taken away."""
+    return not any(without_code())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from judge.records.tasks import Task
+from judge.scenario.importers import IMPORTERS
 from judge.scenario.sources import scenario_toml
 
 ROOT = Path(__file__).parents[2]
@@ -51,8 +52,5 @@ def test_the_validate_script_ends_with_2_on_a_bad_file(run: Run, tmp_path: Path)
 def test_a_mistake_of_the_user_is_one_line_without_a_traceback(run: Run) -> None:
     code, _, complaint = run("sample_tasks.py", "--from", "none.json")
     assert code == 2
-    remedy = (
-        "give the path of the dataset's JSON file, or miniwob or st-webagentbench or static-sites or webarena-verified"
-        " or webtailbench or webvoyager"
-    )
+    remedy = " or ".join(("give the path of the dataset's JSON file", *IMPORTERS.names()))
     assert complaint == f"error: none.json: No such file or directory ({remedy})\n"

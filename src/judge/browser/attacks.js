@@ -103,7 +103,7 @@
     Object.assign(input, { type: "text", name: attack.field, autocomplete: "off" });
     return element("p", element("label", attack.text, " ", input));
   };
-  // A role of its own, so that the snapshot shows the element that is around everything inserted.
+  // A separate role, so that the snapshot shows the element that is around everything inserted.
   const root = parent => {
     const content = attack.content.map(built);
     const tag = LISTS[parent.tagName] ?? (attack.html ? "article" : "p");

@@ -20,7 +20,7 @@ _REMEDY = 'install Xvfb (apt-get install xvfb), set DISPLAY, or write browser = 
 
 
 def has_display(environ: Mapping[str, str], *, system: str = sys.platform) -> bool:
-    """Whether this machine has a display of its own; only Linux may be without."""
+    """Whether this machine has a display; only Linux may be without."""
     return system != "linux" or bool(environ.get("DISPLAY"))
 
 

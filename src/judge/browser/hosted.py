@@ -44,7 +44,7 @@ class HostedBrowser(Record):
 
     @property
     def is_per_task(self) -> bool:
-        """Whether each task has an address of its own, and so a connection."""
+        """Whether each task has a separate address, and so a connection."""
         return CDP_TASK in self.url
 
     def for_task(self, task_id: str) -> "HostedBrowser":

@@ -66,7 +66,7 @@ class McpServer:
 
     What a page does to its tab is not a fault; it is raised as `PageTrouble`.
 
-    The client runs in its own asyncio task, which isolates the errors and cancellations of its task groups when a
+    The client runs in a separate asyncio task, which isolates the errors and cancellations of its task groups when a
     server dies.
     """
 

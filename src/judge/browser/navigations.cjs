@@ -146,7 +146,7 @@ class Recorder {
     const frame = frameOf(request);
     const previous = request.redirectedFrom();
     const url = address(request.url());
-    // A number of its own for the redirects of a new tab's first request.
+    // A separate number for the redirects of a new tab's first request.
     let id = previous ? this.unplaced.get(previous) : undefined;
     let cause = "page";
     if (id === undefined && !frame) id = -(++this.count);

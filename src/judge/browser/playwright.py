@@ -216,7 +216,7 @@ class PlaywrightBrowser:
         """The codes that let the browser take downloads, and keep file choosers open for a task with files."""
         if self._uploads:
             yield uploads.KEEP_CODE
-        # A hosted browser would take them on its own machine.
+        # A hosted browser would take them on the machine it runs on.
         if self._server.settings.hosted is None and not self._downloads.has_begun:
             folder = Path(tempfile.mkdtemp(prefix=downloads.FOLDER_PREFIX, dir=self.folder))
             self._downloads.begin(folder)

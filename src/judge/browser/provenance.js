@@ -206,7 +206,7 @@
         yield { text: node, textTwin };
         continue;
       }
-      // A text between other lines, or after properties, has a line of its own.
+      // A text between other lines, or after properties, has a separate line.
       const { children: [text], children: { length }, props: { url, placeholder } } = node;
       const isOnLine = length === 1 && typeof text === "string" && url === undefined && placeholder === undefined;
       yield { node, text: isOnLine ? text : "", textTwin: strings(nodes.get(node[symbol])).join("") };

@@ -219,9 +219,8 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
         return hub_tasks()
     if path.suffix.lower() in (".toml", SEALED):
         return load_scenario(path).tasks
-    return read_dataset(
-        read_scenario_bytes(path, what=f"the dataset's JSON file, or {' or '.join(IMPORTERS.names())}"), str(path)
-    )
+    what = " or ".join(("the dataset's JSON file", *IMPORTERS.names()))
+    return read_dataset(read_scenario_bytes(path, what=what), str(path))
 
 
 def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:

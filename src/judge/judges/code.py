@@ -38,7 +38,7 @@ _DECIDING_NOTHING = (
     "shared/imports",
     "shared/seams",
 )
-# Prompts have a checksum of their own.
+# Prompts have a separate checksum.
 _PROMPTS = "prompts"
 
 

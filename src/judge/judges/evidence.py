@@ -1,7 +1,7 @@
 """The evidence of an attempt that a judge model sees: fenced blocks of single, bounded lines, and screenshots.
 
 Everything that a task or an attempt can influence is data. Each block is enclosed by two lines with its name and a tag
-computed from its content, so no content can close its own fence; each entry is one escaped line. Marks that mean
+computed from its content, so no content can close the fence around it; each entry is one escaped line. Marks that mean
 something in a reply, such as `<think>`, are escaped, because the judge model may repeat what it reads.
 """
 
@@ -44,7 +44,7 @@ class Shot(Record):
 def block(title: str, lines: Iterable[str]) -> str:
     """A fenced block of escaped lines."""
     body = without_marks("\n".join(lines))
-    # To close the fence, content would have to contain its own hash.
+    # To close the fence, content would have to contain the hash of itself.
     tag = hashlib.sha256(f"{title}\0{body}".encode()).hexdigest()[:10]
     return f"[[begin {title} {tag}]]\n{body}\n[[end {title} {tag}]]"
 

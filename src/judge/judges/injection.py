@@ -31,7 +31,7 @@ _ORDER = re.compile(
     r"|\[\[\s?(?:begin|end)\b|<\|?(?:system|im_start|assistant)\b|^\W{0,8}#{2,3} (?:system|instructions?)\b"
 )
 # Typical ends of a judge's reply. Only participants' text is searched for these and for marks of reasoning, because
-# pages show statuses and scores of their own.
+# pages show statuses and scores too.
 _REPLY = re.compile(r"(?i)\b(?:status|verdict|decision)\W{1,6}(?:success|passed|met)\b|\bscore\W{1,6}[1-5]\b")
 
 

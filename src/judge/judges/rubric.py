@@ -325,7 +325,7 @@ class RubricJudge(ModelJudge):
         # Includes screenshots that the provider refused to read: they must not disappear from the evidence.
         related = [shot for shot, reading in readings if reading is None or reading.is_related]
         marked_by = _of_criteria(readings, criteria, self.config.max_images_per_criterion)
-        # Votes must differ, and each must be cached separately, so each has its own seed.
+        # Votes must differ, and each must be cached separately, so each has another seed.
         sampling: dict[str, Any] = {"voter": voter}
         if self.config.judge_votes > 1:
             sampling |= {"temperature": VOTE_TEMPERATURE, "seed": run + 1}

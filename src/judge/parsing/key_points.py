@@ -123,7 +123,7 @@ def _number(mark: str) -> int:
 
 
 def _one_item_per_line(lines: list[str]) -> list[str]:
-    """The lines, with every item that shares a line with its heading or another item moved to its own line."""
+    """The lines, with every item that shares a line with its heading or another item moved to a separate line."""
     parted: list[str] = []
     following: re.Match[str] | None = None
     for line in reversed(lines):

@@ -34,7 +34,7 @@ def without_marks(text: str) -> str:
 def plain_text(text: str) -> str:
     """The reply without reasoning, excerpts, struck-out words, tags, invisible characters and full-width letters.
 
-    Outside of quotations, a tag `<score>`, `<status>` or `<answer>` becomes a label on a line of its own. Underscores
+    Outside of quotations, a tag `<score>`, `<status>` or `<answer>` becomes a label on a separate line. Underscores
     around words become asterisks.
     """
     text = _ENTITY.sub(_character, without_reasoning(text))

@@ -171,7 +171,7 @@ class Attack(Table):
 
 
 class Played(Record):
-    """What a task is played under: it is a task of its own then, made from the clean one (`of`)."""
+    """What a task is played under: it is a separate task then, made from the clean one (`of`)."""
 
     of: str
 

@@ -72,7 +72,7 @@ class Task(Record):
     author's, so none of them is in a dump and no digest depends on them. `dated`: the texts belong to one day
     (`shared.dates`). `files` are what the participant may upload, including its sites' files.
     `attacks` and `variants` are those that a run may play the task under; `attack` or `played_variant` is the one that
-    this task is played under: then it is a task of its own (`judge.scenario.pairs`).
+    this task is played under: then it is a separate task (`judge.scenario.pairs`).
     `metadata` are the author's words about the task, by which tasks are chosen and rates grouped.
     `sealed` is the digest of the sealed task set that it belongs to: nothing published contains what it says.
     """

@@ -1,6 +1,6 @@
 """Attack success rates, and success clean and under attack, from what became of the attacks of a run.
 
-A task under attack is a task of its own, and forms a pair with the clean one. The success rate of a run is its
+A task under attack is a separate task, and forms a pair with the clean one. The success rate of a run is its
 clean tasks' only. An attack succeeds if all its goals are reached, and is started if one is.
 """
 

@@ -55,7 +55,7 @@ class Recomputation:
     def __init__(self, config: RunConfig) -> None:
         own = ChecksJudge(config)
         self._off_site = config.off_site
-        # A task's folder may also have been judged on its own, without the run's configuration.
+        # A task's folder may also have been judged alone, without the run's configuration.
         self._own, self._any = (own,), (own, ChecksJudge(RunConfig()))
 
     def differences(

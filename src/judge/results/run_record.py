@@ -443,7 +443,7 @@ def _without_unset(task: Task) -> dict[str, Any]:
     """The task without its unset keys, which no checksum covers."""
     later = {"checks", "allowed_sites", "start_urls", "keep_fields", "policies", "user_replies"}
     later |= {"attack", "played_variant"}
-    # What a run may play it under does not change the clean task; what is played makes a task of its own.
+    # What a run may play it under does not change the clean task; what is played makes a separate task.
     return task.declared(exclude={"attacks", "variants", *(key for key in later if not getattr(task, key))})
 
 

@@ -6,7 +6,7 @@ from judge.results.submission import read_submissions
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
-# The folder in the run's own that contains `runs/<participant>`.
+# The folder of a run that contains `runs/<participant>`.
 FOLDER = "baselines"
 # `random` acts at random with seed 0, `idle` finishes at once.
 TRIVIAL_AGENTS = ("random", "idle")

@@ -219,7 +219,7 @@ def _place(start: Start, choice: PlayChoice) -> _RunTarget:
     if start.options.shards is not None:
         tasks = tasks[: config.num_instances]
         shard = shard_of(start.options.shards, start.settings.environ)
-        # As the judges count them: a task under an attack or a variant is one of its own.
+        # As the judges count them: a task under an attack or a variant is a separate one.
         tasks_planned = planned_by(tasks, config)
         shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks_planned))})
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]

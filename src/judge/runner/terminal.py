@@ -254,7 +254,7 @@ def _id_width(task_ids: Iterable[str]) -> int:
 def _print_task(
     console: Console, width: int, outcome: str, task_id: str, steps: int, max_steps: int, reason: str
 ) -> None:
-    """Print a finished task on one line; on a terminal, the reason has its own column and may take several lines.
+    """Print a finished task on one line; on a terminal, the reason has a column and may take several lines.
 
     `width` is the id column's.
     """

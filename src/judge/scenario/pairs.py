@@ -1,4 +1,4 @@
-"""What tasks are played under: attacks and variants. Each makes a task of its own, a pair with the clean one."""
+"""What tasks are played under: attacks and variants. Each makes a separate task, a pair with the clean one."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -194,7 +194,7 @@ def _without_unknown_keys(
     known = keys_of(model)
     for key in value:
         if key not in known:
-            # Beyond the limit, keys are dropped without a warning of their own: finding the closest key is slow.
+            # Beyond the limit, keys are dropped without a separate warning: finding the closest key is slow.
             if len(warnings) >= _MAX_WARNINGS:
                 warnings.append("")
                 continue

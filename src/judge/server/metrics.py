@@ -40,7 +40,7 @@ class Metrics(Collector):
         self._running = running
         self._waiting = waiting
         self._spending = spending
-        # One of its own: the library's default is shared by the whole process.
+        # A separate one: the library's default is shared by the whole process.
         self._registry = CollectorRegistry()
         self._ends = self._counter("wabe_assessments", "Assessments that have ended, by state.", "state", EndState)
         outcomes = [*get_args(TaskOutcome), _RETRIED]

@@ -24,7 +24,7 @@ _REST_BYTES = 6_000_000
 MAX_STEP_BYTES = (MAX_FILE_BYTES - _REST_BYTES) // MAX_STEPS
 # A submission is one JSON object, and leaderboard pages read objects of at most 16 MiB (DuckDB's default).
 MAX_ENTRIES_BYTES = 15_000_000
-# The limit of a field without one of its own.
+# The limit of a field that declares none.
 _DEFAULT_LIMIT = 2_000
 # The nesting depth of an action's `params` in `result.json`, by which each of their lines is indented.
 _DEPTH = 4

@@ -127,7 +127,7 @@ class SentFile(_Part):
 
 
 class Entry(_Part):
-    """One request and its response. A redirect is an entry of its own.
+    """One request and its response. A redirect is a separate entry.
 
     `step` is the number of the action that caused it, 0 for the first page, `None` in another program's HAR file.
     `is_method_cut`, `is_url_cut`: only the beginning was recorded. `is_held`: it never left the judge's machine.

@@ -1,4 +1,4 @@
-"""Open models that operate a computer by text, each in a dialect of its own, at any OpenAI-compatible address.
+"""Open models that operate a computer by text, each in another dialect, at any OpenAI-compatible address.
 
 A dialect is a row of `DIALECTS`: how a call is written, in which space its coordinates are, what its actions mean and
 which of them stop. Fara and Qwen3-VL write `<tool_call>` with JSON, UI-TARS a line `Action: name(key='value')`. Points

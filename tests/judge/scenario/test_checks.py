@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 import tomli
 
+from judge.records.checks import CHECKS
 from judge.records.tasks import Task
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.models import TASKS
@@ -31,10 +32,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "action", "line": ["<A> -> CLICK"], "times": 1}], "key 'times': only one action can be counted"),
     ("x", "key 'checks': 'x' is not a list"),
     (["x"], "checks #1: 'x' is not a table"),
-    (
-        [{"url": "/"}],
-        "checks #1, key 'kind': missing (known: action, answer, download, element, fetch, page, probe, request, text)",
-    ),
+    ([{"url": "/"}], f"checks #1, key 'kind': missing (known: {', '.join(sorted(CHECKS.names()))})"),
     ([{"kind": "pages"}], "'pages' is not a kind of check (did you mean 'page'?)"),
     ([{"kind": "request"}], "key 'url': missing"),
     ([{"kind": "request", "url": "/", "method": "P T"}], "key 'method': "),

@@ -11,7 +11,7 @@ const MOVE_TIME = 20;
 const REST = 100;
 // Of a component that begins a drag by distance, whatever the whole distance is.
 const NUDGE = 6;
-// Mouse and keys have no time limit of their own: a page whose handler never ends would never answer.
+// Mouse and keys have no time limit: a page whose handler never ends would never answer.
 const INPUT_LIMIT = 5000;
 
 const limited = (input, limit) => {
