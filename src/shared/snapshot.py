@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from shared.scalars import YAML_QUOTED, scalar
 from shared.seen import as_seen, folded, name_as_seen, without_icons
 from shared.text import counted, without_surrogates
 
@@ -40,8 +41,6 @@ _HEAD = re.compile(
         (?:(?P<colon>:)(?:[ ](?P<value>.*+))?)?""",
     re.VERBOSE | re.DOTALL,
 )
-# A key in YAML's single quotes, in which two of them stand for one.
-YAML_QUOTED = re.compile(r"'((?:[^']|'')*+)'(:?)(?: (.*+))?", re.DOTALL)
 _PROPERTY = re.compile(r"/(url|placeholder): (.*+)", re.DOTALL)
 _STATE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _LEVEL = re.compile("[0-9]{1,4}")
@@ -62,8 +61,6 @@ _BOXED_LINE = re.compile(
     re.MULTILINE,
 )
 _MARKED_TEXT = re.compile(rf"^([ ]*+-[ ]text){_MARKS}(?=:)", re.MULTILINE)
-_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
-_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _NO_STATES: Mapping[str, str] = MappingProxyType({})
 # Participants can type into these, so their values are part of neither a page's text nor an element's name.
 FIELDS = frozenset({"textbox", "searchbox", "spinbutton", "slider", "combobox"})
@@ -439,14 +436,3 @@ def _name(quoted: str) -> str:
     except ValueError:
         return quoted[1:-1]
     return without_surrogates(name)
-
-
-def scalar(value: str) -> str:
-    """The decoded value: YAML quotes it where it would be ambiguous."""
-    if len(value) > 1 and value.startswith('"') and value.endswith('"'):
-        return _ESCAPE.sub(_unescape, value[1:-1])
-    return value
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])

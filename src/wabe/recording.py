@@ -21,7 +21,7 @@ from judge.records.tasks import Task
 from judge.results.run_record import package_versions, settings_checksum, task_set_checksum
 from judge.store.bounds import bounded
 from judge.store.layout import RUN_SCHEMA, RunStore, TaskStore, new_run_id, output_folder
-from judge.trajectory.foreign import MAX_IMAGE_BYTES
+from judge.trajectory.paths import MAX_IMAGE_BYTES
 from judge.trajectory.record import SELF_RECORDED, Attempt
 from shared.claims import USAGE_KEY, ClaimedUsage
 from shared.errors import ConfigError

@@ -9,9 +9,9 @@ from typing import Any
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import UNSURE
-from judge.evaluators.normalise import in_words
 from judge.records.assertions import MAX_FOUND_CHARS, Assertion
 from judge.records.checks import CHECKS, AnyOf, Check, KindCheck
+from judge.records.findings import in_words
 from judge.records.ledger import EVERYTHING, Coverage
 from judge.records.sites import NONE_SHARED, RunSites
 from judge.trajectory.record import Trajectory

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from judge.evaluators.quantities import amounts_in
+from judge.records.findings import in_words
 from shared.strict_json import STRICT, require_shallow
 from shared.text import plain
 
@@ -150,21 +151,6 @@ def is_same(actual: Any, expected: Any, kind: ValueType, *, ordered: bool = Fals
         # Compared as text, because in Python `True == 1`.
         return json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
     return bool(actual == expected)
-
-
-def in_words(value: Any) -> str:
-    """A normalised value for a reader."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Decimal):
-        return f"{value[0]} {value[1]}" if value[1] else str(value[0])
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(in_words, value)) + "]"
-    if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
 
 
 def _decimal_of(value: object) -> Decimal:

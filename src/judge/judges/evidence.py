@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judge.parsing import without_marks
 from judge.records.tasks import Task
-from judge.trajectory.foreign import MAX_IMAGE_BYTES
+from judge.trajectory.paths import MAX_IMAGE_BYTES
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.files import read_errors, read_file

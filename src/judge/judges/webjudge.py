@@ -28,7 +28,7 @@ from judge.judges.withholding import AttemptView
 from judge.parsing import Status, parse_key_points, parse_reason, parse_score, parse_status
 from judge.records.tasks import Task
 from judge.records.verdicts import ImageScore, Verdict, VerdictOutcome
-from judge.trajectory.foreign import inside
+from judge.trajectory.paths import inside
 from judge.trajectory.record import Trajectory
 from shared.concurrency import together
 from shared.errors import ModelMalformed

@@ -13,8 +13,8 @@ from typing import Self
 
 from shared.fields import Invalid, closest, did_you_mean
 from shared.patterns import Pattern, folded_pattern
+from shared.scalars import YAML_QUOTED, scalar
 from shared.seen import as_seen, folded, name_as_seen
-from shared.snapshot import YAML_QUOTED, scalar
 
 MAX_ELEMENT_CHARS = 1_000
 # WAI-ARIA 1.2, with the names that Playwright's snapshots add: `generic`, `iframe`, `text`.

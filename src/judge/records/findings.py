@@ -1,13 +1,17 @@
 """Findings of checks, as data and in words. Recorded with the verdict, so that no reader has to parse the words."""
 
 import json
-from typing import Annotated, Any, Literal
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field
 
 from shared.models import Record, omit_default
-from shared.snapshot import Node, Snapshot
 from shared.text import clip, excerpt, plain
+
+if TYPE_CHECKING:
+    from shared.snapshot import Node, Snapshot
 
 _MAX_URL_CHARS = 500
 _MAX_TITLE_CHARS = 500
@@ -42,7 +46,7 @@ class NodeFound(Record):
     value: str = ""
 
     @classmethod
-    def of(cls, page: Snapshot, node: Node, value: str) -> "NodeFound":
+    def of(cls, page: "Snapshot", node: "Node", value: str) -> "NodeFound":
         """The element, bounded."""
         return cls(
             role=node.role,
@@ -140,3 +144,18 @@ class AnswerSeen(Record):
 
 
 Fact = Annotated[NumbersFound | NodesFound | AddressFound | ValueFound | AnswerSeen, Discriminator("kind")]
+
+
+def in_words(value: Any) -> str:
+    """A normalised value for a reader."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Decimal):
+        return f"{value[0]} {value[1]}" if value[1] else str(value[0])
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(in_words, value)) + "]"
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)

@@ -18,10 +18,9 @@ from judge.judges.rescoring import verdict_on_file
 from judge.judges.stored import find_trajectories
 from judge.records.verdicts import JudgeInfo, Verdict
 from judge.results.submission import read_submissions
-from judge.scenario.sources import read_task_rows
 from judge.store.layout import RUN_ID, RunStore, TaskStore, readable_verdicts, resolve_run, run_at, run_of
 from judge.trajectory.files import foreign_task_id, foreign_verdicts, load_trajectory
-from judge.trajectory.foreign import TASK_FILE, usable_id
+from judge.trajectory.paths import TASK_FILE, usable_id
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 from shared.fields import as_mapping, printable
@@ -212,6 +211,8 @@ def give_tasks(folders: Sequence[Path], path: Path) -> None:
     A trajectory is matched by its folder's name, or by the id in its answer file's name. Folders without a match are
     left unchanged. Raises `ConfigError`.
     """
+    from judge.scenario.sources import read_task_rows
+
     tasks = read_task_rows(path, "--tasks")
     folders = [folder for folder in folders if not (folder / "result.json").exists()]
     known = [(folder, tasks.get(folder.resolve().name) or tasks.get(foreign_task_id(folder))) for folder in folders]

@@ -11,10 +11,10 @@ from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
 from judge.evaluators.lookalikes import with_difference
 from judge.evaluators.looks import UNSURE
-from judge.evaluators.normalise import NormaliseError, ValueType, in_words, is_same, normalise, only_value, string
+from judge.evaluators.normalise import NormaliseError, ValueType, is_same, normalise, only_value, string
 from judge.evaluators.observed import Leaf, leaves_of, sightings
 from judge.records.checks import LookCheck, PatternText, Text, tables_in
-from judge.records.findings import AnswerSeen
+from judge.records.findings import AnswerSeen, in_words
 from judge.records.tasks import Task
 from shared.fields import Invalid
 from shared.models import omit_default

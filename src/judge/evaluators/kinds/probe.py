@@ -9,8 +9,8 @@ from judge.evaluators.addresses import matches
 from judge.evaluators.base import CheckKind, ComparisonResult, Decision
 from judge.evaluators.evidence import Look, MissingEvidence, TrajectoryEvidence
 from judge.evaluators.looks import UNSURE, looks_at, over_looks
-from judge.evaluators.normalise import in_words
 from judge.records.checks import AsWritten, LookCheck, SuccessRule, Text, expressions_of, plain_checks
+from judge.records.findings import in_words
 from judge.records.sites import Site
 from judge.records.steps import ProbeValue
 from judge.records.tasks import Task, expressions_read

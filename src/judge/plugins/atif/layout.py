@@ -21,16 +21,15 @@ from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
     from_steps,
-    inside,
     local_name,
     period_of,
     read_document,
     starts_like,
     tool_line,
-    usable_id,
 )
 from judge.trajectory.foreign_verdicts import foreign_verdict, tokens_of
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, json_text, turns
+from judge.trajectory.paths import inside, usable_id
 from judge.trajectory.record import Trajectory
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.models import Action

@@ -23,14 +23,13 @@ from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
     from_steps,
-    inside,
     plain,
     read_document,
     tool_line,
-    usable_id,
 )
 from judge.trajectory.foreign_verdicts import foreign_verdict, tokens_of
 from judge.trajectory.formats import Format, FormatReader
+from judge.trajectory.paths import inside, usable_id
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping

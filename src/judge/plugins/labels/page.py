@@ -18,7 +18,7 @@ from judge.plugins.labels.labelling import Labelling
 from judge.records.steps import Step
 from judge.report.pages import Renderer
 from judge.results.identity import identity_in, player
-from judge.trajectory.foreign import inside
+from judge.trajectory.paths import inside
 from judge.trajectory.record import Trajectory
 from shared.a2a.local_pages import LocalPages
 from shared.errors import ConfigError, TrajectoryError

@@ -31,7 +31,7 @@ from judge.results.trivial_judges import Telemetry
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import TaskStore, output_folder
 from judge.trajectory.files import read_attempt
-from judge.trajectory.foreign import usable_id
+from judge.trajectory.paths import usable_id
 from shared.concurrency import for_each
 from shared.llm.limits import Spending
 from shared.settings import Settings

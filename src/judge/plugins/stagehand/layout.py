@@ -24,10 +24,10 @@ from judge.trajectory.foreign import (
     shown_page,
     starts_like,
     tool_line,
-    usable_id,
 )
 from judge.trajectory.foreign_verdicts import foreign_verdict, of_invalid_task, points_of, read_criteria, tokens_of
 from judge.trajectory.formats import Format, FormatReader
+from judge.trajectory.paths import usable_id
 from judge.trajectory.record import Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from judge.plugins.steps.reference import Operation, Reference, ReferencePage, image_beside, json_rows
 from judge.records.elements import ROLES
-from judge.trajectory.foreign import MAX_IMAGE_BYTES, usable_id
+from judge.trajectory.paths import MAX_IMAGE_BYTES, usable_id
 from shared.errors import ConfigError
 from shared.fields import as_mapping, first_mistake
 from shared.imports import optional_package

@@ -17,7 +17,7 @@ from judge.records.steps import Step
 from judge.records.tasks import TaskId
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
-from judge.trajectory.foreign import MAX_IMAGE_BYTES, inside
+from judge.trajectory.paths import MAX_IMAGE_BYTES, inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.fields import first_mistake

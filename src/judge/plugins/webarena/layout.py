@@ -15,7 +15,7 @@ from judge.plugins.webarena.judge import METHOD, failed_because, read_trace
 from judge.plugins.webarena.package import EvaluatorError, PackageResult, evaluator_trace, packaged_tasks
 from judge.plugins.webarena.tasks import task_number, unknown_text
 from judge.records.verdicts import Verdict
-from judge.trajectory.foreign import foreign_task, from_steps, inside, read_document
+from judge.trajectory.foreign import foreign_task, from_steps, read_document
 from judge.trajectory.foreign_verdicts import foreign_verdict
 from judge.trajectory.formats import (
     ExportedTask,
@@ -27,6 +27,7 @@ from judge.trajectory.formats import (
     json_text,
 )
 from judge.trajectory.network import NETWORK_FILE
+from judge.trajectory.paths import inside
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, write_atomic

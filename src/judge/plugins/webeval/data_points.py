@@ -25,11 +25,11 @@ from judge.trajectory.foreign import (
     read_object,
     shown_page,
     tool_line,
-    usable_id,
     validated,
 )
 from judge.trajectory.foreign_verdicts import foreign_verdict, usage_of
 from judge.trajectory.formats import Format, FormatReader
+from judge.trajectory.paths import usable_id
 from judge.trajectory.record import Trajectory
 from shared.claims import ClaimedUsage
 from shared.fields import as_mapping, as_mappings

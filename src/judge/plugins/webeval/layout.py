@@ -34,16 +34,15 @@ from judge.trajectory.foreign import (
     MAX_FOREIGN_STEPS,
     foreign_task,
     from_steps,
-    inside,
     local_name,
     plain,
     read_document,
     read_lines,
     read_object,
-    usable_id,
 )
 from judge.trajectory.foreign_verdicts import usage_of
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, turns
+from judge.trajectory.paths import inside, usable_id
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
 from shared.claims import ClaimedUsage
 from shared.errors import TrajectoryError

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from judge.records.verdicts import INVALID_TASK, JudgeInfo, Verdict, VerdictOutcome
-from judge.trajectory.foreign import read_object, usable_id
+from judge.trajectory.foreign import read_object
 from judge.trajectory.foreign_verdicts import (
     INAPPLICABLE,
     evaluator_named,
@@ -23,6 +23,7 @@ from judge.trajectory.foreign_verdicts import (
     points_of,
     read_criteria,
 )
+from judge.trajectory.paths import usable_id
 from shared.errors import TrajectoryError
 from shared.fields import as_mapping, as_mappings, without_none
 from shared.strict_json import parse_json
