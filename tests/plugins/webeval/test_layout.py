@@ -200,7 +200,12 @@ def test_a_broken_answer_file_is_named_with_its_fault(tmp_path: Path, change: di
         load_trajectory(write_webeval(tmp_path / "t", answer=change))
 
 
-def test_two_answer_files_are_refused(tmp_path: Path) -> None:
+def test_two_answer_files_or_none_are_refused(tmp_path: Path) -> None:
+    without = write_webeval(tmp_path / "without")
+    (answer,) = without.glob("*_answer.json")
+    answer.unlink()
+    with pytest.raises(TrajectoryError, match="0 answer files"):
+        load_trajectory(without)
     folder = write_webeval(tmp_path / "t")
     (folder / "other_final_answer.json").write_text("{}")
     with pytest.raises(TrajectoryError, match="2 answer files"):

@@ -109,6 +109,11 @@ def answer_files(folder: Path) -> list[Path]:
     return paths if any(path.name.endswith(f"_final{_ANSWER}") for path in paths) or (folder / _LOG).exists() else []
 
 
+def _files(folder: Path) -> list[Path]:
+    """What identifies a folder: one without an answer file is told of it."""
+    return answer_files(folder) or [path for path in (folder / _LOG,) if path.is_file()]
+
+
 def task_id_of(folder: Path) -> str:
     """The task's id from the answer file's name, unchanged."""
     answers = answer_files(folder)
@@ -488,6 +493,4 @@ def folder_in(run: Mapping[str, Any]) -> str:
 
 # webeval stores the tasks' texts separately.
 WRITER = FormatWriter(write=write, with_tasks=True, folder_in=folder_in)
-FORMAT = Format(
-    reader=FormatReader(files=answer_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER
-)
+FORMAT = Format(reader=FormatReader(files=_files, load=load, verdicts=verdicts, task_id=task_id_of), writer=WRITER)
