@@ -6,6 +6,7 @@ Specification: https://modelcontextprotocol.io/specification/.
 
 import asyncio
 import base64
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from shared.models import ObservationMessage, ToolSpec
-from shared.protocol import is_result, render_observation
+from shared.protocol import MAX_REPLY_CHARS, is_result, render_observation
 
 if TYPE_CHECKING:
     import mcp_types
@@ -110,6 +111,8 @@ class TaskTools:
         self.calls += 1
         if self._waiting >= _MOST_WAITING:
             return ToolAnswer(_BUSY, is_error=True)
+        if problem := _unsendable(name, arguments):
+            return ToolAnswer(problem, is_error=True)
         if name == CURRENT_PAGE.name:
             return await self.in_turn(self._looked)
         return await self.in_turn(lambda: self._acted({"tool": name, "params": dict(arguments)}))
@@ -178,6 +181,15 @@ class TaskTools:
         self.largest = max(self.largest, len(text))
         is_complaint = not is_whole and message.feedback is not None and not is_result(message.feedback)
         return ToolAnswer(text, self._last.screenshot, self._last.media_type, is_error=is_complaint)
+
+
+def _unsendable(name: str, arguments: Mapping[str, Any]) -> str:
+    """Why a call cannot be sent to a judge; empty if it can."""
+    try:
+        chars = len(json.dumps([name, arguments], allow_nan=False))
+    except ValueError:
+        return "The arguments have a number that JSON does not have."
+    return f"The call has {chars} characters, and at most {MAX_REPLY_CHARS} are read." * (chars > MAX_REPLY_CHARS)
 
 
 def mcp_app(tools: TaskTools, *, host: str, path: str = "/mcp", routes: Sequence[Route] = ()) -> Starlette:

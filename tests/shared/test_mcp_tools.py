@@ -57,6 +57,17 @@ async def test_an_episode_begins_with_the_first_request_and_only_once() -> None:
     assert turns.begun == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [({"text": "x" * 300_000}, "The call has 3000"), ({"ref": float("nan")}, "a number that JSON does not have")],
+)
+async def test_a_call_that_cannot_be_sent_is_an_error_and_no_action(arguments: dict[str, Any], problem: str) -> None:
+    turns = WrittenTurns()
+    answer = await TaskTools(turns).call("browser_type", arguments)
+    assert problem in answer.text
+    assert (answer.is_error, turns.replies) == (True, [])
+
+
 async def test_the_current_page_says_the_task_and_takes_no_action() -> None:
     turns = WrittenTurns()
     tools = TaskTools(turns)
