@@ -50,9 +50,10 @@ def _ports(options: ParticipantOptions, preset: Preset) -> tuple[int, ...]:
             f"--sandbox: where {options.command} asks its model is not known, so it could not ask any",
             remedy="run it without --sandbox, or give its command",
         )
-    addresses = {name: options.settings.environ.get(name, "") for name in preset.endpoints}
+    given = options.settings.environ
+    addresses = {name: given.get(name, "") for name in preset.endpoints if preset.is_preset or given.get(name)}
     require_loopback(addresses)
-    return tuple(urlsplit(address).port or 80 for address in addresses.values())
+    return tuple({urlsplit(address).port or 80 for address in addresses.values()})
 
 
 class Examined(NamedTuple):
@@ -78,7 +79,7 @@ def examine(options: ParticipantOptions) -> Iterator[Examined]:
         tried = f"tried with {preset.tried}" if preset.tried else "not tried with the program"
         version = f": {preset.program_version() or 'version unknown'}; the preset was {tried}" * preset.is_preset
         yield Examined(True, "program", f"{path}{version}")
-    if preset.keys:
+    if preset.is_preset and preset.keys:
         found = [name for name in preset.keys if options.settings.environ.get(name)]
         text = f"{', '.join(found)} set" if found else f"none is set: export {' or '.join(preset.keys)}"
         yield Examined(bool(found), "keys", text)

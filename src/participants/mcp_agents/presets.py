@@ -15,6 +15,8 @@ from pydantic import Field, TypeAdapter
 from shared.errors import ConfigError
 from shared.fields import Table, closest, printable
 from shared.files import read_errors, read_text
+from shared.llm.opening import provider
+from shared.llm.providers import provider_names
 from shared.text import one_line
 from shared.toml_text import parse_toml
 from shared.validation import validated
@@ -32,8 +34,9 @@ _CommandText = Annotated[str, Field(min_length=1, max_length=10_000)]
 class Preset(Table):
     """How one program is started.
 
-    `env` and `files` (below its HOME) may have placeholders as the command does. `keys` are the variables that it needs
-    of the participant's environment, `endpoints` those with the address of its model. `tools_off`: it has no tools but
+    `env` and `files` (below its HOME) may have placeholders as the command does. `keys` are the variables of which it
+    needs one of the participant's environment, `endpoints` those with the address of its model; of a user's command,
+    all that it may use. `tools_off`: it has no tools but
     this server's. `options` are words that are added where what they are named after has a value: `model`, or an
     endpoint that the program does not read from its environment. `usage` says where its output tells what its model
     used: dotted paths in a JSON object.
@@ -110,7 +113,15 @@ def read_preset(command: str) -> Preset:
         raise ConfigError(f"mcp: unknown placeholder {{{unknown[0]}}}", remedy=f"the known ones: {known}")
     # The program is started in another folder than the one in which its command was written.
     placed = [_absolute(word) if place or "/" in word else word for place, word in enumerate(words)]
-    return Preset(command=shlex.join(placed), name=Path(words[0]).name, is_preset=False)
+    # It may use any provider's model.
+    providers = [provider(name) for name in provider_names()]
+    return Preset(
+        command=shlex.join(placed),
+        name=Path(words[0]).name,
+        keys=tuple(name for each in providers for name in each.key_variables),
+        endpoints=tuple(each.url_variable for each in providers),
+        is_preset=False,
+    )
 
 
 def _absolute(word: str) -> str:

@@ -1,8 +1,8 @@
 """What a program can reach, by kind of sandbox."""
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ from participants.base import ParticipantOptions
 from participants.mcp import create
 from participants.mcp_agents.sandbox import require_loopback, require_sandbox, shown_paths
 from shared.errors import ConfigError
+from shared.settings import Settings
 
-# Whether each of these can be reached: the expected values, the judge's variables, and the site.
+# Whether each of these can be reached: the expected values, the judge's variables, the site, and the model's meter.
 LOOK = """
 import os, pathlib, urllib.request
 def can(work):
@@ -26,36 +27,32 @@ print('REACHED', [
     can(lambda: pathlib.Path({expected!r}).read_text()),
     any(can(lambda: b'SECRET_OF_JUDGE' in p.read_bytes()) for p in pathlib.Path('/proc').glob('[0-9]*/environ')),
     can(lambda: urllib.request.urlopen({site!r}, timeout=5).read()),
+    can(lambda: urllib.request.urlopen(os.environ['OPENAI_BASE_URL'], timeout=5).read()),
 ])
 """
 
 
-@pytest.fixture
-def site() -> Iterator[str]:
-    """The address of a site on this machine."""
-    with hostile_site({"/": "the site"}) as served:
-        yield served.url
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("is_sandboxed", [False, True])
-async def test_a_sandboxed_program_reaches_its_tools_only(tmp_path: Path, site: str, *, is_sandboxed: bool) -> None:
+async def test_a_sandboxed_program_reaches_its_tools_and_its_model_only(tmp_path: Path, *, is_sandboxed: bool) -> None:
     if is_sandboxed:
         require_sandbox()
     expected = tmp_path / "expected.toml"
     expected.write_text("answer = 42")
     judge_of = subprocess_with_secret()
-    look = LOOK.format(expected=str(expected), site=site)
     try:
-        script = program(look, "call('browser_click')", "call('finish')")
-        async with playing(script, tmp_path / "logs", sandbox=is_sandboxed) as judge:
-            assert (await judge.show())[0] == "browser_click"
-            assert (await judge.show())[0] == "finish"
+        with hostile_site({"/": "the site"}) as site, hostile_site({"/": "the meter"}) as meter:
+            look = LOOK.format(expected=str(expected), site=site.url)
+            settings = Settings.from_environ({**os.environ, "OPENAI_BASE_URL": meter.url})
+            script = program(look, "call('browser_click')", "call('finish')")
+            async with playing(script, tmp_path / "logs", sandbox=is_sandboxed, settings=settings) as judge:
+                assert (await judge.show())[0] == "browser_click"
+                assert (await judge.show())[0] == "finish"
     finally:
         judge_of.kill()
         judge_of.wait()
     log = (tmp_path / "logs" / "attempt.log").read_text()
-    assert f"REACHED {[not is_sandboxed] * 3}" in log
+    assert f"REACHED {[*[not is_sandboxed] * 3, True]}" in log
 
 
 def subprocess_with_secret() -> "subprocess.Popen[bytes]":
