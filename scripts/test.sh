@@ -19,12 +19,11 @@ unset PYTHONDONTWRITEBYTECODE
 python -m compileall -q src
 ruff format --check .
 ruff check .
-# Browsers take most of the time, and tests that bound it fail on a machine that is too busy: a few more quick workers
-# than cores pay off, and one more where browsers run.
+# Tests with a browser wait more than half of their time: more workers than cores pay off.
 cores=$(nproc 2>/dev/null || echo 2)
+options=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" --dist loadfile)
 if [ "$quick" = yes ]; then
-  options=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" -m "not e2e and not slow" --ignore=tests/interop)
-  exec pytest "${options[@]}" --dist loadfile -o console_output_style=classic "$@"
+  exec pytest "${options[@]}" -m "not e2e and not slow" --ignore=tests/interop -o console_output_style=classic "$@"
 fi
 types=$(mktemp)
 trap 'rm -f "$types"' EXIT
@@ -32,8 +31,7 @@ mypy >"$types" 2>&1 &
 checking=$!
 status=0
 # By file, in the order in which they are collected: what a module's fixtures start is started once.
-options=(-n "${WABE_TEST_WORKERS:-$((cores + 1))}" --dist loadfile --no-loadscope-reorder)
-pytest "${options[@]}" "$@" || status=$?
+pytest "${options[@]}" --no-loadscope-reorder "$@" || status=$?
 if [ "$status" = 1 ]; then
   # A limit on a browser's time may run out on a machine that is busy with other tests. Alone, it may not.
   echo "What failed runs once more, alone; it counts as passed only if all of it passes now."
