@@ -649,11 +649,7 @@ class RunConfig(Table):
         ),
     ] = Field(default_factory=dict, max_length=10_000, exclude_if=lambda value: not value)
     shard_index: Annotated[
-        int,
-        Setting(
-            "which part of the tasks this judge plays ([shards](scaling.md#many-machines))",
-            in_checksum=False,
-        ),
+        int, Setting("which part of the tasks this judge plays ([shards](scaling.md#many-machines))", in_checksum=False)
     ] = Field(default=0, ge=0)
     num_shards: Annotated[int, Setting("into how many parts the tasks are divided", in_checksum=False)] = Field(
         default=1, ge=1

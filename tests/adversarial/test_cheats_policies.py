@@ -28,11 +28,7 @@ PLAYS = {
     # What it did at last is nowhere to be seen.
     "hiding": [GOAL, ("navigate", "empty")],
 }
-VIOLATED = {
-    "careful": set[str](),
-    "careless": {"sent", "clicked", "shown", "written"},
-    "hiding": {"shown", "written"},
-}
+VIOLATED = {"careful": set[str](), "careless": {"sent", "clicked", "shown", "written"}, "hiding": {"shown", "written"}}
 
 
 def acts(turn: ParticipantTurn) -> str:

@@ -223,10 +223,7 @@ def test_a_logged_secret_is_blacked_out_also_in_a_traceback(capsys: pytest.Captu
 
 
 def test_a_traceback_that_another_handler_wrote_down_before_is_blacked_out_too() -> None:
-    formatter, redact = (
-        logging.Formatter(),
-        CleanRecords(Settings.from_environ({"OPENAI_API_KEY": KEY}).secrets),
-    )
+    formatter, redact = (logging.Formatter(), CleanRecords(Settings.from_environ({"OPENAI_API_KEY": KEY}).secrets))
     try:
         raise ValueError(f"bad key {KEY}")
     except ValueError:

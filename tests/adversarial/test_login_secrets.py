@@ -76,9 +76,7 @@ def enters(turn: ParticipantTurn) -> str:
 def write_scenario(folder: Path, site: Site, judge: str, agent: str) -> Path:
     state = {
         "cookies": [{"name": "session", "value": "cookie-Zq81", "domain": "127.0.0.1", "path": "/"}],
-        "origins": [
-            {"origin": site.url.rstrip("/"), "localStorage": [{"name": "token", "value": "token-Zq82"}]},
-        ],
+        "origins": [{"origin": site.url.rstrip("/"), "localStorage": [{"name": "token", "value": "token-Zq82"}]}],
     }
     (folder / "login").mkdir(parents=True)
     (folder / "login" / "shop.json").write_text(json.dumps(state))

@@ -18,10 +18,7 @@ from shared.errors import BrowserFault
 from shared.models import Action
 
 # What the participant does, and who chose the other site, from which no page comes.
-LED_ON = {
-    "a typed address redirects in a new tab": "participant",
-    "a link redirects": "site",
-}
+LED_ON = {"a typed address redirects in a new tab": "participant", "a link redirects": "site"}
 
 
 @pytest.fixture(scope="module")

@@ -48,10 +48,7 @@ def recorded(folder: Path, key: str) -> object:
 @pytest.mark.parametrize("requested", [None, 1_000_000, 7], ids=["no budget", "a larger one", "a smaller one"])
 @pytest.mark.parametrize(
     ("key", "limits"),
-    [
-        ("max_judge_cost_usd", ServiceLimits(max_cost_usd=50)),
-        ("max_judge_tokens", ServiceLimits(max_tokens=50)),
-    ],
+    [("max_judge_cost_usd", ServiceLimits(max_cost_usd=50)), ("max_judge_tokens", ServiceLimits(max_tokens=50))],
 )
 async def test_a_budget_is_clamped_to_the_judges_and_the_client_summary_of(
     tmp_path: Path, key: str, limits: ServiceLimits, requested: int | None

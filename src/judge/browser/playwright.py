@@ -18,18 +18,7 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
-from judge.browser import (
-    attacks,
-    downloads,
-    fetches,
-    fonts,
-    lost_refs,
-    points,
-    probes,
-    requests,
-    responses,
-    uploads,
-)
+from judge.browser import attacks, downloads, fetches, fonts, lost_refs, points, probes, requests, responses, uploads
 from judge.browser.bot_walls import WALL_STATUSES, wall_on
 from judge.browser.console import ConsoleLog
 from judge.browser.contents import ContentsLog
@@ -424,11 +413,7 @@ class PlaywrightBrowser:
             self._since.marks_left -= 1
             self._since.is_settled = True
             return None
-        facts = {
-            "snapshot": marked.snapshot,
-            "origin": marked.origin,
-            "inserted": marked.inserted,
-        }
+        facts = {"snapshot": marked.snapshot, "origin": marked.origin, "inserted": marked.inserted}
         if beside.image is None:
             raise _TimedOut(page.model_copy(update={**facts, "notice": Notice(code="no_screenshot")}))
         if scripts := fonts.scripts_in(page.snapshot):

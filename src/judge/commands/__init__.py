@@ -20,8 +20,7 @@ TasksFile = Annotated[
 ]
 OneRun = Annotated[str, typer.Argument(help="A run's id, its folder, or `latest`.", metavar="RUN")]
 Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", help="Only tasks with these metadata; repeatable.", metavar="KEY=VALUE"),
+    list[str] | None, typer.Option("--where", help="Only tasks with these metadata; repeatable.", metavar="KEY=VALUE")
 ]
 OneTask = Annotated[str, typer.Option("--task", help="The task.", metavar="ID")]
 OneEpoch = Annotated[int, typer.Option(min=1, help="The epoch, if the task was played several times.")]

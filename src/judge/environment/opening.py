@@ -42,11 +42,7 @@ _NOBODY = "idle"
 
 @asynccontextmanager
 async def open_host(
-    scenario: Path,
-    host: HostSettings | None = None,
-    settings: Settings | None = None,
-    *,
-    closed: Sequence[str] = (),
+    scenario: Path, host: HostSettings | None = None, settings: Settings | None = None, *, closed: Sequence[str] = ()
 ) -> AsyncIterator[EnvironmentHost]:
     """The host of a scenario file, whose sites run while the body does. Raises `ConfigError`.
 
@@ -80,11 +76,7 @@ async def open_host(
     async with playing as stands, _judging(stands.config, host_settings) as judge:
         with _episodes(stands, host, judge, start) as episodes:
             setup = AttemptSetup(
-                untimed(stands.config),
-                stands.pool.browser,
-                judge,
-                closed=tuple(closed),
-                archives=choice.archives,
+                untimed(stands.config), stands.pool.browser, judge, closed=tuple(closed), archives=choice.archives
             )
             opened = EnvironmentHost(
                 setup,

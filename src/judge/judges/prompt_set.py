@@ -127,8 +127,7 @@ class PromptSet:
         for file in (*files, *(f"reminder_{kind}.txt" for kind in reminders)):
             if not self._files.get(file, "").strip():
                 raise self._error(
-                    f"file {file} is missing or empty",
-                    "copy it from the bundled set, judge/judges/prompts/default",
+                    f"file {file} is missing or empty", "copy it from the bundled set, judge/judges/prompts/default"
                 )
         for name in names:
             self._check_template(name)

@@ -14,14 +14,7 @@ from typing import Any, ClassVar
 
 from judge.judges.base import Workload
 from judge.judges.engine import JudgeParts, ModelJudge, Question, Session
-from judge.judges.evidence import (
-    MAX_LINE_CHARS,
-    block,
-    key_points_block,
-    read_shots,
-    reasons_block,
-    task_block,
-)
+from judge.judges.evidence import MAX_LINE_CHARS, block, key_points_block, read_shots, reasons_block, task_block
 from judge.judges.prompt_set import WEBJUDGE_PROMPTS
 from judge.judges.published import numbered, published_status
 from judge.judges.withholding import AttemptView
@@ -169,13 +162,7 @@ class WebJudge(ModelJudge):
         return key_points
 
     async def _ask_score(
-        self,
-        session: Session,
-        task: Task,
-        points: KeyPoints,
-        path: Path,
-        place: int = 0,
-        inputs: tuple[Path, ...] = (),
+        self, session: Session, task: Task, points: KeyPoints, path: Path, place: int = 0, inputs: tuple[Path, ...] = ()
     ) -> ScreenshotRating:
         """A screenshot's relevance to the task and its key points. If the provider refuses to look at it, it has no
         score, and stays in the evidence.

@@ -11,14 +11,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from judge.config import ALL_SITES, FrozenSite, RunConfig
-from judge.network.interception import (
-    Interceptor,
-    PageSocket,
-    RequestRefused,
-    Upstream,
-    WireAnswer,
-    WireRequest,
-)
+from judge.network.interception import Interceptor, PageSocket, RequestRefused, Upstream, WireAnswer, WireRequest
 from judge.records.ledger import Frozen, LedgerEntry, UsedArchive
 from judge.records.sites import NONE_SHARED, HostPort, RunSites, place_of
 from judge.records.tasks import Task

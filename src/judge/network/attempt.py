@@ -166,11 +166,7 @@ def network_of(
 
 
 def _network_of(
-    task: Task,
-    config: RunConfig,
-    policy: NetworkPolicy,
-    archives: Archives | None,
-    recorder: InterceptorFactory | None,
+    task: Task, config: RunConfig, policy: NetworkPolicy, archives: Archives | None, recorder: InterceptorFactory | None
 ) -> AttemptNetwork:
     site = config.sites.of(task)
     if config.cdp_url is not None:

@@ -358,9 +358,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
             own_text={"url": _text},
         ),
         "browser_navigate_back": Tool(
-            offered="Go back to the previous page",
-            does="looks",
-            line=lambda *_: ActionLineParts("navigation", "BACK"),
+            offered="Go back to the previous page", does="looks", line=lambda *_: ActionLineParts("navigation", "BACK")
         ),
         "browser_click": Tool(
             offered="Click an element",

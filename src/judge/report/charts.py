@@ -67,13 +67,7 @@ class Chart:
 
 def charts_of(totals: Totals, rows: Sequence[TaskRow]) -> tuple[Chart, ...]:
     """Every chart for which the run has data."""
-    charts = (
-        categories_chart(rows),
-        steps_chart(rows),
-        phases_chart(totals),
-        scores_chart(totals),
-        ends_chart(rows),
-    )
+    charts = (categories_chart(rows), steps_chart(rows), phases_chart(totals), scores_chart(totals), ends_chart(rows))
     return tuple(chart for chart in charts if chart is not None)
 
 

@@ -197,9 +197,7 @@ def matrix_of(runs: Sequence[Sequence[TaskRow]]) -> list[MatrixRow]:
     return sorted(matrix, key=lambda each: each.order)
 
 
-def side_by_side(
-    runs: Sequence[Mapping[str, Mapping[str, Rate]]],
-) -> dict[str, dict[str, tuple[Rate | None, ...]]]:
+def side_by_side(runs: Sequence[Mapping[str, Mapping[str, Rate]]]) -> dict[str, dict[str, tuple[Rate | None, ...]]]:
     """The rates of each value of metadata by key, one for each run; `None` for runs without such a task."""
     keys = sorted({key for run in runs for key in run})
     return {

@@ -33,14 +33,7 @@ from judge.results.metering import Metering
 from judge.results.part import RunPart, parts_of
 from judge.results.rates import OUTCOMES, Rate, RowOutcome
 from judge.results.rows import MAX_TEXT_CHARS, AttemptRow
-from judge.results.run_record import (
-    EPISODES,
-    epochs_of,
-    excluded_by_run,
-    excluded_by_scenario,
-    judge_id_of,
-    task_names,
-)
+from judge.results.run_record import EPISODES, epochs_of, excluded_by_run, excluded_by_scenario, judge_id_of, task_names
 from judge.results.trivial_agents import trivial_rates_of
 from judge.store.episodes import EpisodeCounts, number_of, read_counts
 from judge.store.layout import RunStore, TaskStore, verdicts_in

@@ -235,11 +235,7 @@ def repeats_of(tallies: Mapping[str, AttemptCounts]) -> dict[str, Any] | None:
         "by_k": by_k,
         "variance": round(math.fsum(variances) / len(variances), 4) if variances else None,
         "tasks": [
-            {
-                "task_id": task,
-                **asdict(tally),
-                "variance": None if tally.variance is None else round(tally.variance, 4),
-            }
+            {"task_id": task, **asdict(tally), "variance": None if tally.variance is None else round(tally.variance, 4)}
             for task, tally in tallies.items()
         ],
     }

@@ -270,11 +270,7 @@ async def launched(
 
 @asynccontextmanager
 async def _launched(
-    members: Sequence[Member],
-    scenario_dir: Path,
-    environ: Mapping[str, str],
-    logs: Path,
-    is_up: Callable[[str], None],
+    members: Sequence[Member], scenario_dir: Path, environ: Mapping[str, str], logs: Path, is_up: Callable[[str], None]
 ) -> AsyncIterator[list[Child]]:
     for member in members:
         if member.cmd is not None:

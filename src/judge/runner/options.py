@@ -58,8 +58,7 @@ class RunOptions(Record):
         Setting(option=Option("Let a program over MCP reach its tools and its model's meter only."), of_trivial=False),
     ] = False
     show_logs: Annotated[
-        bool,
-        Setting(option=Option("Show the agents' logs while they run.", is_repeated=False), of_each=False),
+        bool, Setting(option=Option("Show the agents' logs while they run.", is_repeated=False), of_each=False)
     ] = False
     serve_only: Annotated[
         bool, Setting(option=Option("Start everything but send no request.", is_repeated=False), of_each=False)
@@ -102,8 +101,7 @@ class RunOptions(Record):
         ),
     ] = ()
     participant_model: Annotated[
-        str | None,
-        Setting(option=Option("Model for the participant.", variable="participant_model"), of_trivial=False),
+        str | None, Setting(option=Option("Model for the participant.", variable="participant_model"), of_trivial=False)
     ] = None
     display: Annotated[
         Display | None,

@@ -148,12 +148,7 @@ def _logs_folder(plan: Plan, crashes: list[str]) -> Iterator[Path]:
 
 
 async def _play(
-    plan: Plan,
-    console: Console,
-    logs: Path,
-    crashes: list[str],
-    progress: Progress,
-    uploads: Uploads | None,
+    plan: Plan, console: Console, logs: Path, crashes: list[str], progress: Progress, uploads: Uploads | None
 ) -> RunOutcome:
     """Start the members and follow the assessment. `crashes` receives a line for each child that ended by itself."""
     assert plan.draft is not None
@@ -177,12 +172,7 @@ async def _play(
     logins = SiteLogins(plan.scenario, settings, plan.archives)
     async with (
         launched(
-            members,
-            scenario_dir=scenario_dir,
-            environ=environ,
-            logs=logs,
-            is_up=progress.is_up,
-            waits=progress.phase,
+            members, scenario_dir=scenario_dir, environ=environ, logs=logs, is_up=progress.is_up, waits=progress.phase
         ) as children,
         shown_logs(children if options.show_logs else (), console),
         restarts_of(plan.scenario.sites if plan.store else (), children, logins, plan.instances) as restarts,

@@ -125,8 +125,7 @@ def _require_sealable(start: Start) -> None:
     ):
         if is_given:
             raise ConfigError(
-                f"{start.options.scenario}: {option} does not go with a sealed task set: {why}",
-                remedy="leave it out",
+                f"{start.options.scenario}: {option} does not go with a sealed task set: {why}", remedy="leave it out"
             )
 
 

@@ -11,24 +11,9 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urljoin, urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    FailFast,
-    Field,
-    TypeAdapter,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationInfo, model_validator
 
-from judge.config import (
-    HOSTED_INSTANCES,
-    MAX_PARALLEL,
-    AllowedSites,
-    Reason,
-    RunConfig,
-    instances_problem,
-)
+from judge.config import HOSTED_INSTANCES, MAX_PARALLEL, AllowedSites, Reason, RunConfig, instances_problem
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
 from judge.records.attacks import Attack, repeated_condition
 from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Bearer, Check, OneAddress, expressions_of, fetches_of

@@ -486,11 +486,7 @@ def _logging_write_errors() -> Iterator[None]:
 
 
 def _shared_connection(
-    url: str,
-    config: RunConfig,
-    stack: contextlib.AsyncExitStack,
-    store: RunStore,
-    headers: Mapping[str, str],
+    url: str, config: RunConfig, stack: contextlib.AsyncExitStack, store: RunStore, headers: Mapping[str, str]
 ) -> Callable[[], AbstractAsyncContextManager[ParticipantClient]]:
     """One connection for all episodes, opened by the first, because each connection reads the agent card again.
 
@@ -504,10 +500,7 @@ def _shared_connection(
         async with opening:
             if not opened:
                 client = ParticipantClient(
-                    url,
-                    reply_timeout_s=config.reply_timeout_s,
-                    max_reply_bytes=config.max_reply_bytes,
-                    headers=headers,
+                    url, reply_timeout_s=config.reply_timeout_s, max_reply_bytes=config.max_reply_bytes, headers=headers
                 )
                 opened.append(await stack.enter_async_context(client))
                 with _logging_write_errors():

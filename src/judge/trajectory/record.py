@@ -79,10 +79,7 @@ def _claimed_in(value: object) -> object:
 
 
 # With the basis of the figures, which is not the judge's measurement.
-RecordedClaim = Annotated[
-    ClaimedUsage | None,
-    BeforeValidator(_claimed_in),
-]
+RecordedClaim = Annotated[ClaimedUsage | None, BeforeValidator(_claimed_in)]
 
 
 class Attempt(Record):

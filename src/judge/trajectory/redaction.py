@@ -16,14 +16,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from judge.trajectory.forms import (
-    MAX_FIELDS,
-    inner_json,
-    is_form,
-    is_multipart,
-    multipart_fields,
-    multipart_text,
-)
+from judge.trajectory.forms import MAX_FIELDS, inner_json, is_form, is_multipart, multipart_fields, multipart_text
 from judge.trajectory.json_bodies import is_json
 from judge.trajectory.network import FILES, HELD_KEY
 from shared.strict_json import parse_json
@@ -73,12 +66,7 @@ class Redaction:
     """
 
     def __init__(
-        self,
-        secrets: Sequence[str] = (),
-        *,
-        keep: Collection[str] = (),
-        files: Collection[str] = (),
-        salt: bytes,
+        self, secrets: Sequence[str] = (), *, keep: Collection[str] = (), files: Collection[str] = (), salt: bytes
     ) -> None:
         self._keep = frozenset(keep)
         self._files = frozenset(files)

@@ -243,11 +243,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
             MappingProxyType({"answer": "text", "terminate": ""}),
         ),
         "ui-tars": Dialect(
-            _LINE_FORM,
-            _line_calls,
-            _resized(78_400),
-            _TARS,
-            MappingProxyType({"finished": "content", "call_user": ""}),
+            _LINE_FORM, _line_calls, _resized(78_400), _TARS, MappingProxyType({"finished": "content", "call_user": ""})
         ),
     }
 )

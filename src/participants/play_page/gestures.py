@@ -178,8 +178,7 @@ def _drag(gesture: Drag, snapshot: Snapshot) -> Action:
     if start is not None and end is not None and not _is_around(snapshot, start, end):
         from_, to = _target_params(start, snapshot, target="startTarget", element="startElement"), end
         return Action(
-            tool="browser_drag",
-            params=from_ | _target_params(to, snapshot, target="endTarget", element="endElement"),
+            tool="browser_drag", params=from_ | _target_params(to, snapshot, target="endTarget", element="endElement")
         )
     return Action(
         tool="browser_mouse_drag_xy",

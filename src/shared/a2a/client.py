@@ -383,11 +383,7 @@ class AssessmentClient(_AgentClient):
     """Requests an assessment from a judge and follows it: `async with AssessmentClient(url) as client`."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        auth_token: SecretStr | None = None,
-        reconnect_s: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0),
+        self, url: str, *, auth_token: SecretStr | None = None, reconnect_s: Sequence[float] = (0.1, 0.5, 1.0, 2.0, 4.0)
     ) -> None:
         super().__init__(
             url, _JUDGE, {"Authorization": f"Bearer {auth_token.get_secret_value()}"} if auth_token else {}

@@ -205,8 +205,7 @@ def _check_values(body: bytes | bytearray, values: int | None) -> None:
     # Every value but the first follows a structural character. Those inside strings do not count.
     if values is not None and _structure_count(body) >= values and _structure_count(_STRING.sub(b"", body)) >= values:
         raise ParticipantError(
-            f"the agent's answer is not A2A: it has more than {values} JSON values",
-            remedy="answer with fewer parts",
+            f"the agent's answer is not A2A: it has more than {values} JSON values", remedy="answer with fewer parts"
         )
 
 

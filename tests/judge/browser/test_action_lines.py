@@ -254,10 +254,7 @@ def test_an_elements_name_keeps_to_its_place(name: str) -> None:
     assert (verb, value) == ("CLICK", None)
 
 
-@given(
-    st.sampled_from(["url", "key", "text", "textGone", "promptText", "values", "fields"]),
-    texts,
-)
+@given(st.sampled_from(["url", "key", "text", "textGone", "promptText", "values", "fields"]), texts)
 def test_no_parameter_breaks_out_of_its_line(name: str, text: str) -> None:
     calls = {
         "url": ("browser_navigate", {"url": f"https://a.example/{text}"}),

@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.browser.sessions import (
-    a_browser,
-    found_browser,
-    processes_of_browser,
-    ref_of,
-    with_flags,
-)
+from helpers.browser.sessions import a_browser, found_browser, processes_of_browser, ref_of, with_flags
 
 FRAME = """<button onclick="setTimeout(() => { document.title = said.textContent = 'after' }, 1500)">Act</button>
     <p id="said" role="status">before</p>"""

@@ -13,13 +13,7 @@ import pytest
 
 from helpers.browser.hostile_site import Page as SitePage
 from helpers.browser.hostile_site import hostile_site
-from helpers.browser.sessions import (
-    a_browser,
-    left_behind,
-    processes_of_browser,
-    ref_of,
-    website,
-)
+from helpers.browser.sessions import a_browser, left_behind, processes_of_browser, ref_of, website
 from helpers.ports import free_port
 from judge.browser import bot_walls
 from judge.browser.installed import FoundBrowser

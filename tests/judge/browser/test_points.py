@@ -93,16 +93,7 @@ def test_what_the_browser_finds_at_a_point_counts_more_than_boxes(hit: list[Box]
     assert (node.ref if node else None) == ref
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "null",
-        "[[[1, 2, 3]]]",
-        "[[[1, 2, 3, null]]]",
-        '[[["nan", 2, 3, 4]]]',
-    ],
-)
+@pytest.mark.parametrize("text", ["", "null", "[[[1, 2, 3]]]", "[[[1, 2, 3, null]]]", '[[["nan", 2, 3, 4]]]'])
 def test_an_unusable_answer_of_the_page_is_none(text: str) -> None:
     assert read_hits(text) is None
 

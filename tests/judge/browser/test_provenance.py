@@ -122,12 +122,7 @@ def test_what_is_known_of_a_line_becomes_its_states() -> None:
 
 @pytest.mark.parametrize(
     "documents",
-    [
-        [document("e1 e2 e4", 5, is_main=True)],
-        [document("e1 e2 e3 e4", 6, is_main=True)],
-        [document("f1e1", 5)],
-        [],
-    ],
+    [[document("e1 e2 e4", 5, is_main=True)], [document("e1 e2 e3 e4", 6, is_main=True)], [document("f1e1", 5)], []],
     ids=["other references", "other lines", "another document", "none"],
 )
 def test_nothing_is_known_of_a_document_if_the_facts_are_about_another_snapshot(

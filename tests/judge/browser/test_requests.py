@@ -96,11 +96,7 @@ async def test_requests_are_recorded_with_the_step_that_caused_them_and_the_brow
     assert upload["request"]["cookies"] == [{"name": "cart", "value": "abc"}]
     assert "für Öl" in upload["request"]["postData"]["text"]
     assert bytes_["request"]["postData"]["encoding"] == "base64"
-    assert large["request"]["postData"] == {
-        "mimeType": "text/plain;charset=UTF-8",
-        "params": [],
-        "_truncated": True,
-    }
+    assert large["request"]["postData"] == {"mimeType": "text/plain;charset=UTF-8", "params": [], "_truncated": True}
     assert large["request"]["bodySize"] == large["response"]["content"]["size"] == 300_000
     assert (socket["_resourceType"], socket["request"]["url"]) == (
         "websocket",

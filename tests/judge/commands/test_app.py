@@ -70,10 +70,7 @@ LARGE = {"a2a", "mcp", "playwright", "httpx", "jinja2", "starlette"}
 
 @pytest.mark.parametrize(
     "expression",
-    [
-        "app(['run', '--help'], standalone_mode=False)",
-        "command_app('run')(['--help'], standalone_mode=False)",
-    ],
+    ["app(['run', '--help'], standalone_mode=False)", "command_app('run')(['--help'], standalone_mode=False)"],
     ids=["wabe", "agentbeats-run"],
 )
 def test_the_help_of_a_run_needs_none_of_the_large_libraries(expression: str) -> None:

@@ -81,8 +81,7 @@ def test_an_import_is_a_scenario_that_loads(app: typer.Typer, dataset: str, tmp_
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("--tasks", "click-test"), ("--seeds", "0"), ("--success", "positive"), ("{dataset}", "click-test")],
+    "arguments", [("--tasks", "click-test"), ("--seeds", "0"), ("--success", "positive"), ("{dataset}", "click-test")]
 )
 def test_names_and_seeds_are_not_for_other_datasets(app: typer.Typer, dataset: str, arguments: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=r"--(tasks|seeds|success) is for "):

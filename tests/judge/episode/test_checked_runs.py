@@ -39,11 +39,7 @@ async def assess(judge: LiveJudge, model: ModelServer, **config: object) -> tupl
     ],
 )
 async def test_checks_and_a_judge_model_share_a_run(
-    tmp_path: Path,
-    browser_files: Path,
-    config: dict[str, object],
-    outcomes: list[str],
-    verdicts: list[str],
+    tmp_path: Path, browser_files: Path, config: dict[str, object], outcomes: list[str], verdicts: list[str]
 ) -> None:
     with ModelServer(always_yes) as model:
         async with live_judge(tmp_path, browser_files, model) as judge:

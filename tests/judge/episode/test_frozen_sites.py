@@ -33,10 +33,7 @@ LIST = """<title>List</title><h1 id="heading">One lamp</h1><a href="/lamp">Lamp<
 <button onclick="fetch('/more').then(more => more.ok && (heading.textContent = 'Two'))">More</button>"""
 PAGES[f"{SHOP}list"] = LIST
 NONE_COVERED = {"full": 0, "uncertain": 0, "off_archive": 0, "unconfirmed": 0, "lower_bound": 0.0, "upper_bound": 0.0}
-CHECKS = (
-    {"kind": "page", "url": "/lamp", "title": "Lamp"},
-    {"kind": "fetch", "url": "/api", "response": {"sold": 1}},
-)
+CHECKS = ({"kind": "page", "url": "/lamp", "title": "Lamp"}, {"kind": "fetch", "url": "/api", "response": {"sold": 1}})
 
 
 @pytest.fixture

@@ -36,11 +36,7 @@ from shared.text import split_line
 SRC = Path(__file__).parents[3] / "src" / "judge"
 SNAPSHOT = parse_snapshot('- textbox "Name" [active] [ref=e1] [box=0,0,50,50]')
 # Those that drive the browser themselves.
-NAMING_TOOLS = {
-    "browser/mcp_server.py",
-    "browser/playwright.py",
-    "records/tools.py",
-}
+NAMING_TOOLS = {"browser/mcp_server.py", "browser/playwright.py", "records/tools.py"}
 
 
 def sample(schema: Mapping[str, Any], key: str = "") -> Any:

@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.report_rows import repeated, row, rows
-from judge.report.comparing import (
-    better_at,
-    conclusion_of,
-    differing_settings,
-    matrix_of,
-    pairs_of,
-    task_counts,
-)
+from judge.report.comparing import better_at, conclusion_of, differing_settings, matrix_of, pairs_of, task_counts
 from judge.report.data import RunView, TaskRow
 from judge.report.pages import ComparedRun, Renderer
 from judge.report.totals import totals_of

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.corrected import (
-    MIN_LABELS,
-    MIN_OF_STRATUM,
-    SampleLabel,
-    Stratum,
-    allocate,
-    estimate,
-    missing_labels,
-)
+from judge.results.corrected import MIN_LABELS, MIN_OF_STRATUM, SampleLabel, Stratum, allocate, estimate, missing_labels
 
 
 def labels(successes: int, failures: int, website: str = "a") -> list[SampleLabel]:
@@ -108,11 +100,7 @@ sizes = st.integers(min_value=0, max_value=400)
 def test_a_draw_is_as_large_as_asked_and_gives_each_verdict_what_an_estimate_needs(
     successes: int, failures: int, settled: int, total: int
 ) -> None:
-    strata = [
-        Stratum("success", successes),
-        Stratum("failure", failures),
-        Stratum("failure", settled, is_settled=True),
-    ]
+    strata = [Stratum("success", successes), Stratum("failure", failures), Stratum("failure", settled, is_settled=True)]
     sample_sizes = allocate(strata, total)
     least = [min(MIN_OF_STRATUM, successes), min(MIN_OF_STRATUM, failures)]
     assert sample_sizes[2] == 0

@@ -104,10 +104,7 @@ def test_a_run_is_resumed_with_the_same_exclusions(store: RunStore) -> None:
 def test_merged_files_keep_their_exclusions() -> None:
     first = a_submission(a_result("t1"), excluded=[BY_SCENARIO])
     second = a_submission(excluded(), excluded=[BY_SCENARIO])
-    assert detail(merge([first, second]))["excluded"] == [
-        BY_SCENARIO,
-        {"task_id": "t2", "reason": REASON, "by": "run"},
-    ]
+    assert detail(merge([first, second]))["excluded"] == [BY_SCENARIO, {"task_id": "t2", "reason": REASON, "by": "run"}]
 
 
 def test_a_task_that_was_played_cannot_be_excluded_by_merging() -> None:
@@ -131,10 +128,7 @@ def test_tables_name_the_reason(store: RunStore) -> None:
 
 def test_leaderboard_rows_name_the_reasons(tmp_path: Path) -> None:
     plain = a_submission(a_result("t1"), a_result("t2"))
-    for name, submission in (
-        ("a", a_submission(a_result("t1"), excluded(), excluded=[BY_SCENARIO])),
-        ("b", plain),
-    ):
+    for name, submission in (("a", a_submission(a_result("t1"), excluded(), excluded=[BY_SCENARIO])), ("b", plain)):
         (tmp_path / f"{name}.json").write_text(json.dumps(submission))
     columns, table_rows = leaderboard_rows([tmp_path / "a.json", tmp_path / "b.json"])
     values = [row[columns.index("Excluded")] for row in table_rows]

@@ -32,10 +32,7 @@ def test_what_an_attempt_shows_without_its_pages() -> None:
     assert not Telemetry.of(over).is_within_budget
 
 
-@pytest.mark.parametrize(
-    ("said", "right"),
-    [([True] * 12, 6), ([truth for _, truth in ATTEMPTS], 12)],
-)
+@pytest.mark.parametrize(("said", "right"), [([True] * 12, 6), ([truth for _, truth in ATTEMPTS], 12)])
 def test_a_judge_must_beat_the_best_of_them(said: list[bool], right: int) -> None:
     judged = [(telemetry, truth, verdict) for (telemetry, truth), verdict in zip(ATTEMPTS, said, strict=True)]
     floor = floor_of(judged)

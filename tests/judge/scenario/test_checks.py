@@ -98,10 +98,7 @@ MISTAKES: list[tuple[Any, str]] = [
         [{"kind": "element", "element": 'buton "x"'}],
         "key 'element': column 1: 'buton' is not a role (did you mean 'button'",
     ),
-    (
-        [{"kind": "element", "element": ["link", 'link "x']}],
-        "checks #1, element #2: column 6: the name has no closing",
-    ),
+    ([{"kind": "element", "element": ["link", 'link "x']}], "checks #1, element #2: column 6: the name has no closing"),
     ([{"kind": "element", "element": ["link"], "count": 1}], "key 'count': a list of elements cannot be counted"),
     ([{"kind": "text", "contains": "x", "pattern": "y"}], "needs either contains or pattern"),
     ([{"kind": "text", "pattern": "€(\\d+"}], "key 'pattern': column 2: missing )"),

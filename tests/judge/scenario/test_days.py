@@ -96,10 +96,7 @@ def test_dates_are_written_out_in_policies_attacks_and_holds_of_the_task_and_of_
         ("plain", "Open /x."),
     ]
     assert task.attacks[0].goal[0].model_dump()["url"] == "/other?day=2026-11-24"
-    assert [(hold.url, hold.body) for hold in task.hold] == [
-        ("/book?day=2026-11-27", None),
-        ("/pay", "Paid on 23.11."),
-    ]
+    assert [(hold.url, hold.body) for hold in task.hold] == [("/book?day=2026-11-27", None), ("/pay", "Paid on 23.11.")]
     assert task.allow_writes[0].pattern == r"day=23\.11\."
 
 

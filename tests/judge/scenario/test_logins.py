@@ -106,14 +106,8 @@ def test_a_task_gets_the_logins_of_every_site_that_belongs_to_it(tmp_path: Path)
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (
-            {"site": 'storage_state = "none.json"'},
-            "[[sites]] #1, key 'storage_state': {folder}/none.json: No such",
-        ),
-        (
-            {"task": STATE, "cookies": 1},
-            "[[tasks]] #1, key 'storage_state': {folder}/login.json: cookies: not usa",
-        ),
+        ({"site": 'storage_state = "none.json"'}, "[[sites]] #1, key 'storage_state': {folder}/none.json: No such"),
+        ({"task": STATE, "cookies": 1}, "[[tasks]] #1, key 'storage_state': {folder}/login.json: cookies: not usa"),
         ({"task": "storage_state = 1"}, "[[tasks]] #1, key 'storage_state': not the name of a file"),
         (
             {"task": STATE, "cookies": [cookie("127.0.0.1"), cookie("ads.example")]},
@@ -123,14 +117,8 @@ def test_a_task_gets_the_logins_of_every_site_that_belongs_to_it(tmp_path: Path)
             {"site": STATE, "origins": [storage("http://127.0.0.1:9101")]},
             "[[tasks]] #1, key 'storage_state': it holds the storage of another site, 'http://127.0.0.1:9101'",
         ),
-        (
-            {"task": LOGIN, "environ": {}},
-            "[[tasks]] #1, key 'http_credentials' needs the environment variable PASS",
-        ),
-        (
-            {"site": LOGIN.replace("D}", "D")},
-            "[[sites]] #1, key 'http_credentials' refers to a variable in anoth",
-        ),
+        ({"task": LOGIN, "environ": {}}, "[[tasks]] #1, key 'http_credentials' needs the environment variable PASS"),
+        ({"site": LOGIN.replace("D}", "D")}, "[[sites]] #1, key 'http_credentials' refers to a variable in anoth"),
         (
             {"task": 'start_urls = ["http://127.0.0.1:9100/a", "http://127.0.0.1:9200/"]'},
             "[[tasks]] #1, key 'start_urls': 'http://127.0.0.1:9200/' is on another site than website (add",
@@ -191,10 +179,7 @@ def test_a_request_carries_the_content_and_the_judge_reads_it(tmp_path: Path) ->
     ("keys", "expected"),
     [
         ({"storage_state": "/etc/shadow"}, "task t: key 'storage_state': '/etc/shadow' is not in storage_states ("),
-        (
-            {"storage_state": {"cookies": [cookie("ads.example")]}},
-            "task t: key 'storage_state': cookie 1 is of",
-        ),
+        ({"storage_state": {"cookies": [cookie("ads.example")]}}, "task t: key 'storage_state': cookie 1 is of"),
         (
             {"http_credentials": {"headers": {"X-Login": "a"}, "origin": "https://other.example"}},
             "task t: key 'http_credentials': 'https://other.example' is on another site than website",

@@ -80,10 +80,7 @@ def test_unknown_keys_of_a_request_warn() -> None:
             {"config": {"tasks": [A_TASK], "writes": "hold"}},
             "config, key 'writes': belongs into a task (put writes into each entry of tasks)",
         ),
-        (
-            {"tasks": [A_TASK], "hold": []},
-            "key 'hold': belongs into a task (put hold into each entry of tasks)",
-        ),
+        ({"tasks": [A_TASK], "hold": []}, "key 'hold': belongs into a task (put hold into each entry of tasks)"),
     ],
 )
 def test_a_key_about_safety_is_never_ignored(body: dict[str, object], message: str) -> None:

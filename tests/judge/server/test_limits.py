@@ -18,10 +18,7 @@ from shared.errors import ConfigError
         ({"prices": "/etc/passwd"}, ("prices",)),
         ({"browser": "headed"}, ("browser",)),
         ({"browser": "headless", "headless": "new"}, ("headless",)),
-        (
-            {"upstream_proxy": "http://10.0.0.1:80", "upstream_resolves": True},
-            ("upstream_proxy", "upstream_resolves"),
-        ),
+        ({"upstream_proxy": "http://10.0.0.1:80", "upstream_resolves": True}, ("upstream_proxy", "upstream_resolves")),
         ({"site_restarts": {"http://127.0.0.1:1": "http://10.0.0.1/admin"}}, ("site_restarts",)),
         ({"site_instances": {"http://shop.example": ["http://10.0.0.1/"]}}, ("site_instances",)),
     ],

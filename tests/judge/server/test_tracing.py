@@ -167,20 +167,12 @@ async def test_a_step_has_the_participants_turn_and_the_tool_that_it_called(coll
     assert (turn.name, turn.kind, attributes(turn)) == (
         "invoke_agent white_agent",
         SpanKind.CLIENT,
-        {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.provider.name": "a2a",
-            "gen_ai.agent.name": "white_agent",
-        },
+        {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "a2a", "gen_ai.agent.name": "white_agent"},
     )
     assert (tool.name, tool.status.status_code, attributes(tool)) == (
         "execute_tool browser_click",
         StatusCode.UNSET,
-        {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": "browser_click",
-            "gen_ai.tool.type": "function",
-        },
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "browser_click", "gen_ai.tool.type": "function"},
     )
     assert (turn.end_time or 0) - (turn.start_time or 0) == 2000
     assert (tool.end_time or 0) - (tool.start_time or 0) == 1000

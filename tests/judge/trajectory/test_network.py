@@ -13,16 +13,7 @@ from jsonschema import Draft202012Validator
 
 from helpers.trajectory.recordings import RecordedRequest
 from judge.browser.requests import RequestLog
-from judge.trajectory.network import (
-    MAX_ENTRIES,
-    NETWORK_FILE,
-    Entry,
-    LeftOut,
-    Pair,
-    Request,
-    read_har,
-    write_har,
-)
+from judge.trajectory.network import MAX_ENTRIES, NETWORK_FILE, Entry, LeftOut, Pair, Request, read_har, write_har
 from judge.trajectory.redaction import Redaction
 from shared.errors import TrajectoryError
 from shared.files import sha256_file

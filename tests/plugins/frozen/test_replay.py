@@ -6,14 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from judge.network.interception import (
-    HeaderPairs,
-    RequestFailed,
-    SocketClose,
-    SocketMessage,
-    WireAnswer,
-    WireRequest,
-)
+from judge.network.interception import HeaderPairs, RequestFailed, SocketClose, SocketMessage, WireAnswer, WireRequest
 from judge.plugins.frozen.exchanges import Chunk, RecordedExchange, SiteRecording
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.recording import RecordingInterceptor

@@ -23,10 +23,7 @@ def test_labels_are_imported_and_the_results_updated(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("task_id,human\nt1,1\nt2,0\n")
     output = run("label", store.folder, "--import", path, "--as", "bert")
-    assert output.splitlines() == [
-        "2 labels of bert imported.",
-        "run-1: results.json has the corrected success rate",
-    ]
+    assert output.splitlines() == ["2 labels of bert imported.", "run-1: results.json has the corrected success rate"]
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,7 @@ def test_rates_stand_by_attempt_and_by_position() -> None:
 
 def test_many_attempts_are_shortened() -> None:
     line = _section([[True, False] * 20]).lines[0]
-    assert [part.split(":")[0] for part in line.removeprefix("By attempt at a task: ").split("; ")] == [
-        *"12345",
-        "40",
-    ]
+    assert [part.split(":")[0] for part in line.removeprefix("By attempt at a task: ").split("; ")] == [*"12345", "40"]
 
 
 @pytest.mark.parametrize("outcomes", [[], [[True], [False]], [[True, None], [False, None]]])

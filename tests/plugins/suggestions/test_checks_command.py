@@ -31,10 +31,7 @@ def test_an_attempt_that_ends_as_it_began_has_nothing_to_propose(run: RunStore) 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [
-        (["--task", "t2"], "--task 't2' is not in run run-1"),
-        (["--task", "t1", "--epoch", "2"], "has no epoch 2"),
-    ],
+    [(["--task", "t2"], "--task 't2' is not in run run-1"), (["--task", "t1", "--epoch", "2"], "has no epoch 2")],
 )
 def test_an_attempt_that_is_not_there_is_one_line(run: RunStore, arguments: list[str], problem: str) -> None:
     assert problem in str(suggest(run, *arguments).exception)
@@ -60,10 +57,7 @@ def test_what_a_wrong_attempt_also_passes_is_not_proposed(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("task", "outcome", "problem"),
-    [
-        ("Who?", "success", "t1 succeeded in run run-1"),
-        ("What?", "failure", "played another website or text of t1"),
-    ],
+    [("Who?", "success", "t1 succeeded in run run-1"), ("What?", "failure", "played another website or text of t1")],
 )
 def test_an_attempt_that_is_not_a_wrong_one_of_the_task_is_refused(
     tmp_path: Path, task: str, outcome: str, problem: str

@@ -39,8 +39,7 @@ def refusal_of(*arguments: str | Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "problem"),
-    [("gone.toml", "gone.toml does not exist"), (None, "its scenario file is not known here")],
+    ("recorded", "problem"), [("gone.toml", "gone.toml does not exist"), (None, "its scenario file is not known here")]
 )
 def test_a_run_whose_scenario_is_gone_says_how_to_name_it(tmp_path: Path, recorded: str | None, problem: str) -> None:
     store = a_run(tmp_path, tmp_path / recorded if recorded else None)

@@ -105,19 +105,13 @@ class RunFilters(Record):
 
     search: Annotated[
         SearchText,
-        RunFilter(
-            "Search",
-            'Words in ids, names, tags and notes; "a phrase", -unwanted.',
-            "text",
-            keeps=_has_words,
-        ),
+        RunFilter("Search", 'Words in ids, names, tags and notes; "a phrase", -unwanted.', "text", keeps=_has_words),
     ] = ""
     scenario: Annotated[
         FilterNames, RunFilter("Scenario", "Only this scenario; repeatable.", "names", of=lambda run: (run.scenario,))
     ] = ()
     agent: Annotated[
-        FilterNames,
-        RunFilter("Agent", "Only this agent; repeatable.", "names", of=lambda run: (run.agent,)),
+        FilterNames, RunFilter("Agent", "Only this agent; repeatable.", "names", of=lambda run: (run.agent,))
     ] = ()
     judge: Annotated[
         FilterNames, RunFilter("Judge", "Only this judge; repeatable.", "names", of=lambda run: (run.judge,))

@@ -230,12 +230,7 @@ def _submitted(submission: Mapping[str, Any], run: ListedRun) -> ListedRun:
     scenario = as_mapping(provenance.get("identity")).get("scenario")
     role = result.get("winner") or ", ".join(as_mapping(submission.get("participants")))
     return run.model_copy(
-        update={
-            **fields,
-            "state": "submission",
-            "scenario": _line(scenario),
-            **_played_by(known, str(role)),
-        }
+        update={**fields, "state": "submission", "scenario": _line(scenario), **_played_by(known, str(role))}
     )
 
 

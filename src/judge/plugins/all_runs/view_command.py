@@ -61,9 +61,5 @@ def view(
 
 COMMAND = Command(
     view,
-    (
-        "wabe view",
-        "wabe view --submissions leaderboard --open",
-        "wabe view 20260101-120000-1a2b3c4d --port 0 --open",
-    ),
+    ("wabe view", "wabe view --submissions leaderboard --open", "wabe view 20260101-120000-1a2b3c4d --port 0 --open"),
 )

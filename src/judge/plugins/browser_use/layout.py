@@ -19,14 +19,7 @@ from pydantic import BaseModel, Field
 
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
-from judge.trajectory.foreign import (
-    MAX_FOREIGN_STEPS,
-    foreign_task,
-    from_steps,
-    plain,
-    read_document,
-    tool_line,
-)
+from judge.trajectory.foreign import MAX_FOREIGN_STEPS, foreign_task, from_steps, plain, read_document, tool_line
 from judge.trajectory.foreign_verdicts import foreign_verdict, tokens_of
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.paths import inside, usable_id

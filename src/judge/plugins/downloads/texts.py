@@ -11,11 +11,7 @@ from judge.plugins.downloads.pdf_process import NotInstalled, pdf_text
 from shared.files import read_file, reason_of
 
 _MAX_BYTES = 10_000_000
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # Readers look for it in the first kilobyte.
 _PDF, _PDF_WITHIN = b"%PDF-", 1024
 

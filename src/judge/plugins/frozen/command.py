@@ -20,13 +20,7 @@ from judge.plugins.frozen.credentials import credentials_in
 from judge.plugins.frozen.exchanges import SiteRecording
 from judge.plugins.frozen.matching.requests import is_recorded_write
 from judge.plugins.frozen.merging import merged
-from judge.plugins.frozen.playing import (
-    AttemptResult,
-    Playing,
-    participant_of,
-    reference_tasks,
-    script_player,
-)
+from judge.plugins.frozen.playing import AttemptResult, Playing, participant_of, reference_tasks, script_player
 from judge.plugins.frozen.recording import RecordingInterceptor
 from judge.plugins.frozen.wacz import read_wacz, write_wacz
 from judge.records.events import Event, StepDone, TaskDone, TaskStarted

@@ -109,9 +109,7 @@ def write_wacz(
     warc = io.BytesIO()
     positions = list(write_warc(recording.exchanges, warc, file_name=_WARC.rpartition("/")[2], software=_SOFTWARE))
     about = ArchiveInfo(
-        format=FORMAT,
-        walks=tuple(AboutWalk(**vars(walk)) for walk in recording.walks),
-        merged_from=tuple(merged_from),
+        format=FORMAT, walks=tuple(AboutWalk(**vars(walk)) for walk in recording.walks), merged_from=tuple(merged_from)
     )
     files = {
         _WARC: warc.getvalue(),

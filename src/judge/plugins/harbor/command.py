@@ -119,10 +119,4 @@ def require_hidden_sites() -> None:
             )
 
 
-COMMAND = Command(
-    harbor,
-    (
-        "wabe harbor serve demo --task red_rugs",
-        "wabe harbor verdict --output verdict",
-    ),
-)
+COMMAND = Command(harbor, ("wabe harbor serve demo --task red_rugs", "wabe harbor verdict --output verdict"))

@@ -364,7 +364,4 @@ def _cell(rates: Rates, name: str) -> Text:
     return Text("{:.1f} %\n[{:.1f}, {:.1f}]".format(*(100 * number for number in (value, *interval))))
 
 
-COMMAND = Command(
-    agreement,
-    ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"),
-)
+COMMAND = Command(agreement, ("wabe agreement labelled.csv", "wabe agreement latest --truth checks"))

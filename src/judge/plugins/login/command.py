@@ -32,15 +32,13 @@ def login(
         typer.Option(metavar="VARIABLE", help="The variable with the password. [default: ask, or read a line]"),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The file to write; with --config, a folder.", metavar="FILE"),
+        Path | None, typer.Option("--output", "-o", help="The file to write; with --config, a folder.", metavar="FILE")
     ] = None,
     allowed_site: Annotated[
         list[str] | None, typer.Option(metavar="SITE", help="Keep the cookies of this other site too; repeatable.")
     ] = None,
     addresses: Annotated[
-        Path | None,
-        typer.Option("--config", help="The addresses and accounts of a benchmark's sites.", metavar="FILE"),
+        Path | None, typer.Option("--config", help="The addresses and accounts of a benchmark's sites.", metavar="FILE")
     ] = None,
 ) -> None:
     """Log in to a site by its form, and save the storage state for tasks and sites (storage_state = "…").

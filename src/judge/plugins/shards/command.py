@@ -21,8 +21,7 @@ from shared.text import counted
 
 def merge(
     files: Annotated[
-        list[str],
-        typer.Argument(help="Submission files (results.json), or one run with shards.", metavar="FILE…|RUN"),
+        list[str], typer.Argument(help="Submission files (results.json), or one run with shards.", metavar="FILE…|RUN")
     ],
     output: Annotated[
         Path | None,

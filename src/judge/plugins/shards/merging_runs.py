@@ -234,10 +234,7 @@ def _submission(
 
 
 def _whole_record(
-    run: RunStore,
-    shards: Sequence[_Shard],
-    request: Mapping[str, Any],
-    summaries: Sequence[TaskSummary],
+    run: RunStore, shards: Sequence[_Shard], request: Mapping[str, Any], summaries: Sequence[TaskSummary]
 ) -> dict[str, Any]:
     """The complete run's `run.json`."""
     records = [shard.record for shard in shards]

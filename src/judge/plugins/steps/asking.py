@@ -95,9 +95,7 @@ def observation_of(reference: Reference, shown: ShownStep) -> ObservationMessage
         snapshot = "\n".join(line.strip() for line in snapshot.splitlines() if _HAS_REFERENCE.search(line))
     return ObservationMessage(
         page=ShownPage(
-            url=reference.url,
-            title=reference.title,
-            snapshot=cut_snapshot(snapshot, RunConfig().max_snapshot_chars),
+            url=reference.url, title=reference.title, snapshot=cut_snapshot(snapshot, RunConfig().max_snapshot_chars)
         ),
         tools=TOOLS,
         instruction=reference.task + (so_far if recent else ""),

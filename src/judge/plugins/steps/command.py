@@ -139,8 +139,5 @@ def _lines(summary: dict[str, Any], added: Iterable[str]) -> list[str]:
 
 COMMAND = Command(
     steps,
-    (
-        "wabe steps make latest --output steps",
-        "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019",
-    ),
+    ("wabe steps make latest --output steps", "wabe steps score steps/steps.jsonl --participant http://127.0.0.1:9019"),
 )

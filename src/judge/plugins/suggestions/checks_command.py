@@ -35,8 +35,7 @@ def suggest(
     epoch: OneEpoch = 1,
     any_: Annotated[bool, typer.Option("--any", help="Accept an attempt that did not succeed.")] = False,
     against: Annotated[
-        str | None,
-        typer.Option(help="A run with a wrong attempt: propose only what fails on that.", metavar="RUN"),
+        str | None, typer.Option(help="A run with a wrong attempt: propose only what fails on that.", metavar="RUN")
     ] = None,
     also: Annotated[
         str | None,

@@ -49,10 +49,4 @@ def run() -> type[Any]:
     return LostUnderVariants
 
 
-PLUGIN = Plugin(
-    settings=(VariantOptions,),
-    configured=configured,
-    validated=validated,
-    columns=columns,
-    run=run,
-)
+PLUGIN = Plugin(settings=(VariantOptions,), configured=configured, validated=validated, columns=columns, run=run)

@@ -17,15 +17,7 @@ from judge.plugins.webarena.tasks import task_number, unknown_text
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import foreign_task, from_steps, read_document
 from judge.trajectory.foreign_verdicts import foreign_verdict
-from judge.trajectory.formats import (
-    ExportedTask,
-    FolderCheck,
-    Format,
-    FormatReader,
-    FormatWriter,
-    Source,
-    json_text,
-)
+from judge.trajectory.formats import ExportedTask, FolderCheck, Format, FormatReader, FormatWriter, Source, json_text
 from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.paths import inside
 from judge.trajectory.record import Trajectory

@@ -138,11 +138,7 @@ def _steps(folder: Path, source: Path, events: tuple[dict[str, Any], ...]) -> It
     if not events:
         pages = [{"screenshot_path": path.name} for path in sorted(folder.glob("screenshot_*.png"))[:MAX_FOREIGN_STEPS]]
     for place, page in enumerate(pages[:1] if events else pages, index):
-        yield Step(
-            index=place,
-            title="",
-            **_page(folder, source, page),
-        )
+        yield Step(index=place, title="", **_page(folder, source, page))
 
 
 def _step(

@@ -245,10 +245,7 @@ def first(document: dict[str, Any]) -> dict[str, Any]:
         ("schema", lambda d: first(d).update(screenshot="0000.gif")),
         ("grammar", lambda d: first(d).update(action="I clicked the link")),
         ("grammar", lambda d: d["action_history"][1].update(action_status="SUCCESS")),
-        (
-            "grammar",
-            lambda d: d["action_history"].insert(1, {**first(d), "step": 1, "action": "click_at(x=1, y=2)"}),
-        ),
+        ("grammar", lambda d: d["action_history"].insert(1, {**first(d), "step": 1, "action": "click_at(x=1, y=2)"})),
     ],
 )
 def test_each_broken_rule_is_named(rule: str, change: Callable[[dict[str, Any]], object]) -> None:

@@ -180,6 +180,5 @@ def _preferred(observations: Sequence[RecordedObservation], walk: str) -> Record
 
 def _nearest(observations: Sequence[RecordedObservation], context: Context, walk: str) -> RecordedObservation:
     return min(
-        reversed(observations),
-        key=lambda each: (len(differences(each.context, context)), each.exchange.walk != walk),
+        reversed(observations), key=lambda each: (len(differences(each.context, context)), each.exchange.walk != walk)
     )
