@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.browser.causes import AUTHORS, EFFECTS, OTHERS, PLACES, Trial, shop, tried
+from adversarial.causes import AUTHORS, EFFECTS, OTHERS, PLACES, Trial, shop, tried
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from adversarial.traffic import of_step
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser
-from helpers.browser.traffic import of_step
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 from helpers.trajectory.recordings import RecordedRequest, RecordedStep, checked, evaluate_check

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from adversarial.traffic import of_step
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.sessions import a_browser, ref_of
-from helpers.browser.traffic import of_step
 from helpers.trajectory.recordings import checked
 from judge.records.tasks import Task
 

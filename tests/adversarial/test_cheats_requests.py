@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from adversarial.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.browser.hostile_site import Page, Site, hostile_site
 from helpers.browser.sessions import found_browser, with_flags
-from helpers.browser.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.cases import each
 from helpers.trajectory.recordings import checked
 from judge.browser import requests

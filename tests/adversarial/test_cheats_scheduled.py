@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from helpers.browser.causes import shop
+from adversarial.causes import shop
 from helpers.browser.hostile_site import Handler, Site
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, ref_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from adversarial.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.browser.hostile_site import Site, hostile_site
-from helpers.browser.traffic import Recorded, recorded_family, recorded_traffic
 from helpers.network.web_sockets import echoing, saying
 from helpers.trajectory.recordings import checked
 from judge.browser import requests

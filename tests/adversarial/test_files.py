@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from adversarial.file_plays import CASES, FILES, WAYS_OUT, FilePlayer, file_site, file_tasks
 from helpers.browser.download_pages import ORDERS, attached
 from helpers.browser.hostile_site import Handler, Page, hostile_site
 from helpers.cases import each
-from helpers.episode.file_plays import CASES, FILES, WAYS_OUT, FilePlayer, file_site, file_tasks
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, some_tasks, tool_call
 from helpers.plugins import verify_run
 from judge.browser.settle import SettleMode

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from adversarial.blame_plays_live import fault_of, two_sites
 from helpers.browser.hostile_site import Handler
 from helpers.episode.blame_plays import ELSEWHERE, OWN
-from helpers.episode.blame_plays_live import fault_of, two_sites
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, crash, finish, ref, tool_call
 from helpers.episode.several_tasks import Play, PlayedTask, play_tasks, with_judge
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import TypeAdapter
 
+from adversarial.ways_of_sending import ORIGINS, SENDERS, Logged, Sending, path_of, served, ways_of
 from helpers.browser.hostile_site import Page, hostile_site, self_signed
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings
-from helpers.browser.ways_of_sending import ORIGINS, SENDERS, Logged, Sending, path_of, served, ways_of
 from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, Script, finish, participant, some_tasks, tool_call
 from helpers.plugins import verify_run

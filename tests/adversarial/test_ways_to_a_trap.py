@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adversarial.blame_plays_live import fault_of, play_live, two_sites
 from helpers.cases import each
 from helpers.episode.blame_plays import blame_of, blame_play
-from helpers.episode.blame_plays_live import fault_of, play_live, two_sites
 from helpers.episode.live_judge import LiveJudge
 from helpers.episode.several_tasks import with_judge
 

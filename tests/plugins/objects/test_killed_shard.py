@@ -13,8 +13,8 @@ import yaml
 from helpers.paths import ROOT
 from helpers.plugins import skip_without_command, verify_run
 from helpers.runner.commands import RunningCommand, command, descendants, run_command
-from helpers.runner.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
 from judge.store.layout import RunStore
+from plugins.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from adversarial.upload_pages import upload_site
 from helpers.browser.download_pages import ORDERS, download_site
 from helpers.browser.hostile_site import Page
-from helpers.browser.upload_pages import upload_site
 from helpers.episode.live_judge import ParticipantTurn, finish, ref, tool_call
 
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
