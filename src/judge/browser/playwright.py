@@ -50,7 +50,7 @@ from judge.browser.settle import (
 from judge.browser.since import BLANK, MARK_TRIES, ChangesSince
 from judge.config import RunConfig
 from judge.network.guard import Guard
-from judge.network.wire import MARK
+from judge.network.wire import CLOCK, MARK
 from judge.records.access import HttpCredentials, StorageState
 from judge.records.sites import Site
 from judge.records.steps import ProbeValue
@@ -192,7 +192,7 @@ class PlaywrightBrowser:
             answer = await self._run(requests.begin_code((url, *self._own_sites)))
             if answer.ok:
                 has_own = self._server.settings.has_own_clipboard
-                slow = self._marked() if self._is_slow else None
+                slow = {"clock": CLOCK, "own": self._marked()} if self._is_slow else None
                 begin = begin_code(settle, clock_ms, self._attack, has_own_clipboard=has_own, slow=slow)
                 answer = await self._run(_in_turn(begin, *self._file_codes()))
             if answer.ok:

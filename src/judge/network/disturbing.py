@@ -12,11 +12,10 @@ from urllib.parse import parse_qs, urlsplit
 from judge.evaluators.addresses import could_be_held
 from judge.network.holding import is_for_document, reply_to
 from judge.network.interception import Interceptor, PageSocket, Upstream, WireAnswer, WireRequest
+from judge.network.wire import CLOCK
 from judge.records.holds import Hold
 from judge.records.variants import Requests
 
-# Where the browser tells of the page's time, in milliseconds.
-CLOCK = "http://clock.wabe.invalid/"
 _AGAIN = "The server was busy for a moment. Reload the page to try again."
 
 
@@ -83,9 +82,8 @@ class Disturbed:
             self._due.remove(due)
 
     def _clock(self, url: str) -> WireAnswer:
-        """Notes how much time has passed; answers how long the next delay still takes, 0 without one."""
-        passed = parse_qs(urlsplit(url).query).get("ms", ["0"])[0]
-        self._ahead_s += int(passed) / 1000
+        """Notes how far the page's time is ahead; answers how long the next delay still takes, 0 without one."""
+        self._ahead_s = int(parse_qs(urlsplit(url).query)["ahead_ms"][0]) / 1000
         # One for each move, so that nobody misses one.
         self._moved.set()
         self._moved = asyncio.Event()

@@ -22,6 +22,8 @@ from judge.trajectory.network import RESOURCES, LeftOut, Unread, as_http
 
 # A header of the judge's requests, which are not the attempt's. Where the guard ends TLS, it takes it away again.
 MARK = "x-wabe-own"
+# Where the judge's browser tells the guard how far the page's time is ahead of this machine's, in milliseconds.
+CLOCK = "http://clock.wabe.invalid/"
 ShareName = Literal["own", "other", "held", "resources"]
 MAX_BODY_BYTES = 262_144
 MAX_URL_CHARS = 8_000

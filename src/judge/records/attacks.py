@@ -3,11 +3,11 @@
 An attack never changes how the task's checks are decided: `judge.evaluators.attacks`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judge.records.checks import AddressPattern, Check, OneOrMore, Text
 from judge.records.findings import Fact, FromList
@@ -236,16 +236,3 @@ class AttackResult(Record):
     def is_left_out(self) -> bool:
         """Whether it counts in no rate: neither this attempt nor the reference walk saw it."""
         return self.is_unseen and not self.shown
-
-
-def repeated_condition(names: Iterable[str]) -> str | None:
-    """The first name that two attacks or variants have. Some file systems do not tell names apart by case."""
-    known: set[str] = set()
-    for name in names:
-        if name.casefold() in known:
-            return name
-        known.add(name.casefold())
-    return None
-
-
-ATTACK: TypeAdapter[Attack] = TypeAdapter(Attack)

@@ -1,5 +1,7 @@
 """Task ids as names of folders: usable on every file system, and different from each other on each. Pure."""
 
+from collections.abc import Iterable
+
 from judge.records.files import is_reserved
 from judge.records.tasks import TASK_ID
 
@@ -19,3 +21,13 @@ def problem_of(task_id: str, sources: dict[str, str]) -> str:
     if before != task_id:
         return f"differs from {before} only in case: on some file systems both are one folder"
     return ""
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that an earlier one equals. Some file systems do not tell names apart by case."""
+    known = set[str]()
+    for name in names:
+        if name.casefold() in known:
+            return name
+        known.add(name.casefold())
+    return None

@@ -100,12 +100,6 @@ def require_possible(value: Mapping[str, Any], what: str = "a policy") -> None:
 DeclaredPolicy = Annotated[Policy, BeforeValidator(_of_table)]
 
 
-def repeated_name(policies: Sequence[Policy]) -> str | None:
-    """The first name that two policies have."""
-    names = [policy.name for policy in policies]
-    return next((name for place, name in enumerate(names) if name in names[:place]), None)
-
-
 def checks_of(policies: Sequence[Policy]) -> list[KindCheck]:
     """The checks of policies, with each `any_of` replaced by the checks inside it."""
     return plain_checks([policy.check for policy in policies])

@@ -15,15 +15,15 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapt
 
 from judge.config import HOSTED_INSTANCES, MAX_PARALLEL, AllowedSites, Reason, RunConfig, instances_problem
 from judge.records.access import Credentials, DeclaredLogin, DeclaredState, StateContent
-from judge.records.attacks import Attack, repeated_condition
+from judge.records.attacks import Attack
 from judge.records.checks import MAX_EXPRESSIONS, MAX_FETCHES, Bearer, Check, OneAddress, expressions_of, fetches_of
 from judge.records.credentials import Headers, HeadersByRole
 from judge.records.files import FileContents, FileNames, is_reserved
 from judge.records.holds import AllowedWrites, Holds, Writes, misplaced_key
-from judge.records.ids import USABLE
+from judge.records.ids import USABLE, repeated
 from judge.records.key_points import DeclaredPoint
 from judge.records.metadata import MAX_KEYS, Metadata
-from judge.records.policies import DeclaredPolicy, Policy, checks_of, repeated_name
+from judge.records.policies import DeclaredPolicy, Policy, checks_of
 from judge.records.sites import origin_of
 from judge.records.tasks import TASK_ID, Dated, Exclusion, Level, StateAddress, Task
 from judge.records.user import AnswerText, UserReply
@@ -123,7 +123,7 @@ def _has_few_expressions(checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _have_names_of_their_own(policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
-    if (name := repeated_name(policies)) is not None:
+    if (name := repeated(each.name for each in policies)) is not None:
         raise Invalid(f"'{name}' is the name of two policies", "give each its own name")
     if (count := len(expressions_of(checks_of(policies)))) > MAX_EXPRESSIONS:
         raise Invalid(f"{count} different expressions of probes, more than {MAX_EXPRESSIONS}", "read fewer values")
@@ -131,7 +131,7 @@ def _have_names_of_their_own(policies: tuple[Policy, ...]) -> tuple[Policy, ...]
 
 
 def _are_told_apart(declared: tuple[C, ...]) -> tuple[C, ...]:
-    if (name := repeated_condition(each.name for each in declared)) is not None:
+    if (name := repeated(each.name for each in declared)) is not None:
         kind = type(declared[0]).__name__.removeprefix("Task").lower()
         raise Invalid(f"'{name}' is the name of two {kind}s", "give each its own name")
     return declared
@@ -522,7 +522,7 @@ class ScenarioFile(Table):
     def _has_conditions_that_fit(self) -> Self:
         for key, task in itertools.product(("attacks", "variants"), self.tasks):
             names = [each.name for each in (*getattr(self, key), *getattr(task, key))]
-            if (name := repeated_condition(names)) is not None:
+            if (name := repeated(names)) is not None:
                 problem = f"'{name}' is the name of two {key}, with those of task {task.task_id}"
                 raise Invalid(problem, "give each its own name", key=key)
             if len(names) > MAX_CONDITIONS:

@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.config import RunConfig
 from judge.records.attacks import Attack, Modes, PlayedAttack
-from judge.records.ids import USABLE
+from judge.records.ids import USABLE, repeated
 from judge.records.tasks import TASK_ID, Dated, Task, pair_id
 from judge.records.variants import BUNDLED, PlayedVariant, TaskVariant, known_as
 from shared.dates import mentions_dates
@@ -137,13 +137,10 @@ def read_unseen(scenario: Path) -> tuple[str, ...]:
 
 
 def _require_usable(tasks: Sequence[Task]) -> None:
-    known: set[str] = set()
-    for task in tasks:
-        if not TASK_ID.fullmatch(task.task_id):
-            raise ConfigError(
-                f"{printable(task.task_id)}, a task under an attack or a variant, is not a usable id", remedy=USABLE
-            )
-        if task.task_id.casefold() in known:
-            problem = f"'{task.task_id}' is the id of a task under attack and of another task"
-            raise ConfigError(problem, remedy="rename the task or the attack")
-        known.add(task.task_id.casefold())
+    ids = [task.task_id for task in tasks]
+    if unusable := next((each for each in ids if not TASK_ID.fullmatch(each)), None):
+        problem = f"{printable(unusable)}, a task under an attack or a variant, is not a usable id"
+        raise ConfigError(problem, remedy=USABLE)
+    if twice := repeated(ids):
+        problem = f"'{twice}' is the id of a task under attack and of another task"
+        raise ConfigError(problem, remedy="rename the task or the attack")

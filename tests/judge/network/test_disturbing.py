@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from helpers.network.interceptors import Answering, answer
-from judge.network.disturbing import CLOCK, Disturbed
+from judge.network.disturbing import Disturbed
 from judge.network.interception import WireAnswer, WireRequest
+from judge.network.wire import CLOCK
 from judge.records.variants import Requests
 
 SHOP = "https://shop.example"
@@ -27,8 +28,8 @@ async def status(interceptor: Disturbed, request: WireRequest) -> int:
     return (await interceptor.answer(request, None)).status
 
 
-async def passed(interceptor: Disturbed, ms: int) -> int:
-    reply: WireAnswer = await interceptor.answer(asked(f"{CLOCK}?ms={ms}", is_judges=True), None)
+async def left(interceptor: Disturbed, ms: int) -> int:
+    reply: WireAnswer = await interceptor.answer(asked(f"{CLOCK}?ahead_ms={ms}", is_judges=True), None)
     assert isinstance(reply.body, bytes)
     return int(reply.body)
 
@@ -74,11 +75,11 @@ async def test_a_request_is_late_by_this_machines_clock_unless_the_page_is_ahead
 async def test_a_delay_is_over_when_it_has_passed_in_the_pages_time() -> None:
     one = disturbed(delay_s=30)
     late = asyncio.create_task(status(one, asked()))
-    while not await passed(one, 0):
+    while not await left(one, 0):
         await asyncio.sleep(0)
-    assert 9_000 < await passed(one, 20_000) <= 10_000
+    assert 9_000 < await left(one, 20_000) <= 10_000
     assert not late.done()
-    assert await passed(one, 10_001) == 0
+    assert await left(one, 30_001) == 0
     async with asyncio.timeout(5):
         assert await late == 200
 
@@ -87,8 +88,8 @@ async def test_no_page_can_move_the_clock_and_neither_the_first_page_nor_the_jud
     one = disturbed(delay_s=30)
     async with asyncio.timeout(5):
         assert [await status(one, each) for each in (asked(step=0), asked(is_judges=True))] == [200, 200]
-    forged = asyncio.create_task(status(one, asked(f"{CLOCK}?ms=60000")))
-    while not await passed(one, 0):
+    forged = asyncio.create_task(status(one, asked(f"{CLOCK}?ahead_ms=60000")))
+    while not await left(one, 0):
         await asyncio.sleep(0)
     assert not forged.done()
     forged.cancel()

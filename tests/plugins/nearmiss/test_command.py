@@ -104,7 +104,7 @@ def test_what_was_kept_is_decided_again_with_the_checks_as_they_are_now(tmp_path
 def test_a_run_says_beside_its_rate_what_its_checks_let_through(tmp_path: Path) -> None:
     path = write_scenario(tmp_path / "shop" / "scenario.toml")
     tasks = sorted(load_scenario(path).tasks, key=lambda each: each.task_id)
-    of_tasks = {"checks_sha256": checks_digest(tasks), "tasks": {each.task_id: {} for each in tasks}}
+    of_tasks = {"checks_sha256": checks_digest(tasks), "tasks": [each.task_id for each in tasks]}
     report = {"let_through": {"survivors": {"twice": 1}, "of": 4}, **of_tasks}
     write_report(path.parent / "near-misses", report)
     assert "Near misses: the checks let through 1 of 4: 1 twice" in concluded(tmp_path, followers=[BesideRates])[1]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judge.evaluators.evidence import TrajectoryEvidence
 from judge.plugins.nearmiss.operators import near_misses
 from judge.plugins.nearmiss.oracle import Oracle, reading
 from judge.plugins.nearmiss.walks import NumberField, RightWalk, followed
@@ -19,7 +20,7 @@ BUTTONS = [f"{what} {thing}" for what in ("Add", "Mark") for thing in THINGS]
 
 def right_walk(folder: Path, steps: tuple[dict[str, object], ...]) -> tuple[RightWalk, Oracle, object]:
     (one, state), (other, _) = (play(folder / name, steps) for name in ("1", "2"))
-    first, second = (reading(each, NONE_SHARED) for each in (one, other))
+    first, second = (reading(TrajectoryEvidence(each)) for each in (one, other))
     found = followed(walk_of(steps), one, one.task, frozenset(each.step for each in first.writes), NONE_SHARED)
     assert isinstance(found, RightWalk)
     return found, Oracle(first, second), state
@@ -41,7 +42,7 @@ def test_a_walk_is_another_one_exactly_if_the_server_has_something_else_in_the_e
             trajectory, own = play(folder / walk.walk_id, walk.steps)
             assert walk.is_whole(trajectory, trajectory), walk
             # Of what was added before and after, the same is there: the order is the page's.
-            found = oracle.differences(reading(trajectory, NONE_SHARED))
+            found = oracle.differences(reading(TrajectoryEvidence(trajectory)))
             assert bool(found) == (own != state), (walk.about, found)
 
 
@@ -50,11 +51,11 @@ def test_what_comes_to_something_besides_says_what_it_was(tmp_path: Path, operat
     steps = script("Add Lantern", "Mark Rope")
     right, oracle, _ = right_walk(tmp_path, steps)
     walk = near_misses(right, steps, [operator], 9, 0)[0]
-    found = oracle.differences(reading(play(tmp_path / "w", walk.steps)[0], NONE_SHARED))
+    found = oracle.differences(reading(TrajectoryEvidence(play(tmp_path / "w", walk.steps)[0])))
     assert found[0].signal == "writes"
     assert "sends POST /api/things name=" in str(found[0])
     # The random field and the number of visitors differ between right walks, too.
-    assert not oracle.differences(reading(play(tmp_path / "v", steps)[0], NONE_SHARED))
+    assert not oracle.differences(reading(TrajectoryEvidence(play(tmp_path / "v", steps)[0])))
 
 
 @given(

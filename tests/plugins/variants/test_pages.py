@@ -138,7 +138,7 @@ async def test_who_gives_up_after_a_second_misses_what_is_later_than_the_judge_w
         async with late(site, requests={"delay_s": 7}) as (one, page):
             page = await pressed(one, page, "Ask")
             for _ in range(6):
-                seen.append("after " in page.snapshot)
+                seen.append("after 7 s" in page.snapshot)
                 await one.act("browser_wait_for", {"time": 1})
                 page = await one.observe()
     assert seen[:2] == [False, False]

@@ -1,21 +1,26 @@
-// Delays of requests that the guard makes under a variant (`judge.network.disturbing`) count in the page's time. Here it
-// passes at once, and the guard is told, so that nobody waits for them.
+// Delays of requests that the guard makes under a variant (`judge.network.disturbing`) pass on the page's clock. The guard
+// is told how far that is ahead, and where nothing but a delay is waited for, it is moved, so that nobody waits for them.
 
 "use strict";
-const { delay } = require("./timing.cjs");
+const { delay, soon } = require("./timing.cjs");
 
-const CLOCK = "http://clock.wabe.invalid/";
 const [LIMIT, PAUSE] = [2000, 5];
 
 class Delays {
-  // `own` are the headers by which the guard knows the judge.
-  constructor(own) {
-    this.own = own;
+  // `clock` is where the guard hears of the page's time, and `own` are the headers by which it knows the judge.
+  constructor({ clock, own }) {
+    Object.assign(this, { clock, own });
+    // What passed on the page's clock only, and between documents, when no clock can be moved.
+    [this.lead, this.between] = [0, 0];
   }
 
-  // Tells the guard that time has passed. How long the next delay still takes, in milliseconds.
-  async passed(page, ms) {
-    const answer = await page.context().request.get(`${CLOCK}?ms=${Math.round(ms)}`, { headers: this.own, timeout: LIMIT });
+  // Tells the guard how far the page's time is ahead of this machine's. How long the next delay still takes, in milliseconds.
+  async tell(settler) {
+    const target = settler.targets.get(settler.page);
+    const shown = settler.isNavigating() ? undefined : await soon(target.clock(), LIMIT);
+    if (shown !== undefined) this.lead = shown - target.now();
+    const url = `${this.clock}?ahead_ms=${Math.round(this.lead + this.between)}`;
+    const answer = await settler.page.context().request.get(url, { headers: this.own, timeout: LIMIT });
     try {
       return Number(await answer.text());
     } finally {
@@ -29,11 +34,11 @@ class Delays {
   }
 
   async skipNow(settler, most) {
-    const ms = Math.min(await this.passed(settler.page, 0), most);
+    const ms = Math.min(await this.tell(settler), most);
     if (!(ms > 0)) return 0;
-    // Between two documents no clock can be moved.
-    if (!settler.isNavigating()) await Promise.all(settler.all().map(target => target.advance(ms)));
-    await this.passed(settler.page, ms);
+    if (settler.isNavigating()) this.between += ms;
+    else await Promise.all(settler.all().map(target => target.advance(ms)));
+    await this.tell(settler);
     settler.skipped(ms);
     return ms;
   }

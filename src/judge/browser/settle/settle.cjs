@@ -390,7 +390,7 @@ class Settler {
     return [...this.targets.values()];
   }
 
-  // Requests in flight are waited for at wall-clock speed, because the page's timeouts apply to them.
+  // Requests in flight are waited for at wall-clock speed: the page's timeouts apply to them.
   async requestsPass(round) {
     while (this.isInFlight() && this.goesOn(round)) {
       round.waits.add("requests");
@@ -625,7 +625,7 @@ class Context {
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
   // into the pages (`../attacks.js`), if anything does.
-  // `slow` are the headers by which the guard knows the judge, if it delays requests (`delays.cjs`).
+  // `slow` says how to tell the guard of the page's time, if it delays requests (`delays.cjs`).
   async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard, slow) {
     if (this.isBegun) return;
     this.isBegun = true;
@@ -663,6 +663,7 @@ class Context {
     try {
       return await settler.settle(limit, longLimit, withLinks);
     } finally {
+      await this.delays?.tell(settler).catch(() => {});
       settler.origins = new Set([origin(page)]);
       page.context()[REQUESTS]?.landed(page.url());
     }

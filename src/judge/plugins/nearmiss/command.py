@@ -12,17 +12,15 @@ import typer
 from judge.commands import Command
 from judge.plugins.nearmiss.deciding import (
     LISTED,
-    LOADS,
     Class,
     Deciding,
     LetThrough,
     MissDecision,
-    basis_of,
     checks_digest,
 )
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
-from judge.plugins.nearmiss.recordings import FOLDER, Recorded, read_report, write_report
+from judge.plugins.nearmiss.recordings import FOLDER, Recorded, write_report
 from judge.plugins.nearmiss.walks import RIGHT, references_of
 from judge.records.sites import origin_of
 from judge.records.tasks import Task
@@ -34,7 +32,7 @@ from judge.scenario.references import opened_references
 from judge.scenario.toml import load_scenario, select
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
-from shared.fields import as_mapping, did_you_mean, printable
+from shared.fields import did_you_mean, printable
 from shared.saves import next_save, signature
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -172,8 +170,7 @@ async def _watch(file: Path, shown: _Shown, folder: Path) -> NoReturn:
 
 
 def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path, shown: _Shown) -> None:
-    before = as_mapping(read_report(folder).get("tasks"))
-    deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites, before)
+    deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites)
     every = list(deciding.decide(known))
     decisions = [each for each in every if shown.lists(each)]
     for kind in LISTED:
@@ -194,21 +191,14 @@ def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded]
     if figure := LetThrough.of(decisions):
         of_shown = checks_digest(deciding.tasks[each] for each in sorted({each.task_id for each in decisions}))
         typer.echo(f"{figure} (checks {of_shown[:12]})")
-    whole, ids, basis = LetThrough.of(every), sorted({each.task_id for each in every}), basis_of(known)
-    by_task = {
-        task_id: {
-            "basis": deciding.basis_of(task_id, basis),
-            "walks": [each.model_dump(mode="json") for each in every if each.task_id == task_id],
-        }
-        for task_id in ids
-    }
-    by_task[LOADS] = deciding.loads_as_json(basis)
+    whole, ids = LetThrough.of(every), sorted({each.task_id for each in every})
     report = {
         "scenario": scenario.shown_name,
         "checks_sha256": checks_digest(deciding.tasks[each] for each in ids),
         "let_through": None if whole is None else {"survivors": whole.survivors, "of": whole.decided},
         "counts": Counter(each.kind for each in every),
-        "tasks": by_task,
+        "tasks": ids,
+        "walks": [each.model_dump(mode="json") for each in every],
     }
     write_report(folder, report)
 

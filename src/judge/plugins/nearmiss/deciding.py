@@ -2,17 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-from pydantic import ValidationError
 
 from judge.evaluators.checks import assertions
 from judge.evaluators.evidence import MissingEvidence, TrajectoryEvidence
-from judge.judges.code import code_checksum
 from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
 from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, reading
 from judge.plugins.nearmiss.proposals import proposal, relaxed
@@ -21,8 +16,7 @@ from judge.plugins.nearmiss.walks import RIGHT, ScriptedWalk
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Task
 from judge.trajectory.record import JUDGED_ENDS
-from shared.fields import as_mapping
-from shared.files import sha256_file, sha256_json
+from shared.files import sha256_json
 from shared.models import Record
 from shared.text import one_line
 
@@ -30,8 +24,6 @@ from shared.text import one_line
 # are listed and not counted. The others are counts: walks that broke off, that differ and fail, or that come to the
 # same and pass.
 Class = Literal["survivor", "over-strict", "way", "undecided", "stillborn", "killed", "same"]
-# Among the tasks of a report: what pages of their sites send when they are opened.
-LOADS = "/loads"
 LISTED: tuple[Class, ...] = ("survivor", "over-strict", "way", "undecided")
 
 
@@ -84,105 +76,71 @@ def checks_digest(tasks: Iterable[Task]) -> str:
     return sha256_json(declared)
 
 
-def basis_of(recordings: Iterable[Recorded]) -> str:
-    """A digest of these recordings, and of the code that decides them."""
-    code = [sha256_file(path) for path in sorted(Path(__file__).parent.glob("*.py"))]
-    return sha256_json(
-        [code_checksum(), *code, *sorted(f"{each.walk.walk_id} {each.walk.sha256}" for each in recordings)]
-    )
+class Seen(NamedTuple):
+    """What a walk came to, or what its recording lacks; the verdict of its task's checks, and the first that failed."""
+
+    reading: WalkReading | str
+    outcome: str
+    why: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Deciding:
     """Everything recorded of a scenario's tasks, to be decided with the checks that they have now."""
 
     tasks: Mapping[str, Task]
     sites: RunSites
-    # Of tasks that were decided before, with what they were decided on.
-    known: Mapping[str, Any] = field(default_factory=dict)
-    loads: dict[str, frozenset[Kind]] = field(default_factory=dict)
-    readings: dict[str, WalkReading | str] = field(default_factory=dict)
+    known: dict[tuple[str, str], Seen] = field(default_factory=dict)
 
     def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[MissDecision]:
         """A decision for each near miss, in order. Its task's right walks must be among the recordings."""
+        by_site = defaultdict[str, list[Recorded]](list)
         by_task = defaultdict[str, list[Recorded]](list)
         for each in recordings:
+            by_site[self._site_of(each.walk.task_id)].append(each)
             by_task[each.walk.task_id].append(each)
-        basis = basis_of(recordings)
+        loads = {site: self.loads_of(walks) for site, walks in by_site.items()}
         for task_id, walks in by_task.items():
-            if (before := self.decided_before(task_id, basis)) is not None:
-                yield from before
-                continue
-            task = self.tasks[task_id]
             rights = [each for each in walks if each.walk.operator == RIGHT]
-            decided = _TaskDeciding(self, task, rights, walks, self._loads_on(task, basis, recordings), proposes)
+            own_loads = loads[self._site_of(task_id)]
+            decided = _TaskDeciding(self, self.tasks[task_id], rights, walks, own_loads, proposes)
             yield from (decided.decide(each) for each in walks if each.walk.operator != RIGHT)
-
-    def _loads_on(self, task: Task, basis: str, recordings: Sequence[Recorded]) -> frozenset[Kind]:
-        """What pages of a task's site send when they are opened, in any of the recordings."""
-        site = str(origin_of(task.website))
-        if site not in self.loads:
-            before = as_mapping(self.known.get(LOADS))
-            if before.get("basis") == basis and site in before:
-                self.loads[site] = frozenset((method, path, tuple(map(tuple, of))) for method, path, of in before[site])
-            else:
-                self.loads[site] = self.loads_of(each for each in recordings if self._is_beside(each, task))
-        return self.loads[site]
 
     def loads_of(self, recordings: Iterable[Recorded]) -> frozenset[Kind]:
         """The kinds of requests that pages send when they are opened, in any of these walks."""
-        read = map(self.read, recordings)
+        read = [self.seen(each).reading for each in recordings]
         return frozenset().union(*(each.loads for each in read if isinstance(each, WalkReading)))
 
-    def loads_as_json(self, basis: str) -> dict[str, Any]:
-        """What is known of the sites, for the next time."""
-        before = as_mapping(self.known.get(LOADS))
-        kept = before if before.get("basis") == basis else {}
-        return {**kept, "basis": basis, **{site: sorted(kinds) for site, kinds in self.loads.items()}}
+    def _site_of(self, task_id: str) -> str:
+        return str(origin_of(self.tasks[task_id].website))
 
-    def _is_beside(self, walk: Recorded, task: Task) -> bool:
-        return origin_of(self.tasks[walk.walk.task_id].website) == origin_of(task.website)
-
-    def decided_before(self, task_id: str, basis: str) -> list[MissDecision] | None:
-        """What was decided of a task with the same checks, on the same recordings; `None` if that was otherwise."""
-        before = as_mapping(self.known.get(task_id))
-        if before.get("basis") != self.basis_of(task_id, basis):
-            return None
-        with suppress(ValidationError):
-            return [MissDecision.model_validate(each) for each in before.get("walks", ())]
-        return None
-
-    def basis_of(self, task_id: str, basis: str) -> str:
-        """What the decisions on a task rest on: its text, checks and state, all recordings, and this code."""
-        task = self.tasks[task_id]
-        state = task.state.model_dump() if task.state else None
-        return sha256_json([basis, task.declared_text, task.model_dump(mode="json")["checks"], state])
-
-    def read(self, walk: Recorded) -> WalkReading | str:
-        """What a walk came to, or what its recording lacks."""
-        key = f"{walk.walk.task_id}/{walk.walk.walk_id}"
-        if key not in self.readings:
+    def seen(self, walk: Recorded) -> Seen:
+        """What a walk came to, and what the checks say of it. Its files are read once; pages take memory."""
+        key = walk.walk.task_id, walk.walk.walk_id
+        if key not in self.known:
+            evidence = self.evidence(walk)
+            outcome, why = _verdict(evidence)
             try:
-                state = self.tasks[walk.walk.task_id].state
-                self.readings[key] = reading(walk.trajectory, self.sites, state)
+                read: WalkReading | str = reading(evidence, self.tasks[walk.walk.task_id].state)
             except MissingEvidence as missing:
-                self.readings[key] = str(missing)
-        return self.readings[key]
+                read = str(missing)
+            self.known[key] = Seen(read, outcome, why)
+        return self.known[key]
 
-    def evidence(self, walk: Recorded, task: Task) -> TrajectoryEvidence:
-        """What was recorded of a walk, as evidence for the task's checks."""
-        return TrajectoryEvidence(walk.trajectory.as_task(task), self.sites)
+    def evidence(self, walk: Recorded) -> TrajectoryEvidence:
+        """What was recorded of a walk, as evidence for its task's checks."""
+        return TrajectoryEvidence(walk.trajectory.as_task(self.tasks[walk.walk.task_id]), self.sites)
 
-    def verdict(self, evidence: TrajectoryEvidence) -> tuple[str, str]:
-        """The verdict of the task's checks on a walk, and the first check that failed or could not be decided."""
-        if evidence.trajectory.stop_reason not in JUDGED_ENDS:
-            return "failure", evidence.trajectory.stop_reason
-        for each in assertions(evidence):
-            if each.passed is None:
-                return "unscored", one_line(each.found, 300)
-            if not each.passed:
-                return "failure", one_line(each.description or each.check, 200)
-        return "success", ""
+
+def _verdict(evidence: TrajectoryEvidence) -> tuple[str, str]:
+    if evidence.trajectory.stop_reason not in JUDGED_ENDS:
+        return "failure", evidence.trajectory.stop_reason
+    for each in assertions(evidence):
+        if each.passed is None:
+            return "unscored", one_line(each.found, 300)
+        if not each.passed:
+            return "failure", one_line(each.description or each.check, 200)
+    return "success", ""
 
 
 @dataclass(frozen=True)
@@ -195,47 +153,38 @@ class _TaskDeciding:
     walks: Sequence[Recorded]
     loads: frozenset[Any]
     proposes: bool
-    # Of this task's walks only: pages take memory.
-    known: dict[str, TrajectoryEvidence] = field(default_factory=dict)
-
-    def evidence(self, walk: Recorded) -> TrajectoryEvidence:
-        """What was recorded of a walk, which is read once."""
-        if walk.walk.walk_id not in self.known:
-            self.known[walk.walk.walk_id] = self.all.evidence(walk, self.task)
-        return self.known[walk.walk.walk_id]
 
     @cached_property
     def oracle(self) -> Oracle | str:
         """What the right walks came to, or why nothing can be decided."""
         if len(self.rights) < 2:
             return "there are no two right walks"
-        readings = [self.all.read(each) for each in self.rights[:2]]
-        if lacking := next((each for each in readings if isinstance(each, str)), None):
-            return lacking
-        for each in self.rights:
-            outcome, why = self.all.verdict(self.evidence(each))
-            if outcome != "success":
-                return f"its right walk does not pass: {why}"
-        right, again = (each for each in readings if isinstance(each, WalkReading))
-        return Oracle(right, again, self.loads)
+        readings = []
+        for each in map(self.all.seen, self.rights):
+            if isinstance(each.reading, str):
+                return each.reading
+            if each.outcome != "success":
+                return f"its right walk does not pass: {each.why}"
+            readings.append(each.reading)
+        return Oracle(*readings[:2], self.loads)
 
     @cached_property
-    def done(self) -> list[Recorded]:
+    def done(self) -> list[TrajectoryEvidence]:
         """The right walks, and those that did the task by another way and pass."""
-        others = [each for each in self.walks if each.walk.operator != RIGHT]
-        strict = [each for each in others if OPERATORS[each.walk.operator].purpose == "strict"]
-        proposes = replace(self, proposes=False)
-        return [*self.rights, *(each for each in strict if proposes.decide(each).kind == "same")]
+        others = (each for each in self.walks if each.walk.operator != RIGHT)
+        strict = (each for each in others if OPERATORS[each.walk.operator].purpose == "strict")
+        decided = replace(self, proposes=False)
+        passing = (each for each in strict if decided.decide(each).kind == "same")
+        return [self.all.evidence(each) for each in (*self.rights, *passing)]
 
     def decide(self, miss: Recorded) -> MissDecision:
         """What one walk is."""
-        walk, read = miss.walk, self.all.read(miss)
+        walk, (read, outcome, why) = miss.walk, self.all.seen(miss)
         if self.rights and not walk.is_whole(miss.trajectory, self.rights[0].trajectory):
             said = miss.trajectory.final_answer or miss.trajectory.stop_reason
             return MissDecision.of(walk, "stillborn", one_line(said))
         if isinstance(self.oracle, str) or isinstance(read, str):
             return MissDecision.of(walk, "undecided", self.oracle if isinstance(self.oracle, str) else str(read))
-        outcome, why = self.all.verdict(self.evidence(miss))
         if outcome == "unscored":
             return MissDecision.of(walk, "undecided", why)
         purpose = OPERATORS[walk.operator].purpose
@@ -256,10 +205,11 @@ class _TaskDeciding:
     def _check(self, kind: Class, miss: Recorded, found: Sequence[Difference]) -> str | None:
         if not self.proposes or isinstance(self.oracle, str):
             return None
-        own = self.evidence(miss)
         if kind == "survivor":
-            return proposal(self.task, list(map(self.evidence, self.done)), own, found, self.oracle)
-        return relaxed(self.task, own, list(map(self.evidence, self.rights))) if kind == "over-strict" else None
+            return proposal(self.task, self.done, self.all.evidence(miss), found, self.oracle)
+        if kind != "over-strict":
+            return None
+        return relaxed(self.task, self.all.evidence(miss), [self.all.evidence(each) for each in self.rights])
 
 
 def _classified(purpose: str, is_other: bool, *, passes: bool, why: str) -> tuple[Class, str]:

@@ -20,7 +20,6 @@ from judge.evaluators.evidence import TrajectoryEvidence
 from judge.evaluators.kinds.request import others
 from judge.evaluators.writes import SAFE
 from judge.plugins.nearmiss.walks import BACK, NAVIGATE
-from judge.records.sites import RunSites
 from judge.records.tasks import StateAddress
 from judge.trajectory.network import Entry
 from judge.trajectory.record import Trajectory
@@ -93,9 +92,9 @@ class Difference(NamedTuple):
         return "; ".join(parts) + (f"; and {more} more" if more else "")
 
 
-def reading(trajectory: Trajectory, sites: RunSites, state: StateAddress | None = None) -> WalkReading:
+def reading(evidence: TrajectoryEvidence, state: StateAddress | None = None) -> WalkReading:
     """What a recorded walk came to, with the `state` at that address. Raises `MissingEvidence`."""
-    recording = TrajectoryEvidence(trajectory, sites).with_checks(())
+    recording, trajectory = evidence.with_checks(()), evidence.trajectory
     writes = tuple(each for entry in others(recording, ()) for each in _writes_in(entry))
     opened = {0} | {step.index + 1 for step in trajectory.steps if step.action and step.action.tool in (NAVIGATE, BACK)}
     loads = frozenset(

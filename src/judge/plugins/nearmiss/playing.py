@@ -92,8 +92,6 @@ class WalkPlaying:
         ]
         known |= await self._played(walks, known, options)
         loads = self.deciding.loads_of(known.values())
-        # Those of single walks are not enough.
-        self.deciding.loads.clear()
         rights = {task_id: self._followed(task_id, known, loads) for task_id in references}
         misses = [
             walk
@@ -120,11 +118,11 @@ class WalkPlaying:
             self.skipped[task_id] = f"its reference could not be played: {self.lost.get(task_id, 'unknown')}"
             return None
         for each in rights:
-            outcome, why = self.deciding.verdict(self.deciding.evidence(each, task))
+            _, outcome, why = self.deciding.seen(each)
             if outcome != "success" or not each.walk.is_whole(each.trajectory, rights[0].trajectory):
                 self.skipped[task_id] = f"its reference fails: {why or each.trajectory.final_answer}"
                 return None
-        read = self.deciding.read(rights[0])
+        read = self.deciding.seen(rights[0]).reading
         if isinstance(read, str):
             self.skipped[task_id] = read
             return None

@@ -31,6 +31,8 @@ from shared.text import counted, one_line, plain
 _REMEDY = "wabe tasks validate {} --variants --write"
 # Where a script that fails may be, as in the bundled sets.
 _WRONG = ("wrong.toml", "replay.toml")
+# How many attempts are played at once.
+_AT_ONCE = 2
 
 
 class Proof(NamedTuple):
@@ -163,7 +165,10 @@ async def _outcomes(
         walker = (
             walker_of(group, scenario.path.resolve().parent, sorted(closing), reloads=reloads) if reference else None
         )
-        async with played(scenario, tasks, settings, walker, archives=archives) as plays:
+        at_once = {"max_parallel": _AT_ONCE}
+        async with played(
+            scenario, tasks, settings, walker, archives=archives, slots=_AT_ONCE, changes=at_once
+        ) as plays:
             outcomes |= {task.task_id: plays.trajectory(task).attempt for task in plays.tasks}
     return outcomes
 
