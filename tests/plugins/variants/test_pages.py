@@ -2,6 +2,7 @@
 requests are late.
 """
 
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -132,14 +133,12 @@ async def test_a_delay_passes_in_the_time_of_the_page_and_not_in_the_judges() ->
     assert took["slow"] < took["clean"] + 2
 
 
-async def test_who_gives_up_after_a_second_misses_what_is_later_than_the_judge_waits() -> None:
-    seen = []
+async def test_a_delay_beyond_what_the_judge_waits_for_takes_as_long_on_the_pages_clock() -> None:
     with hostile_site({"/": LATE, "/answer": "42"}) as site:
         async with late(site, requests={"delay_s": 7}) as (one, page):
             page = await pressed(one, page, "Ask")
             for _ in range(6):
-                seen.append("after 7 s" in page.snapshot)
+                assert not re.search("after [^7] s", page.snapshot)
                 await one.act("browser_wait_for", {"time": 1})
                 page = await one.observe()
-    assert seen[:2] == [False, False]
-    assert seen[-1]
+    assert "after 7 s" in page.snapshot

@@ -9,8 +9,8 @@ from judge.judges.rescoring import Scored
 from judge.plugins.nearmiss.corpus import KnownAttempt
 from judge.results.agreement import Interval, LabelledVerdict, Rates, rates
 from judge.results.reliability import SelfAgreement, self_agreement
-from judge.results.significance import clustered_interval, holm
-from judge.results.statistics import mcnemar_exact, wilson
+from judge.results.significance import holm
+from judge.results.statistics import interval_95, mcnemar_exact, tallies_of, wilson
 from judge.results.submission import total_cost
 from judge.results.trivial_judges import JudgeFloor, Telemetry, floor_of, trivial_verdicts
 from shared.models import Record
@@ -100,10 +100,8 @@ def benched(
     said: dict[str, dict[str, bool]] = {}
     judges = []
     for each in tallies:
-        scored = each.repeats[0] if each.repeats else {}
-        said[each.name] = {
-            name: one.outcome == "success" for name, one in scored.items() if one.outcome in ("success", "failure")
-        }
+        decided = {name: one.outcome for name, one in each.repeats[0].items()}
+        said[each.name] = {name: one == "success" for name, one in decided.items() if one in ("success", "failure")}
         judges.append(_of_model(each, by_id, said[each.name], telemetry))
     pairs = _pairs(by_id, said)
     said_by_rule = {OWN_CHECKS: {each.task_id: each.checks for each in corpus}}
@@ -118,7 +116,7 @@ def benched(
 def _of_model(
     tally: BenchTally, corpus: Mapping[str, KnownAttempt], said: Mapping[str, bool], telemetry: Mapping[str, Telemetry]
 ) -> BenchedJudge:
-    scored = tally.repeats[0] if tally.repeats else {}
+    scored = tally.repeats[0]
     named = {name: each.verdict.wrong_action for name, each in scored.items() if each.verdict}
     failed = [each for name, is_success in said.items() if not is_success and (each := corpus[name]).faulty is not None]
     located = [
@@ -149,11 +147,7 @@ def _figures(
 ) -> BenchedJudge:
     pairs = [(corpus[attempt], verdict) for attempt, verdict in said.items()]
     of_all = rates([LabelledVerdict(human=each.human, judge=verdict) for each, verdict in pairs])
-    right = [(each.task, float(each.human == verdict)) for each, verdict in pairs]
-    clustered = clustered_interval(right)
-    interval = (clustered.low / 100, clustered.high / 100) if clustered else (0.0, 1.0)
-    if clustered and clustered.standard_error == 0:
-        interval = wilson(right[0][1] * clustered.clusters, clustered.clusters)
+    right = tallies_of((each.task_id, "success" if each.human == verdict else "failure") for each, verdict in pairs)
     recall, false_positives = of_all.recall, of_all.false_positive_rate
     balanced = None if recall is None or false_positives is None else (recall + 1 - false_positives) / 2
     not_done = [(each.operator, verdict) for each, verdict in pairs if not each.human]
@@ -162,7 +156,7 @@ def _figures(
         name=name,
         unscored=unscored,
         rates=of_all,
-        accuracy_interval_95=interval,
+        accuracy_interval_95=interval_95(right.values(), [corpus[name].task for name in right]),
         balanced_accuracy=balanced,
         false_successes=Share.among([verdict for _, verdict in not_done]),
         false_successes_by_operator={

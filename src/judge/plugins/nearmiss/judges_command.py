@@ -33,6 +33,7 @@ from judge.store.layout import TaskStore, output_folder
 from judge.trajectory.files import read_attempt
 from judge.trajectory.paths import usable_id
 from shared.concurrency import for_each
+from shared.errors import ConfigError
 from shared.llm.limits import Spending
 from shared.settings import Settings
 from shared.text import counted, one_line, usd
@@ -104,7 +105,8 @@ def bench(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     place = folder or runs / FOLDER
-    known = read_corpus(place)[:limit]
+    if not (known := read_corpus(place)[:limit]):
+        raise ConfigError(f"{place} lists no attempts", remedy="build it again: wabe judges corpus SCENARIO.toml")
     configs = {name: _config(name, base_url, settings) for name in dict.fromkeys(judge)}
     telemetry = _telemetry(place, known)
     spending = Spending()

@@ -21,7 +21,6 @@ from judge.plugins.nearmiss.walks import (
     ScriptSteps,
     named,
     reference_digest,
-    script_key,
 )
 from judge.records.tasks import Task
 from shared.fields import as_mapping
@@ -85,35 +84,20 @@ def near_misses(
     right: RightWalk, reference: ScriptSteps, names: Sequence[str], limit: int, seed: int
 ) -> list[ScriptedWalk]:
     """Up to `limit` near misses of a right walk by these operators, in turn; which ones, the seed decides."""
-    digest = reference_digest(right.task, reference)
-    known = {script_key(reference)}
-    by_operator = []
+    by_operator, known = [], {sha256_json(list(reference))}
     for name in names:
-        variants = [each for each in OPERATORS[name].makes(right) if not _is_known(each, known)]
+        made = {sha256_json(list(each.steps)): each for each in OPERATORS[name].makes(right)}
+        new = [(name, key, each) for key, each in made.items() if key not in known]
+        known |= made.keys()
         if seed:
-            Random(f"{seed} {right.task.task_id} {name}").shuffle(variants)
-        by_operator.append([(name, each) for each in variants])
+            Random(f"{seed} {right.task.task_id} {name}").shuffle(new)
+        by_operator.append(new)
     in_turn = (each for row in itertools.zip_longest(*by_operator) for each in row if each is not None)
+    task_id, digest = right.task.task_id, reference_digest(right.task, reference)
     return [
-        ScriptedWalk(
-            walk_id=f"{name}-{sha256_json(list(variant.steps))[:8]}",
-            task_id=right.task.task_id,
-            operator=name,
-            about=variant.about,
-            steps=variant.steps,
-            faulty=variant.faulty,
-            is_elsewhere=variant.is_elsewhere,
-            reference=digest,
-        )
-        for name, variant in itertools.islice(in_turn, limit)
+        ScriptedWalk(walk_id=f"{name}-{key[:8]}", task_id=task_id, operator=name, reference=digest, **variant._asdict())
+        for name, key, variant in itertools.islice(in_turn, limit)
     ]
-
-
-def _is_known(variant: Variant, known: set[str]) -> bool:
-    key = script_key(variant.steps)
-    is_known = key in known
-    known.add(key)
-    return is_known
 
 
 # --- Something besides the task ---

@@ -18,6 +18,7 @@ from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded, re
 from judge.plugins.nearmiss.walks import (
     NUMBER_FIELDS,
     RIGHT,
+    NotFollowed,
     RightWalk,
     ScriptedWalk,
     ScriptSteps,
@@ -92,13 +93,14 @@ class WalkPlaying:
         ]
         known |= await self._played(walks, known, options)
         loads = self.deciding.loads_of(known.values())
-        rights = {task_id: self._followed(task_id, known, loads) for task_id in references}
-        misses = [
-            walk
-            for task_id, right in rights.items()
-            if right is not None
-            for walk in near_misses(right, references[task_id], options.operators, options.limit, options.seed)
-        ]
+        misses: list[ScriptedWalk] = []
+        for task in (each for each in self.tasks if each.task_id in references):
+            try:
+                right = self._followed(task, known, loads)
+            except NotFollowed as why:
+                self.skipped[task.task_id] = str(why)
+            else:
+                misses += near_misses(right, references[task.task_id], options.operators, options.limit, options.seed)
         known |= await self._played(misses, known, options)
         return [each for key, each in sorted(known.items()) if key[0] not in self.skipped]
 
@@ -108,33 +110,22 @@ class WalkPlaying:
             walk_id=f"{RIGHT}-{number}", task_id=task.task_id, operator=RIGHT, steps=steps, reference=digest
         )
 
-    def _followed(
-        self, task_id: str, known: Mapping[tuple[str, str], Recorded], loads: frozenset[Kind]
-    ) -> RightWalk | None:
-        """The right walk, or `None` where it cannot be used, and why in `skipped`."""
-        task = next(each for each in self.tasks if each.task_id == task_id)
-        rights = [each for number in (1, 2) if (each := known.get((task_id, f"{RIGHT}-{number}")))]
+    def _followed(self, task: Task, known: Mapping[tuple[str, str], Recorded], loads: frozenset[Kind]) -> RightWalk:
+        """The right walk. Raises `NotFollowed` where it cannot be used."""
+        rights = [each for number in (1, 2) if (each := known.get((task.task_id, f"{RIGHT}-{number}")))]
         if len(rights) < 2:
-            self.skipped[task_id] = f"its reference could not be played: {self.lost.get(task_id, 'unknown')}"
-            return None
-        for each in rights:
-            _, outcome, why = self.deciding.seen(each)
-            if outcome != "success" or not each.walk.is_whole(each.trajectory, rights[0].trajectory):
-                self.skipped[task_id] = f"its reference fails: {why or each.trajectory.final_answer}"
-                return None
-        read = self.deciding.seen(rights[0]).reading
-        if isinstance(read, str):
-            self.skipped[task_id] = read
-            return None
-        writing = frozenset(each.step for each in read.writes if any_of(each.kind) not in loads)
+            raise NotFollowed(f"its reference could not be played: {self.lost.get(task.task_id, 'unknown')}")
+        first = rights[0]
+        for each in reversed(rights):
+            read, outcome, why = self.deciding.seen(each)
+            if outcome != "success" or not each.walk.is_whole(each.trajectory, first.trajectory):
+                raise NotFollowed(f"its reference fails: {why or each.trajectory.final_answer}")
+            if isinstance(read, str):
+                raise NotFollowed(read)
+            writing = frozenset(write.step for write in read.writes if any_of(write.kind) not in loads)
         if writing and not self._is_reset(task):
-            self.skipped[task_id] = "it changes its site, which is not reset: add reset_url, restart or static to it"
-            return None
-        found = followed(rights[0].walk, rights[0].trajectory, task, writing, self.scenario.config.sites)
-        if isinstance(found, str):
-            self.skipped[task_id] = found
-            return None
-        return found
+            raise NotFollowed("it changes its site, which is not reset: add reset_url, restart or static to it")
+        return followed(first.walk, first.trajectory, task, writing, self.scenario.config.sites)
 
     def _is_reset(self, task: Task) -> bool:
         origin = origin_of(task.website)

@@ -1,6 +1,5 @@
 """Walks: the steps of a reference script, each with the page that it was played on."""
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +62,10 @@ class ScriptedWalk(Record):
         """Whether it was played to its end: it ended as the right walk does, with its own answer."""
         is_own_end = trajectory.stop_reason != "finished" or trajectory.final_answer == self.answer
         return trajectory.stop_reason == right.stop_reason and is_own_end
+
+
+class NotFollowed(Exception):
+    """A right walk cannot be used, and why."""
 
 
 class NumberField(NamedTuple):
@@ -175,8 +178,8 @@ def reference_digest(task: Task, steps: Sequence[Mapping[str, Any]]) -> str:
 
 def followed(
     walk: ScriptedWalk, trajectory: Trajectory, task: Task, writing_steps: frozenset[int], sites: RunSites
-) -> RightWalk | str:
-    """The right walk, with the page on which each of its steps was played, or why it cannot be followed.
+) -> RightWalk:
+    """The right walk, with the page on which each of its steps was played. Raises `NotFollowed`.
 
     `writing_steps` are the numbers of the actions that wrote something, from 1.
     """
@@ -185,14 +188,14 @@ def followed(
     steps, end = (walk.steps[:-1], walk.steps[-1:]) if walk.answer is not None else (walk.steps, ())
     for step in steps:
         if step.get("repeat"):
-            return "its reference repeats a step"
+            raise NotFollowed("its reference repeats a step")
         page = next((each for each in played if plays(each, step)), None)
         if page is None:
-            return "its reference was not played step by step"
+            raise NotFollowed("its reference was not played step by step")
         moments.append(_moment(step, page, trajectory, page.index + 1 in writing_steps))
     last = next((each for each in reversed(trajectory.observations) if each.snapshot), None)
     if last is None or not sites.of(task).holds(last.origin or last.url):
-        return "its reference does not end on the task's site"
+        raise NotFollowed("its reference does not end on the task's site")
     return RightWalk(task, tuple(moments), end, _page_of(last, trajectory), last.url, tuple(_numbers_of(trajectory)))
 
 
@@ -249,8 +252,3 @@ def named(page: Snapshot, node: Node) -> dict[str, Any] | None:
         return None
     number = {"nth": alike.index(node)} if len(alike) > 1 else {}
     return {"role": node.role, **({"name": name} if name else {}), **number}
-
-
-def script_key(steps: Sequence[Mapping[str, Any]]) -> str:
-    """A text that is equal for equal steps."""
-    return json.dumps(list(steps), sort_keys=True, default=str)

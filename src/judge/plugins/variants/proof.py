@@ -71,7 +71,9 @@ def held_variants(scenario: Scenario, config: Mapping[str, Any], names: Collecti
         if pair.played_variant
     }
     if unknown := [name for name in names if name not in pairs.values()]:
-        raise ConfigError(f"--variant {unknown[0]}: no task has it", remedy=did_you_mean(unknown[0], pairs.values()))
+        raise ConfigError(
+            f"--variant {unknown[0]}: no task has it", remedy=did_you_mean(unknown[0], dict.fromkeys(pairs.values()))
+        )
     proof = read_proof(scenario.path)
     digests = task_digests([pair for pair, name in pairs.items() if not names or name in names])
     held = tuple(task_id for task_id, digest in digests.items() if proof.held.get(task_id) == digest)
