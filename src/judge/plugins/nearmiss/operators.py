@@ -134,8 +134,8 @@ def _is_form_of_writing(right: RightWalk, place: int) -> bool:
 
 
 def _before_and_after(right: RightWalk, place: int, part: ScriptSteps, about: str) -> Iterator[Variant]:
-    steps, back = right.steps, _to(right.moments[place].url)
-    yield Variant((*steps[:place], *part, back, *steps[place:], *right.end), place, f"first also {about}")
+    back = _to(right.moments[place].url)
+    yield _with(right, place, (*part, back), f"first also {about}")
     yield _at_the_end(right, (back, *part), f"then also {about}")
 
 
@@ -152,11 +152,8 @@ def _other_pages(right: RightWalk) -> Iterator[Variant]:
         if place.rpartition("/")[0] == shelf and place.rpartition("/")[2] != own:
             address = urlsplit(start)._replace(path=place, query="", fragment="").geturl()
             part = (_to(address), *map(_bare, right.steps[right.first : last + 1]))
-            about = f"on {place}"
-            steps = right.steps
-            back = (_to(start), *steps[right.first :], *right.end)
-            yield Variant((*steps[: right.first], *part, *back), right.first, f"first also {about}")
-            yield _at_the_end(right, part, f"then also {about}")
+            yield _with(right, right.first, (*part, _to(start)), f"first also on {place}")
+            yield _at_the_end(right, part, f"then also on {place}")
             return
 
 
@@ -171,9 +168,7 @@ def _also_field(right: RightWalk) -> Iterator[Variant]:
         moment = right.moments[place]
         for node in _free_fields(right, moment.page):
             if entered := _entered(right, moment.page, node):
-                step, about = entered
-                steps = (*right.steps[:place], step, *right.steps[place:], *right.end)
-                yield Variant(steps, place, f"also {about}")
+                yield _with(right, place, entered[:1], f"also {entered[1]}")
 
 
 def _free_fields(right: RightWalk, page: Snapshot) -> Iterator[Node]:
@@ -230,12 +225,11 @@ def _twice(right: RightWalk) -> Iterator[Variant]:
         after = right.moments[place + 1].page if place + 1 < len(steps) else right.last_page
         if moment.node is not None and any(each.name == moment.node.name for each in after.find(moment.node.role)):
             again = (_bare(moment.step),)
-        about = f"twice {moment.step.get('name') or moment.step.get('tool')}"
-        yield Variant((*steps[: place + 1], *again, *steps[place + 1 :], *right.end), place + 1, about)
+        yield _with(right, place + 1, again, f"twice {_called(moment.step)}")
     if right.writing:
         start, last = right.first, right.writing[-1]
         again = (_to(right.moments[start].url), *map(_bare, steps[start : last + 1]))
-        yield Variant((*steps[: last + 1], *again, *steps[last + 1 :], *right.end), last + 1, "all of it twice")
+        yield _with(right, last + 1, again, "all of it twice")
 
 
 def _plus_one(right: RightWalk) -> Iterator[Variant]:
@@ -299,7 +293,7 @@ def _stop(right: RightWalk) -> Iterator[Variant]:
     """The step that confirms, or else the last one, is left out."""
     place = right.writing[-1] if right.writing else len(right.steps) - 1
     if place >= 0:
-        about = f"stops before {right.steps[place].get('name') or right.steps[place].get('tool')}"
+        about = f"stops before {_called(right.steps[place])}"
         yield Variant((*right.steps[:place], *map(_bare, right.end)), place, about)
 
 
@@ -320,16 +314,14 @@ def _another_way(right: RightWalk) -> Iterator[Variant]:
         for other, _ in itertools.islice(_other_values(right, moment), 1):
             params = {key: value for key, value in as_mapping(other.get("params")).items() if key != "submit"}
             if not moment.writes:
-                first = {**other, "params": params}
-                steps = (*right.steps[:place], first, *right.steps[place:], *right.end)
-                yield Variant(steps, place, f"first enters {excerpt(str(next(iter(params.values()))))}")
+                about = f"first enters {excerpt(str(next(iter(params.values()))))}"
+                yield _with(right, place, ({**other, "params": params},), about)
     page = right.moments[right.first].page if right.moments[right.first :] else right.last_page
     for node in page.nodes:
         is_inside = node.role == "link" and node.ref and (node.url or "").startswith("/") and _is_around(page, node)
         if is_inside and (query := named(page, node)):
             detour = ({"tool": "browser_click", **query}, _to(right.moments[right.first].url))
-            steps = (*right.steps[: right.first], *detour, *right.steps[right.first :], *right.end)
-            yield Variant(steps, right.first, f"first looks at {excerpt(query.get('name', ''))}")
+            yield _with(right, right.first, detour, f"first looks at {excerpt(query.get('name', ''))}")
             return
 
 
@@ -344,8 +336,7 @@ def _jump(right: RightWalk) -> Iterator[Variant]:
 
 def _skip(right: RightWalk) -> Iterator[Variant]:
     for place, step in enumerate(right.steps):
-        steps = (*right.steps[:place], *right.steps[place + 1 :], *right.end)
-        yield Variant(steps, place, f"leaves out {step.get('name') or step.get('tool')}")
+        yield _with(right, place, (), f"leaves out {_called(step)}", without=1)
 
 
 def _neighbour(right: RightWalk) -> Iterator[Variant]:
@@ -353,29 +344,33 @@ def _neighbour(right: RightWalk) -> Iterator[Variant]:
         is_named = moment.node is not None and "role" in moment.step
         for node in itertools.islice(siblings(moment.page, moment.node) if is_named and moment.node else (), 1):
             if query := named(moment.page, node):
-                yield _replaced(
-                    right, place, {**moment.step, "nth": 0, **query}, f"{node.role} {query.get('name', '')}"
-                )
+                step = {**moment.step, "nth": 0, **query}
+                yield _with(right, place, (step,), f"instead {node.role} {query.get('name', '')}", without=1)
 
 
 def _value(right: RightWalk) -> Iterator[Variant]:
     for place, moment in enumerate(right.moments):
         for other, about in _other_values(right, moment):
-            yield _replaced(right, place, other, about)
+            yield _with(right, place, (other,), f"instead {about}", without=1)
 
 
 def _swap(right: RightWalk) -> Iterator[Variant]:
     steps = right.steps
     for place in range(len(steps) - 1):
-        swapped = (*steps[:place], steps[place + 1], steps[place], *steps[place + 2 :], *right.end)
-        yield Variant(swapped, place, f"swaps steps {place + 1} and {place + 2}")
+        swapped = (steps[place + 1], steps[place])
+        yield _with(right, place, swapped, f"swaps steps {place + 1} and {place + 2}", without=2)
 
 
 # --- Parts of walks ---
 
 
-def _replaced(right: RightWalk, place: int, step: dict[str, Any], about: str) -> Variant:
-    return Variant((*right.steps[:place], step, *right.steps[place + 1 :], *right.end), place, f"instead {about}")
+def _with(right: RightWalk, place: int, more: ScriptSteps, about: str, without: int = 0) -> Variant:
+    """The right walk with more steps at a place, and `without` so many of those that come there."""
+    return Variant((*right.steps[:place], *more, *right.steps[place + without :], *right.end), place, about)
+
+
+def _called(step: Mapping[str, Any]) -> str:
+    return step.get("name") or step.get("tool") or ""
 
 
 def _at_the_end(right: RightWalk, more: ScriptSteps, about: str) -> Variant:
