@@ -25,7 +25,7 @@ from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.pairs import unseen_path, unseen_text
+from judge.scenario.pairs import proof_path
 from judge.scenario.references import opened_references, reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
@@ -33,7 +33,7 @@ from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenari
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.fields import did_you_mean
-from shared.files import decode, write_atomic, write_errors
+from shared.files import decode, write_atomic, write_errors, write_json
 from shared.plugins import plugins
 from shared.settings import Settings
 from shared.text import counted, one_line
@@ -227,9 +227,9 @@ def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[
     """Problems and notes of playing the reference scripts under attack."""
     problems, notes_found, unseen = asyncio.run(try_attacks(scenario, Settings.from_environ()))
     if write:
-        path = unseen_path(scenario.path)
+        path = proof_path(scenario.path, "unseen")
         with write_errors(path, "make its folder writable, or leave --write out"):
-            write_atomic(path, unseen_text(unseen).encode())
+            write_json(path, {"unseen_attacks": sorted(unseen)})
         notes_found = [
             *notes_found,
             f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see",

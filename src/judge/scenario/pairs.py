@@ -1,9 +1,8 @@
 """What tasks are played under: attacks and variants. Each makes a separate task, a pair with the clean one."""
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from judge.config import RunConfig
 from judge.records.attacks import Attack, Modes, PlayedAttack
@@ -113,19 +112,14 @@ def declaring(
     return tuple(task for task in all_tasks if task.attacks or any(pair.task_id in held for pair in pairs_of(task)))
 
 
-def unseen_path(scenario: Path) -> Path:
-    """The file beside a scenario that names the attacks that its reference walks do not see."""
-    return scenario.with_name(f"{scenario.stem}.unseen.json")
-
-
-def unseen_text(unseen: Iterable[str]) -> str:
-    """The content of that file: the ids of tasks under attack."""
-    return json.dumps({"unseen_attacks": sorted(unseen)}, indent=2) + "\n"
+def proof_path(scenario: Path, what: Literal["unseen", "variants"]) -> Path:
+    """The file beside a scenario that says which attacks its reference walks do not see, or which variants hold."""
+    return scenario.with_name(f"{scenario.stem}.{what}.json")
 
 
 def read_unseen(scenario: Path) -> tuple[str, ...]:
-    """What that file names; nothing without one. Raises `ConfigError`."""
-    path = unseen_path(scenario)
+    """The ids of tasks under attacks that reference walks do not see; none without that file. Raises `ConfigError`."""
+    path = proof_path(scenario, "unseen")
     if not path.is_file():
         return ()
     remedy = "write it again with wabe tasks validate --attacks --write"

@@ -8,10 +8,11 @@ import pytest
 
 from judge.records.attacks import PlayedAttack
 from judge.records.tasks import Task
-from judge.scenario.pairs import declaring, planned, read_unseen, unseen_path, unseen_text
+from judge.scenario.pairs import declaring, planned, proof_path, read_unseen
 from judge.scenario.request import parse_request
 from judge.scenario.toml import parse_scenario
 from shared.errors import ConfigError
+from shared.files import write_json
 
 SCENARIO = """
 [green_agent]
@@ -134,8 +135,8 @@ def test_an_id_is_not_made_twice() -> None:
 def test_attacks_that_no_reference_walk_sees_are_kept_beside_the_scenario(tmp_path: Path) -> None:
     scenario = tmp_path / "s.toml"
     assert read_unseen(scenario) == ()
-    unseen_path(scenario).write_text(unseen_text(["t--b", "t--a"]))
+    write_json(proof_path(scenario, "unseen"), {"unseen_attacks": ["t--a", "t--b"]})
     assert read_unseen(scenario) == ("t--a", "t--b")
-    unseen_path(scenario).write_text('{"unseen_attacks": [1]}')
+    write_json(proof_path(scenario, "unseen"), {"unseen_attacks": [1]})
     with pytest.raises(ConfigError, match="is not a list of ids"):
         read_unseen(scenario)

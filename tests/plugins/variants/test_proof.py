@@ -11,11 +11,11 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.ports import free_ports
 from helpers.results import a_result, a_verdict
 from judge.commands.app import app
-from judge.plugins.variants.proof import change_of, held_variants, proof_path
+from judge.plugins.variants.proof import change_of, held_variants
 from judge.records.tasks import Task
 from judge.results.run_record import task_digests
 from judge.scenario.models import Scenario
-from judge.scenario.pairs import pairs_of
+from judge.scenario.pairs import pairs_of, proof_path
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 
@@ -66,7 +66,9 @@ def scenario_in(folder: Path, site: str = "http://shop.test", task: str = "Press
 def proven(scenario: Scenario) -> None:
     pairs = [pair for task in scenario.tasks for pair in pairs_of(task)]
     held = task_digests(pairs[:1])
-    proof_path(scenario.path).write_text(json.dumps({"held": held, "lost": {"t--phone": "the button has moved"}}))
+    proof_path(scenario.path, "variants").write_text(
+        json.dumps({"held": held, "lost": {"t--phone": "the button has moved"}})
+    )
 
 
 def chosen(path: Path, mode: str = "both", *names: str) -> Any:
@@ -129,5 +131,5 @@ def test_validate_writes_which_variants_hold_and_why_others_do_not(tmp_path: Pat
         result = CliRunner().invoke(app, ["tasks", "validate", str(path), "--variants", "--write"])
     assert result.exit_code == 0, result.output
     assert "t--phone is not played: the right script ends as failure" in result.output
-    proof = json.loads(proof_path(path).read_text())
+    proof = json.loads(proof_path(path, "variants").read_text())
     assert (list(proof["held"]), list(proof["lost"])) == (["t--dark"], ["t--phone"])

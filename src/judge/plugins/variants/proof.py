@@ -5,7 +5,6 @@ since is not proven any more.
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
@@ -19,12 +18,12 @@ from judge.runner.rehearsal import played, walker_of
 from judge.scenario.frozen import opened
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.pairs import pairs_of, variants_of
+from judge.scenario.pairs import pairs_of, proof_path, variants_of
 from judge.scenario.references import scripted_tasks
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean
-from shared.files import read_errors, read_json, write_atomic, write_errors
+from shared.files import read_errors, read_json, write_errors, write_json
 from shared.settings import Settings
 from shared.text import counted, one_line, plain
 
@@ -42,14 +41,9 @@ class Proof(NamedTuple):
     lost: Mapping[str, str]
 
 
-def proof_path(scenario: Path) -> Path:
-    """The file beside a scenario that says which variants hold."""
-    return scenario.with_name(f"{scenario.stem}.variants.json")
-
-
 def read_proof(scenario: Path) -> Proof:
     """What that file says; nothing without one. Raises `ConfigError`."""
-    path = proof_path(scenario)
+    path = proof_path(scenario, "variants")
     if not path.is_file():
         return Proof({}, {})
     with read_errors(path, f"write it again with {_REMEDY.format(scenario)}"):
@@ -93,7 +87,10 @@ def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[
     counts = Counter(task_id.rpartition("--")[2] for task_id in proof.held)
     notes += [f"holds: {', '.join(f'{name} {counts[name]}' for name in counts) or 'no variant'}"]
     if write:
-        path, tried = proof_path(scenario.path), {pair.task_id for task in scenario.tasks for pair in pairs_of(task)}
+        path, tried = (
+            proof_path(scenario.path, "variants"),
+            {pair.task_id for task in scenario.tasks for pair in pairs_of(task)},
+        )
         # What was proven of other tasks stays.
         known = read_proof(scenario.path)
         proof = Proof(
@@ -103,7 +100,7 @@ def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[
             )
         )
         with write_errors(path, "make its folder writable, or leave --write out"):
-            write_atomic(path, f"{json.dumps(proof._asdict(), indent=2)}\n".encode())
+            write_json(path, proof._asdict())
         held, lost = counted(len(proof.held), "task"), len(proof.lost)
         notes.append(f"{path.name} names {held} under variants that hold, and {lost} that do not")
     return [], notes
