@@ -76,7 +76,7 @@ def checks_digest(tasks: Iterable[Task]) -> str:
     return sha256_json(declared)
 
 
-class Seen(NamedTuple):
+class SeenWalk(NamedTuple):
     """What a walk came to, or what its recording lacks; the verdict of its task's checks, and the first that failed."""
 
     reading: WalkReading | str
@@ -90,7 +90,7 @@ class Deciding:
 
     tasks: Mapping[str, Task]
     sites: RunSites
-    known: dict[tuple[str, str], Seen] = field(default_factory=dict)
+    known: dict[tuple[str, str], SeenWalk] = field(default_factory=dict)
 
     def decide(self, recordings: Sequence[Recorded], *, proposes: bool = True) -> Iterator[MissDecision]:
         """A decision for each near miss, in order. Its task's right walks must be among the recordings."""
@@ -114,7 +114,7 @@ class Deciding:
     def _site_of(self, task_id: str) -> str:
         return str(origin_of(self.tasks[task_id].website))
 
-    def seen(self, walk: Recorded) -> Seen:
+    def seen(self, walk: Recorded) -> SeenWalk:
         """What a walk came to, and what the checks say of it. Its files are read once; pages take memory."""
         key = walk.walk.task_id, walk.walk.walk_id
         if key not in self.known:
@@ -124,7 +124,7 @@ class Deciding:
                 read: WalkReading | str = reading(evidence, self.tasks[walk.walk.task_id].state)
             except MissingEvidence as missing:
                 read = str(missing)
-            self.known[key] = Seen(read, outcome, why)
+            self.known[key] = SeenWalk(read, outcome, why)
         return self.known[key]
 
     def evidence(self, walk: Recorded) -> TrajectoryEvidence:
