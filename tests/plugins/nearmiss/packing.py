@@ -111,4 +111,4 @@ def played(
     """The walk as it was recorded."""
     trajectory, _ = play(folder / walk.walk_id, walk.steps, checks, declares_state=declares_state)
     write_json(trajectory.folder / "result.json", trajectory.attempt.to_json())
-    return Recorded(walk.model_copy(update={"sha256": walk.walk_id}), trajectory.folder)
+    return Recorded(walk, trajectory.folder)

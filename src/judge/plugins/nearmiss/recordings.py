@@ -45,7 +45,6 @@ class Recorded:
         return Trajectory(
             folder=self.folder,
             attempt=attempt,
-            sha256=self.walk.sha256,
             network=network if network.is_file() else None,
             network_missing=attempt.network_missing,
         )
@@ -77,7 +76,6 @@ def keep(walk: ScriptedWalk, played: Trajectory, folder: Path, whole: Task | Non
         else:
             result = played.attempt.model_copy(update={"task": whole, "verdict": None}).to_json()
         write_json(place / "result.json", result)
-        walk = walk.model_copy(update={"sha256": result["trajectory_sha256"]})
         # Last: a folder with it is whole.
         write_json(place / _WALK, walk.model_dump(mode="json"))
     return Recorded(walk, place)

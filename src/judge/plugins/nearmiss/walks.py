@@ -39,7 +39,7 @@ class ScriptedWalk(Record):
     """What is played of a task: its right walk, or a near miss by an operator, which `about` describes.
 
     `faulty` is the place in `steps` of the first one that the right walk does not have, `is_elsewhere` the variant's.
-    `reference` is the digest of what the walk was made from, `sha256` of what was recorded.
+    `reference` is the digest of what the walk was made from.
     """
 
     walk_id: str
@@ -50,7 +50,6 @@ class ScriptedWalk(Record):
     faulty: int | None = None
     is_elsewhere: bool = omit_default(False)
     reference: str
-    sha256: str = ""
 
     @property
     def answer(self) -> str | None:
