@@ -4,7 +4,7 @@
 "use strict";
 const { delay, soon } = require("./timing.cjs");
 
-const [LIMIT, PAUSE] = [2000, 5];
+const [LIMIT, CLOCK_LIMIT, PAUSE] = [2000, 300, 5];
 
 class Delays {
   // `clock` is where the guard hears of the page's time, and `own` are the headers by which it knows the judge.
@@ -17,7 +17,8 @@ class Delays {
   // Tells the guard how far the page's time is ahead of this machine's. How long the next delay still takes, in milliseconds.
   async tell(settler) {
     const target = settler.targets.get(settler.page);
-    const shown = settler.isNavigating() ? undefined : await soon(target.clock(), LIMIT);
+    const isReadable = !settler.isNavigating() && !settler.isStuck();
+    const shown = isReadable ? await soon(target.clock(), CLOCK_LIMIT) : undefined;
     if (shown !== undefined) this.lead = shown - target.now();
     const url = `${this.clock}?ahead_ms=${Math.round(this.lead + this.between)}`;
     const answer = await settler.page.context().request.get(url, { headers: this.own, timeout: LIMIT });
