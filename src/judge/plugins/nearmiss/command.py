@@ -10,14 +10,7 @@ from typing import Annotated, NamedTuple, NoReturn
 import typer
 
 from judge.commands import Command
-from judge.plugins.nearmiss.deciding import (
-    LISTED,
-    Class,
-    Deciding,
-    LetThrough,
-    MissDecision,
-    checks_digest,
-)
+from judge.plugins.nearmiss.deciding import LISTED, Class, Deciding, LetThrough, MissDecision, checks_digest
 from judge.plugins.nearmiss.operators import DEFAULTS, OPERATORS
 from judge.plugins.nearmiss.playing import Options, WalkPlaying, current
 from judge.plugins.nearmiss.recordings import FOLDER, Recorded, write_report
