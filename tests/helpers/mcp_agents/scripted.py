@@ -25,7 +25,7 @@ def main(client: "subprocess.Popen[str]") -> None:
         head, _, rest = f"\n{text}".partition("\nPage: ")
         page = parse_observation(f"{head}\nTools:\nReply format: \nPage: {rest}".lstrip("\n"))
         if player is None:
-            book = load_book(sorted(Settings().scenarios_folder.glob("*/replay.toml")))
+            book = load_book(sorted(Settings.from_environ().scenarios_folder.glob("*/replay.toml")))
             script = find_script(book, page.instruction or "", page.website)
             assert script is not None
             player = Player(script)
