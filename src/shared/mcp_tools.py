@@ -192,6 +192,13 @@ def _unsendable(name: str, arguments: Mapping[str, Any]) -> str:
     return f"The call has {chars} characters, and at most {MAX_REPLY_CHARS} are read." * (chars > MAX_REPLY_CHARS)
 
 
+def spoken() -> str:
+    """What the server of `mcp_app` speaks, for a client that speaks something else."""
+    from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS as SUPPORTED
+
+    return f"MCP over Streamable HTTP, revisions {SUPPORTED[0]} to {SUPPORTED[-1]}"
+
+
 def mcp_app(tools: TaskTools, *, host: str, path: str = "/mcp", routes: Sequence[Route] = ()) -> Starlette:
     """An MCP server (Streamable HTTP) at `path` that listens at `host`. Requests for other hosts are refused."""
     import mcp_types

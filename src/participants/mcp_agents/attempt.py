@@ -8,6 +8,7 @@ import secrets
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from participants.mcp_agents.process import AgentProcess, KeptOutput, started, s
 from participants.mcp_agents.usage import usage_in
 from shared.a2a.serving import address_of, listen, require_bearer, serve_app
 from shared.errors import ParticipantError
-from shared.mcp_tools import TaskOver, TaskTools, TurnPage, mcp_app
+from shared.mcp_tools import TaskOver, TaskTools, TurnPage, mcp_app, spoken
 from shared.models import Action
 from shared.patience import patience
 from shared.replies import ENDING_TOOLS, FINISH
@@ -31,7 +32,9 @@ _CONNECT_S = 60.0
 # A judge that does not announce the end of an attempt is not waited for longer after `finish`.
 _AFTER_FINISH_S = 5.0
 _HOST = "127.0.0.1"
-_ERRORS = 400
+_ERRORS, _NOTED_BYTES = 400, 300
+# Beside others in one line.
+_WORDS = 120
 _log = logging.getLogger(__name__)
 
 
@@ -137,8 +140,9 @@ class AgentAttempt:
             self._replies.put_nowait(await self._replies.get())
 
     def _last_words(self, process: AgentProcess) -> str:
-        refused = f" (its last request was refused: {self._refused})" if self._refused else ""
-        return f"{refused}: {process.output.end}"
+        if not self._refused:
+            return f": {process.output.end}"
+        return f" (its last request was refused: {self._refused}; spoken is {spoken()}): {process.output.end[-_WORDS:]}"
 
     async def end(self) -> None:
         """The attempt is over. The process may end by itself for a moment; then it is killed."""
@@ -201,20 +205,33 @@ class AgentAttempt:
 
     def _noting_refusals(self, app: ASGIApp) -> ASGIApp:
         async def noting(scope: Scope, receive: Receive, send: Send) -> None:
-            status = 0
+            status, said = 0, b""
+
+            async def heard() -> Message:
+                nonlocal said
+                message = await receive()
+                said = (said + message.get("body", b""))[:_NOTED_BYTES]
+                return message
 
             async def noted(message: Message) -> None:
                 nonlocal status
-                if message["type"] == "http.response.start":
-                    status = message["status"]
-                elif message["type"] == "http.response.body" and status >= _ERRORS and scope["method"] == "POST":
-                    said = one_line(message.get("body", b"").decode("utf-8", "replace"))
-                    self._refused = f"HTTP {status} {said}"
+                status = message.get("status", status)
+                answer = message.get("body", b"")[:_NOTED_BYTES]
+                is_refusal = status >= _ERRORS or b'"error":' in answer
+                # Clients ask whether the server has a stream of its own, and play without one.
+                if is_refusal and answer and (scope["method"] == "POST" or status == HTTPStatus.NOT_FOUND):
+                    revision = dict(scope["headers"]).get(b"mcp-protocol-version", b"none named")
+                    words = (scope["method"], revision, said, status, answer)
+                    self._refused = "{}, revision {}, {}: HTTP {} {}".format(*map(_noted, words))
                 await send(message)
 
-            await app(scope, receive, noted)
+            await app(scope, heard, noted)
 
         return noting
+
+
+def _noted(value: object) -> str:
+    return one_line(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value), _WORDS)
 
 
 def _places(first: Observation, workdir: Path, url: str, token: SecretStr, setup: AgentSetup) -> dict[str, str]:

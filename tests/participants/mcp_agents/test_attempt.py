@@ -137,16 +137,21 @@ async def test_nothing_is_left_running_after_the_end(tmp_path: Path, statement: 
 
 
 @pytest.mark.parametrize(
-    ("change", "status"),
+    ("change", "said"),
     [
-        ("os.environ['WABE_MCP_TOKEN'] = 'guess'", 401),
-        ("os.environ['WABE_MCP_URL'] = os.environ['WABE_MCP_URL'].replace('/mcp', 'x/mcp')", 404),
+        ("os.environ['WABE_MCP_TOKEN'] = 'guess'", "HTTP 401"),
+        ("os.environ['WABE_MCP_URL'] = os.environ['WABE_MCP_URL'].replace('/mcp', 'x/mcp')", "HTTP 404"),
+        (
+            "VERSION = '2099-01-01'",
+            r"POST, revision 2099-01-01, .*tools/list.*HTTP 400 .*spoken is MCP over .* 2024-11-05 to",
+        ),
+        ("post('message/send', {})['result']", "message/send.*Method not found.*spoken is MCP"),
     ],
 )
-async def test_other_tokens_and_paths_are_refused(tmp_path: Path, change: str, status: int) -> None:
+async def test_what_is_not_spoken_here_is_refused_and_said(tmp_path: Path, change: str, said: str) -> None:
     script = program("import os, urllib.error", change, "tools()")
     async with playing(script, tmp_path) as judge:
-        with pytest.raises(ParticipantError, match=rf"never used a tool: .*HTTP {status}"):
+        with pytest.raises(ParticipantError, match=rf"never used a tool: .*{said}"):
             await judge.show()
 
 
