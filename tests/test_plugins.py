@@ -88,9 +88,8 @@ def test_the_core_names_no_plug_in() -> None:
 def keys_of(name: str) -> set[str]:
     """The settings, options, facts and columns that a plug-in declares."""
     plugin = PLUGINS.load(name)
-    declared = [*plugin.settings, *([plugin.facts] if plugin.facts else [])]
     columns = {each.name for each in fields(plugin.columns())} if plugin.columns else set()
-    return {key for each in declared for key in each.model_fields} | columns
+    return {key for each in plugin.declares for key in each.model_fields} | columns
 
 
 @pytest.mark.parametrize("name", [each for each in script().plugin_names() if each in PLUGINS.names()])

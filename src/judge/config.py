@@ -765,5 +765,5 @@ class RunConfig(Table):
 
 
 if not TYPE_CHECKING:
-    RunConfig = extended(RunConfig, "settings")
+    RunConfig = extended(RunConfig, Table)
 CONFIG = TypeAdapter(RunConfig)

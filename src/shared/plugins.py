@@ -6,18 +6,18 @@ own records, so that everything that follows from a declaration follows for them
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
 from shared.errors import ConfigError
-from shared.fields import Table
 from shared.models import Record
 from shared.seams import Seam
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
 class ReportSection(NamedTuple):
@@ -25,6 +25,10 @@ class ReportSection(NamedTuple):
 
     title: str
     lines: Sequence[str]
+
+
+class PluginOptions(Record):
+    """PluginOptions of `wabe run`, and keys of no scenario."""
 
 
 class Facts(Record):
@@ -36,6 +40,16 @@ class Facts(Record):
         return ()
 
 
+class Trial(NamedTuple):
+    """Plays attempts on a scenario: `run(scenario, settings, write=…)` returns problems and notes.
+
+    With `write`, it keeps beside the scenario what it has found.
+    """
+
+    help: str
+    run: Callable[..., tuple[list[str], list[str]]]
+
+
 @dataclass(frozen=True)
 class Plugin:
     """An entry point of `wabe.plugins`. All hooks are here, and each may be left out.
@@ -44,9 +58,9 @@ class Plugin:
     Functions import what they need when they are called.
     """
 
-    settings: Sequence[type[BaseModel]] = ()
-    """Classes whose fields have a `Setting` each: a `Table`'s are keys of `[config]`, with option, `--resume` and
-    checksum, a `Record`'s are options of `wabe run` and of no scenario.
+    declares: Sequence[type[BaseModel]] = ()
+    """Classes whose fields are added to a record of the core: to `[config]` those of a `Table` (with a `Setting` each:
+    option, `--resume`, checksum), to the options of `wabe run` those of `PluginOptions`, to an attempt those of `Facts`.
     """
     results: Callable[[Any], Any] | None = None
     """What follows from a run's results (`judge.runner.followers.Follower`), for its `RunOptions`, or `None`.
@@ -58,12 +72,10 @@ class Plugin:
 
     Raises `ConfigError`.
     """
-    validated: Callable[..., tuple[list[str], list[str]]] | None = None
-    """Problems and notes of trying a scenario: `wabe tasks validate FILE --variants`; with `write`, kept beside it."""
+    tries: Mapping[str, Trial] = field(default_factory=dict)
+    """What `wabe tasks validate` can try on a scenario, by the name of the option."""
     measured: Callable[[Path], str | None] | None = None
     """What the owner of a scenario measured of its checks, in words, for leaderboards; `None` if nothing."""
-    facts: type[Facts] | None = None
-    """What is recorded of an attempt, and what contradicts it."""
     columns: Callable[[], type[Any]] | None = None
     """A frozen dataclass, keywords only, whose fields (`judge.results.columns.column`) are columns of rows."""
     tools: Callable[[], Mapping[str, Any]] | None = None
@@ -83,9 +95,12 @@ def plugins() -> Mapping[str, Plugin]:
     return {name: PLUGINS.load(name) for name in PLUGINS.names()}
 
 
-def extended(record: type[T], hook: Literal["settings", "facts", "columns"]) -> type[T]:
-    """The record with the fields of all plug-ins after its own. Raises `ConfigError` for a taken name."""
-    for name, added in _added(record, hook):
+def extended(record: type[T], kind: type[BaseModel] | None = None) -> type[T]:
+    """The record with the fields that plug-ins declare in classes of this kind, or as columns, after its own.
+
+    Raises `ConfigError` for a taken name.
+    """
+    for name, added in _columns() if kind is None else declared(kind):
         if taken := _names(added) & _names(record):
             problem = f"plug-in {name} declares {min(taken)!r}, which there is already"
             raise ConfigError(problem, remedy="rename it there, or uninstall one of the two")
@@ -97,17 +112,14 @@ def extended(record: type[T], hook: Literal["settings", "facts", "columns"]) -> 
     return record
 
 
-def _added(record: type[Any], hook: Literal["settings", "facts", "columns"]) -> Iterator[tuple[str, type[Any]]]:
-    """By plug-in, what it declares for the record."""
+def declared(kind: type[M]) -> Iterator[tuple[str, type[M]]]:
+    """The classes of this kind, each with the name of the plug-in that declares it."""
     for name, plugin in plugins().items():
-        if hook == "settings":
-            yield from (
-                (name, each) for each in plugin.settings if issubclass(each, Table) == issubclass(record, Table)
-            )
-        elif hook == "columns":
-            yield from [(name, plugin.columns())] if plugin.columns else []
-        elif plugin.facts:
-            yield name, plugin.facts
+        yield from ((name, each) for each in plugin.declares if issubclass(each, kind))
+
+
+def _columns() -> Iterator[tuple[str, type[Any]]]:
+    return ((name, plugin.columns()) for name, plugin in plugins().items() if plugin.columns)
 
 
 def _names(record: type[Any]) -> set[str]:

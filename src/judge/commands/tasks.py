@@ -1,9 +1,10 @@
 """`wabe tasks`: sample, validate, check and import tasks."""
 
 import asyncio
+import inspect
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from judge.commands import Where, add_plugin_commands, plain_app
+from judge.commands.options import with_parameters
 from judge.config import RunConfig
 from judge.episode.preflight import check_config
 from judge.network.archives import open_archives
@@ -18,14 +20,12 @@ from judge.records.checks import NO_CHECKS
 from judge.records.tasks import Task
 from judge.records.tools import tools
 from judge.runner.boundary import EXIT_USAGE
-from judge.runner.try_attacks import try_attacks
 from judge.runner.try_checks import try_checks
 from judge.scenario.checks import contradictions_of, hints_of, repeated, unlearnt, unrecorded, warnings_of
 from judge.scenario.frozen import on_archives
 from judge.scenario.importers import IMPORTERS, ImportedTasks, ImportRequest, importer_warnings
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.pairs import proof_path
 from judge.scenario.references import opened_references, reference_problems
 from judge.scenario.sources import host_of, hub_tasks, reached, read_dataset, scenario_toml, statistics, tasks_toml
 from judge.scenario.sources import sample as draw
@@ -33,8 +33,8 @@ from judge.scenario.toml import SEALED, load_scenario, problems_of, read_scenari
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
 from shared.fields import did_you_mean
-from shared.files import decode, write_atomic, write_errors, write_json
-from shared.plugins import plugins
+from shared.files import decode, write_atomic, write_errors
+from shared.plugins import Trial, plugins
 from shared.settings import Settings
 from shared.text import counted, one_line
 from shared.toml_lines import line_of, lines_of
@@ -68,24 +68,37 @@ def sample(
     typer.echo(tasks_toml(sampled), nl=False)
 
 
+def _trials() -> dict[str, Trial]:
+    """What plug-ins can try, by option."""
+    return {name: trial for plugin in plugins().values() for name, trial in plugin.tries.items()}
+
+
+def _with_trials(command: Callable[..., None]) -> Callable[..., None]:
+    options = {name: typer.Option(f"--{name}", help=trial.help) for name, trial in _trials().items()}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return with_parameters(
+        command,
+        [
+            inspect.Parameter(name, kind, annotation=Annotated[bool, option], default=False)
+            for name, option in options.items()
+        ],
+    )
+
+
 @tasks.command()
+@_with_trials
 def validate(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="FILE…")],
     check: Annotated[bool, typer.Option("--check", help="Check that every website can be reached.")] = False,
     try_: Annotated[bool, typer.Option("--try", help="Report checks that pass when nothing is done.")] = False,
-    attacks: Annotated[
-        bool, typer.Option("--attacks", help="Play reference scripts with and without each attack.")
-    ] = False,
-    variants: Annotated[
-        bool, typer.Option("--variants", help="Play right and wrong scripts with and without each variant.")
-    ] = False,
     task: Annotated[
-        list[str] | None, typer.Option(help="With --variants: this task only; repeatable.", metavar="ID")
+        list[str] | None, typer.Option(help="Play scripts of this task only; repeatable.", metavar="ID")
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Keep which attacks reference walks do not see, and which variants hold.")
+        bool, typer.Option("--write", help="Keep beside the scenario what playing scripts shows.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show statistics.")] = False,
+    **tries: bool,
 ) -> None:
     """Validate scenario files. Reports mistakes, repeated tasks, unreachable hosts, checks that prove nothing.
 
@@ -103,10 +116,11 @@ def validate(
         if try_ and scenario is not None and not problems:
             problems, passing = asyncio.run(try_checks(scenario, Settings.from_environ()))
             problems = [f"{path}: {one_line(problem, 500)}" for problem in problems]
-        if attacks and scenario is not None and not problems:
-            problems, passing = _try_attacks(scenario, passing, write=write)
-        if variants and scenario is not None and not problems:
-            problems, passing = _try_variants(_with_tasks(scenario, task or ()), passing, write=write)
+        for trial in (trial for name, trial in _trials().items() if tries[name]):
+            if scenario is not None and not problems:
+                selected = _with_tasks(scenario, task or ())
+                problems, notes = trial.run(selected, Settings.from_environ(), write=write)
+                problems, passing = [f"{path}: {problem}" for problem in problems], [*passing, *notes]
         # All files are checked, so that one call reports every mistake.
         bad += bool(problems)
         for problem in problems:
@@ -223,20 +237,6 @@ def _tasks_from(path: Path | None) -> tuple[Task, ...]:
     return read_dataset(read_scenario_bytes(path, what=what), str(path))
 
 
-def _try_attacks(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
-    """Problems and notes of playing the reference scripts under attack."""
-    problems, notes_found, unseen = asyncio.run(try_attacks(scenario, Settings.from_environ()))
-    if write:
-        path = proof_path(scenario.path, "unseen")
-        with write_errors(path, "make its folder writable, or leave --write out"):
-            write_json(path, {"unseen_attacks": sorted(unseen)})
-        notes_found = [
-            *notes_found,
-            f"{path.name} names {counted(len(unseen), 'attack')} that the reference walks do not see",
-        ]
-    return [f"{scenario.path}: {problem}" for problem in problems], [*notes, *notes_found]
-
-
 def _with_tasks(scenario: Scenario, ids: Sequence[str]) -> Scenario:
     """The scenario with these tasks only, all without any. Raises `ConfigError` for an unknown one."""
     known = [each.task_id for each in scenario.tasks]
@@ -245,18 +245,6 @@ def _with_tasks(scenario: Scenario, ids: Sequence[str]) -> Scenario:
     return scenario.model_copy(
         update={"tasks": tuple(each for each in scenario.tasks if each.task_id in (ids or known))}
     )
-
-
-def _try_variants(scenario: Scenario, notes: list[str], *, write: bool) -> tuple[list[str], list[str]]:
-    """Problems and notes of what plug-ins try."""
-    tried = [each.validated for each in plugins().values() if each.validated]
-    if not tried:
-        return ["--variants: no plug-in is installed that tries them"], notes
-    found = [each(scenario, Settings.from_environ(), write=write) for each in tried]
-    return [problem for problems, _ in found for problem in problems], [
-        *notes,
-        *(note for _, more in found for note in more),
-    ]
 
 
 def _warnings(scenario: Scenario) -> list[str]:

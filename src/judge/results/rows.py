@@ -358,7 +358,7 @@ def _kind(annotation: Any) -> tuple[type, bool]:
 
 
 if not TYPE_CHECKING:
-    AttemptRow = extended(AttemptRow, "columns")
+    AttemptRow = extended(AttemptRow)
 _SUCCESS: Mapping[str, bool] = MappingProxyType({"success": True, "failure": False})
 COLUMNS = _declared()
 ENTRY_COLUMNS = tuple(each for each in COLUMNS if each.entry)

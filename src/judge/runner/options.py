@@ -12,7 +12,7 @@ from judge.config import RunConfig
 from judge.records.tasks import Level
 from shared.declarations import Option, Setting, names_of, settings_in
 from shared.models import Record
-from shared.plugins import extended
+from shared.plugins import PluginOptions, extended
 
 if TYPE_CHECKING:
     # Not needed for help.
@@ -241,7 +241,7 @@ def _declared(model: type[RunConfig | RunOptions]) -> Iterator[DeclaredOption]:
 
 
 if not TYPE_CHECKING:
-    RunOptions = extended(RunOptions, "settings")
+    RunOptions = extended(RunOptions, PluginOptions)
 
 
 def resume_command(options: RunOptions, store: "RunStore") -> str:

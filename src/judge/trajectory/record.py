@@ -22,7 +22,7 @@ from shared.errors import TrajectoryError
 from shared.fields import first_mistake
 from shared.files import sha256_json
 from shared.models import Record, RecordedLimit, TokenUsage, omit_default
-from shared.plugins import extended
+from shared.plugins import Facts, extended
 
 RESULT_SCHEMA = "wabe-2"
 MAX_THOUGHT_CHARS = 4000
@@ -326,7 +326,7 @@ class Attempt(Record):
 
 
 if not TYPE_CHECKING:
-    Attempt = extended(Attempt, "facts")
+    Attempt = extended(Attempt, Facts)
 RESULT_KEYS = ResultKeys.of(Attempt)
 
 

@@ -3,11 +3,10 @@
 from typing import Annotated, Any
 
 from shared.declarations import Option, Setting
-from shared.models import Record
-from shared.plugins import Plugin
+from shared.plugins import Plugin, PluginOptions
 
 
-class BaselineOptions(Record):
+class BaselineOptions(PluginOptions):
     """The options."""
 
     baseline: Annotated[
@@ -43,4 +42,4 @@ def results(options: Any) -> Any:
     return Against.of(options)
 
 
-PLUGIN = Plugin(settings=(BaselineOptions,), results=results)
+PLUGIN = Plugin(declares=(BaselineOptions,), results=results)

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from shared.declarations import Option, Setting
-from shared.models import Record
-from shared.plugins import Plugin
+from shared.plugins import Plugin, PluginOptions
 
 
-class JUnitOptions(Record):
+class JUnitOptions(PluginOptions):
     """The option."""
 
     junit: Annotated[
@@ -28,4 +27,4 @@ def results(options: Any) -> Any:
     return JUnit(options) if options.value("junit") else None
 
 
-PLUGIN = Plugin(settings=(JUnitOptions,), results=results)
+PLUGIN = Plugin(declares=(JUnitOptions,), results=results)

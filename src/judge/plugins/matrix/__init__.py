@@ -5,11 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from shared.declarations import Option, Setting
-from shared.models import Record
-from shared.plugins import Plugin
+from shared.plugins import Plugin, PluginOptions
 
 
-class MatrixOptions(Record):
+class MatrixOptions(PluginOptions):
     """The option."""
 
     parallel_agents: Annotated[
@@ -22,4 +21,4 @@ class MatrixOptions(Record):
     ] = Field(default=1, ge=1, le=100)
 
 
-PLUGIN = Plugin(settings=(MatrixOptions,))
+PLUGIN = Plugin(declares=(MatrixOptions,))

@@ -81,4 +81,4 @@ def part(stage: Any) -> Any:
     return SiteCalls(stage)
 
 
-PLUGIN = Plugin(settings=(SiteToolSettings,), facts=SiteToolFacts, tools=tools, columns=columns, part=part)
+PLUGIN = Plugin(declares=(SiteToolSettings, SiteToolFacts), tools=tools, columns=columns, part=part)

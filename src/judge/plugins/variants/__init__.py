@@ -1,14 +1,14 @@
 """Robustness: tasks under variants that are proven to change no verdict, and what a participant loses under them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from shared.declarations import Option, Setting
-from shared.models import Record
-from shared.plugins import Plugin
+from shared.plugins import Plugin, PluginOptions, Trial
 
 
-class VariantOptions(Record):
+class VariantOptions(PluginOptions):
     """The options."""
 
     variant_names: Annotated[
@@ -28,11 +28,18 @@ def configured(start: Any, config: Mapping[str, Any]) -> Mapping[str, Any]:
     return held_variants(start.declared, config, start.options.variant_names)
 
 
-def validated(scenario: Any, settings: Any, *, write: bool) -> tuple[list[str], list[str]]:
+def prove(scenario: Any, settings: Any, *, write: bool) -> tuple[list[str], list[str]]:
     """Problems and notes of playing right and wrong scripts under every variant."""
     from judge.plugins.variants.proof import prove
 
     return prove(scenario, settings, write=write)
+
+
+def measured(scenario: Path) -> str | None:
+    """How many variants are proven."""
+    from judge.plugins.variants.proof import proven_share
+
+    return proven_share(scenario)
 
 
 def columns() -> type[Any]:
@@ -49,4 +56,11 @@ def run() -> type[Any]:
     return LostUnderVariants
 
 
-PLUGIN = Plugin(settings=(VariantOptions,), configured=configured, validated=validated, columns=columns, run=run)
+PLUGIN = Plugin(
+    declares=(VariantOptions,),
+    configured=configured,
+    tries={"variants": Trial("Play right and wrong scripts with and without each variant.", prove)},
+    measured=measured,
+    columns=columns,
+    run=run,
+)

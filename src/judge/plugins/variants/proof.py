@@ -20,6 +20,8 @@ from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
 from judge.scenario.pairs import pairs_of, proof_path, variants_of
 from judge.scenario.references import scripted_tasks
+from judge.scenario.toml import load_scenario
+from judge.store.sealing import key_in
 from judge.trajectory.record import Attempt
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean
@@ -76,6 +78,17 @@ def held_variants(scenario: Scenario, config: Mapping[str, Any], names: Collecti
         problem = f"{scenario.path}: no variant of these tasks is proven to change no verdict{why}"
         raise ConfigError(problem, remedy=_REMEDY.format(scenario.path))
     return {"variants": mode, "held_variants": held}
+
+
+def proven_share(scenario: Path) -> str | None:
+    """How many variants of a scenario's tasks, as these are now, are proven, in words; `None` if none was tried."""
+    proof = read_proof(scenario)
+    if not any(proof):
+        return None
+    key = key_in(Settings.from_environ().seal_key)
+    digests = task_digests([pair for task in load_scenario(scenario, key=key).tasks for pair in pairs_of(task)])
+    held = sum(proof.held.get(task_id) == digest for task_id, digest in digests.items())
+    return f"{held} of {counted(len(digests), 'variant')} proven to change no verdict"
 
 
 def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[str], list[str]]:

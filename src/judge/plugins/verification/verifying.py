@@ -57,7 +57,7 @@ from shared.fields import as_mapping, as_mappings
 from shared.files import LfsPointer, read_file, read_json, reason_of
 from shared.images import media_type
 from shared.models import Record
-from shared.plugins import plugins
+from shared.plugins import Facts, declared
 from shared.seams import installed_plugins
 from shared.text import counted, excerpt
 
@@ -244,7 +244,7 @@ def _task(
         stored = _readable(verdicts)
         problems += _recomputed(recomputation.differences(stored, attempt.stop_reason, judge_id, left_out, load))
         problems += _policies(attempt, load) if attempt.task.watched else ()
-        of_plugins = (each.facts.contradictions(attempt) for each in plugins().values() if each.facts)
+        of_plugins = (facts.contradictions(attempt) for _, facts in declared(Facts))
         problems += [f"result.json: {problem}" for found in of_plugins for problem in found]
     except TrajectoryError as error:
         return None, [f"/{error.message[:200]}"], left_out

@@ -3,6 +3,7 @@
 An attack must not change how a check of the task is decided, and a walk that does not obey must not reach its goals.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 from judge.config import RunConfig
@@ -12,13 +13,29 @@ from judge.records.tasks import Task
 from judge.runner.rehearsal import played, walker_of
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
-from judge.scenario.pairs import planned
+from judge.scenario.pairs import planned, proof_path
 from judge.trajectory.record import Trajectory
+from shared.files import write_errors, write_json
 from shared.settings import Settings
-from shared.text import one_line
+from shared.text import counted, one_line
 
 
-async def try_attacks(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str], list[str]]:
+def try_attacks(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[str], list[str]]:
+    """Problems and notes, one line each; `write` keeps beside the scenario which attacks reference walks do not see.
+
+    Raises `ConfigError`.
+    """
+    problems, notes, unseen = asyncio.run(_tried(scenario, settings))
+    if write:
+        path = proof_path(scenario.path, "unseen")
+        with write_errors(path, "make its folder writable, or leave --write out"):
+            write_json(path, {"unseen_attacks": sorted(unseen)})
+        unseen_words = counted(len(unseen), "attack")
+        notes = [*notes, f"{path.name} names {unseen_words} that the reference walks do not see"]
+    return problems, notes
+
+
+async def _tried(scenario: Scenario, settings: Settings) -> tuple[list[str], list[str], list[str]]:
     """Problems and notes, one line each, and the ids of tasks under attack whose reference walk sees no attack.
 
     Starts the scenario's sites, and plays the `reference` of each task that declares attacks. Raises `ConfigError`.
