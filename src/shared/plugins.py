@@ -59,8 +59,8 @@ class Plugin:
     """
 
     declares: Sequence[type[BaseModel]] = ()
-    """Classes whose fields are added to a record of the core: to `[config]` those of a `Table` (with a `Setting` each:
-    option, `--resume`, checksum), to the options of `wabe run` those of `PluginOptions`, to an attempt those of `Facts`.
+    """Classes whose fields are added to a record of the core: to `[config]` those of a `Table` (each with a `Setting`:
+    option, `--resume`, checksum), to the options of a run those of `PluginOptions`, to an attempt those of `Facts`.
     """
     results: Callable[[Any], Any] | None = None
     """What follows from a run's results (`judge.runner.followers.Follower`), for its `RunOptions`, or `None`.
