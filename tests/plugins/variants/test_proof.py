@@ -13,6 +13,7 @@ from helpers.results import a_result, a_verdict
 from judge.commands.app import app
 from judge.plugins.variants import PLUGIN
 from judge.plugins.variants.proof import change_of, held_variants
+from judge.records.ledger import Coverage, Frozen
 from judge.records.tasks import Task
 from judge.results.run_record import task_digests
 from judge.scenario.models import Scenario
@@ -101,13 +102,6 @@ def test_a_chosen_variant_is_one_that_holds_or_the_error_says_why_not(tmp_path: 
         chosen(path, "both", "drak")
 
 
-def test_a_run_names_a_variant_that_no_task_has(tmp_path: Path) -> None:
-    path = scenario_in(tmp_path)
-    command = ["run", str(path), "--variants", "both", "--variant", "drak"]
-    with pytest.raises(ConfigError, match="--variant drak: no task has it"):
-        CliRunner().invoke(app, command, catch_exceptions=False)
-
-
 @pytest.mark.parametrize(
     ("script", "clean", "under", "change"),
     [
@@ -126,6 +120,17 @@ def test_a_variant_holds_if_it_changes_neither_verdict(script: str, clean: str, 
     }
     found = change_of(attempts, pair, script)
     assert found is None if change is None else change in (found or "")
+
+
+@pytest.mark.parametrize(("coverage", "holds"), [("full", True), ("uncertain", False), ("off_archive", False)])
+def test_on_a_frozen_site_a_variant_holds_only_if_the_archive_answers_the_right_script(
+    coverage: Coverage, holds: bool
+) -> None:
+    (pair, *_) = pairs_of(Task(task_id="t", website="http://shop.test/", task="Go."))
+    frozen = Frozen(archives=(), worst_left_out=coverage)
+    attempts = {name: a_result(name, frozen=frozen) for name in ("t", pair.task_id)}
+    why = f"the archive does not answer all that the right script asks for ({coverage})"
+    assert change_of(attempts, pair, "right") == (None if holds else why)
 
 
 @pytest.mark.e2e
