@@ -311,11 +311,10 @@ def _leave(right: RightWalk) -> Iterator[Variant]:
 def _another_way(right: RightWalk) -> Iterator[Variant]:
     """A look at another page first; another value first, which is corrected before it is sent."""
     for place, moment in enumerate(right.moments[right.first :], right.first):
-        for other, _ in itertools.islice(_other_values(right, moment), 1):
-            params = {key: value for key, value in as_mapping(other.get("params")).items() if key != "submit"}
+        for other, about in itertools.islice(_other_values(right, moment), 1):
             if not moment.writes:
-                about = f"first enters {excerpt(str(next(iter(params.values()))))}"
-                yield _with(right, place, ({**other, "params": params},), about)
+                params = {key: value for key, value in as_mapping(other.get("params")).items() if key != "submit"}
+                yield _with(right, place, ({**other, "params": params},), f"first enters {about}")
     page = right.moments[right.first].page if right.moments[right.first :] else right.last_page
     for node in page.nodes:
         is_inside = node.role == "link" and node.ref and (node.url or "").startswith("/") and _is_around(page, node)
