@@ -4,12 +4,15 @@
   "late timer"(next) { setTimeout(next, 900) },
   "short timer"(next) { setTimeout(next) },
   "interval"(next) { let left = 3; const id = setInterval(() => { if (!--left) { clearInterval(id); next() } }, 90) },
-  "frames"(next) { let left = 8; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
-  "idle"(next) { let left = 2; const each = () => --left ? requestIdleCallback(each) : next(); each() },
-  "task"(next) { scheduler.postTask(next, { delay: 150 }) },
-  "yields"(next) { (async () => { for (let left = 30; left; left--) await scheduler.yield(); next() })() },
+  "frames"(next) { let left = 16; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
+  "idle"(next) { let left = 12; const each = () => --left ? requestIdleCallback(each) : next(); each() },
+  "task"(next) { scheduler.postTask(next, { delay: 600 }) },
+  "yields"(next) {
+    const each = async () => { for (let left = 24000; left; left--) await scheduler.yield(); next() };
+    scheduler.postTask(each, { priority: 'background' })
+  },
   "messages"(next) {
-    let left = 40; const { port1, port2 } = new MessageChannel();
+    let left = 8000; const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => --left ? port2.postMessage(1) : next(); port2.postMessage(1)
   },
   "window messages"(next) { let left = 10; onmessage = () => --left ? postMessage(1) : next(); postMessage(1) },
@@ -62,20 +65,28 @@
     const frame = document.createElement('iframe'); frame.srcdoc = `<script>
     setTimeout(() => parent.postMessage(1), 200)<\/script>`; onmessage = next; document.body.append(frame)
   },
-  "worker"(next) { const own = worker('for (let at = 0; at < 4e8; at++); postMessage(1)'); own.onmessage = next },
+  "worker"(next) { const own = worker('for (let at = 0; at < 2e9; at++); postMessage(1)'); own.onmessage = next },
   "asked worker"(next) {
     const own = worker('onmessage = () => { for (let at = 0; at < 1e7; at++); postMessage(1) }'); let left = 40;
     own.onmessage = () => --left ? own.postMessage(1) : next(); own.postMessage(1)
   },
   "shared worker"(next) {
-    const { port } = new SharedWorker(code('onconnect = ({ ports }) => { for (let at = 0; at < 4e8; at++); ports[0].postMessage(1) }'));
-    port.onmessage = next
+    const address = code(`let count = 0;
+    onconnect = ({ ports }) => { if (count++) for (let at = 0; at < 1e9; at++); ports[0].postMessage(1) }`);
+    new SharedWorker(address).port.onmessage = () => setTimeout(() => { new SharedWorker(address).port.onmessage = next }, 400)
   },
   "channel of a worker"(next) {
     const { port1, port2 } = new MessageChannel(); port1.onmessage = next;
     worker('onmessage = ({ ports }) => setTimeout(() => ports[0].postMessage(1), 100)').postMessage(1, [port2])
   },
-  "broadcast"(next) { new BroadcastChannel('x').onmessage = next; new BroadcastChannel('x').postMessage(1) },
+  "broadcast"(next) {
+    const [one, other] = [1, 2].map(() => new BroadcastChannel('x')); let left = 700;
+    one.onmessage = () => one.postMessage(1); other.onmessage = () => --left ? other.postMessage(1) : next(); other.postMessage(1)
+  },
+  "waiting"(next) {
+    const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true });
+    Atomics.waitAsync(new Int32Array(buffer), 0, 0, 160).value.then(next)
+  },
   "events"(next) { const source = new EventSource('/events'); source.onmessage = () => { source.close(); next() } },
   "database"(next) {
     const opened = indexedDB.open(`${Math.random()}`, 1); opened.onupgradeneeded = () => opened.result.createObjectStore('s');
@@ -100,33 +111,34 @@
   },
   "picture of a canvas"(next) {
     const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [2000, 2000];
-    let left = 6; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
+    let left = 12; const each = () => --left ? canvas.toBlob(each) : next(); canvas.toBlob(each)
   },
   "picture off the page"(next) {
     (async () => { for (let left = 6; left; left--) await picture(); next() })()
   },
   "decoded picture"(next) {
-    (async () => { const image = new Image(); image.src = URL.createObjectURL(await picture());
-    for (let left = 6; left; left--) await image.decode(); next() })()
+    const image = new Image(); image.onload = () => setTimeout(async () => {
+    for (let left = 100; left; left--) await image.decode(); next() }, 400);
+    picture().then(blob => { image.src = URL.createObjectURL(blob) })
   },
   "local fetch"(next) {
-    (async () => { for (let left = 60; left; left--) await fetch('data:,x'); next() })()
+    (async () => { for (let left = 300; left; left--) await fetch('data:,x'); next() })()
   },
   "answer"(next) {
-    (async () => { for (let left = 200; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
+    (async () => { for (let left = 1000; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
   },
   "local request"(next) {
-    let left = 40; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
+    let left = 600; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
     asked.open('GET', 'data:,x'); asked.send() }; each()
   },
   "local stream"(next) {
     (async () => { const reader = new Blob(['x'.repeat(1e7)]).stream().getReader(); while (!(await reader.read()).done); next() })()
   },
   "local font"(next) {
-    let left = 40; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
+    let left = 900; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
   },
   "file"(next) {
-    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e7)]))
+    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e8)]))
   },
   "blob"(next) {
     (async () => { const blob = new Blob(['x'.repeat(1e6)]); for (let left = 60; left; left--) await blob.text(); next() })()
@@ -143,27 +155,39 @@
     new Response('x')); next() })()
   },
   "caches"(next) {
-    (async () => { for (let left = 30; left; left--) await caches.open(`x${left}`); next() })()
+    (async () => { for (let left = 400; left; left--) await caches.open(`x${left}`); next() })()
+  },
+  "storage"(next) {
+    (async () => { for (let left = 400; left; left--) await navigator.storage.estimate(); next() })()
   },
   "directory"(next) {
-    (async () => { const root = await navigator.storage.getDirectory(); for (let left = 5; left; left--)
+    (async () => { const root = await navigator.storage.getDirectory(); for (let left = 80; left; left--)
     await root.getFileHandle(`f${left}`, { create: true }); next() })()
   },
   "written file"(next) {
     (async () => { const root = await navigator.storage.getDirectory();
-    const file = await root.getFileHandle('w', { create: true }); for (let left = 3; left; left--) {
-    const to = await file.createWritable(); await to.write('x'.repeat(1e5)); await to.close() } next() })()
+    const file = await root.getFileHandle('w', { create: true }), to = await file.createWritable();
+    setTimeout(async () => { await to.write('x'.repeat(5e7)); setTimeout(next) }, 300) })()
+  },
+  "closed files"(next) {
+    (async () => { const root = await navigator.storage.getDirectory();
+    const file = await root.getFileHandle('c', { create: true });
+    for (let left = 60; left; left--) await (await file.createWritable()).close(); next() })()
+  },
+  "opened file"(next) {
+    (async () => { const root = await navigator.storage.getDirectory();
+    const file = await root.getFileHandle('o', { create: true }); for (let left = 80; left; left--) await file.getFile(); next() })()
   },
   "permission"(next) {
-    (async () => { for (let left = 10; left; left--) await navigator.permissions.query({ name: 'geolocation' });
+    (async () => { for (let left = 300; left; left--) await navigator.permissions.query({ name: 'geolocation' });
     next() })()
   },
   "cookie"(next) {
-    (async () => { for (let left = 10; left; left--) await cookieStore.set('x', `${left}`); next() })()
+    (async () => { for (let left = 60; left; left--) await cookieStore.set('x', `${left}`); next() })()
   },
-  "sound"(next) { new OfflineAudioContext(1, 44100 * 20, 44100).startRendering().then(next) },
+  "sound"(next) { new OfflineAudioContext(1, 44100 * 600, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 300; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 3000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {
@@ -179,6 +203,10 @@
   "scrolling"(next) {
     onscrollend = next; document.body.style.minHeight = '5000px'; scrollTo({ top: scrollY + 300, behavior: 'smooth' })
   },
+  "scrolling to an element"(next) {
+    onscrollend = next; const low = document.createElement('p'); low.style.marginTop = '3000px'; document.body.append(low);
+    low.scrollIntoView({ behavior: 'smooth' })
+  },
   "dialog"(next) {
     const dialog = document.createElement('dialog'); document.body.append(dialog); dialog.onclose = next; dialog.showModal();
     dialog.close()
@@ -188,7 +216,13 @@
     details.open = true
   },
   "hash"(next) { onhashchange = next; location.hash = Math.random() },
-  "back"(next) { onpopstate = next; history.pushState(1, ''); history.back() },
+  "back"(next) {
+    let left = 120; history.pushState(1, ''); onpopstate = () => --left ? history.go(left % 2 ? 1 : -1) : next(); history.back()
+  },
+  "navigation"(next) {
+    let left = 120; history.pushState(1, '');
+    const each = () => --left ? navigation[left % 2 ? 'back' : 'forward']().finished.then(each) : next(); each()
+  },
   "abort"(next) { AbortSignal.timeout(200).onabort = next },
   "compressed"(next) {
     new Response(new Blob(['x'.repeat(1e6)]).stream().pipeThrough(new CompressionStream('gzip'))).arrayBuffer()

@@ -1,6 +1,9 @@
 """A page is looked at when nothing is pending in it any more: not before its last change, whatever that waits for."""
 
+import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from helpers.browser.kept import browser_pool
 from helpers.browser.pending import ANSWERS, Chain, chains, said_after
 from helpers.browser.sessions import browser_settings
 from helpers.cases import each
+from judge.browser import chromium, pool, settle
 
 SUITE: tuple[Chain, ...] = (
     ("late timer",),
@@ -19,6 +23,59 @@ SUITE: tuple[Chain, ...] = (
     ("written frame", "view", "task"),
     ("late timer", "scrolling"),
 )
+# Rows of the table in `page.js` by something in them, and pages that are looked at too early without that row.
+NOTICED: dict[str, Chain] = {
+    '"setTimeout"': ("late timer",),
+    '"requestAnimationFrame"': ("frames",),
+    '"requestIdleCallback"': ("idle",),
+    '"postTask"': ("task",),
+    '"yield"': ("yields",),
+    "SubtleCrypto": ("crypto",),
+    "WebAssembly": ("program",),
+    '"createImageBitmap"': ("bitmap",),
+    "Response.prototype": ("answer",),
+    "Blob.prototype": ("blob",),
+    "Cache?.prototype": ("cache",),
+    "CacheStorage": ("caches",),
+    "LockManager": ("locks",),
+    '["Worker"], making': ("worker",),
+    "Worker.prototype": ("asked worker",),
+    '[prototype, ["postMessage"]': ("messages",),
+    "FileReader.prototype": ("file",),
+    "IDBFactory": ("databases",),
+    "IDBDatabase": ("database",),
+    "CookieStore": ("cookie",),
+    "OffscreenCanvas": ("picture off the page",),
+    '"toBlob"': ("picture of a canvas",),
+    "OfflineAudioContext": ("sound",),
+    "Permissions": ("permission",),
+    "StorageManager": ("storage",),
+    "FileSystemDirectoryHandle": ("directory",),
+    "FileSystemFileHandle": ("opened file",),
+    "FileSystemWritable": ("written file",),
+    "globalThis.WritableStream": ("closed files",),
+    "AbortSignal": ("abort",),
+    '"waitAsync"': ("waiting",),
+}
+# Rows without such a page, and why.
+UNNOTICED = {
+    '"fetch"': "the network tells of it, too, except for addresses of data",
+    "XMLHttpRequest": "the network tells of it, too",
+    "FontFace": "the network tells of it, too",
+    "StreamDefaultReader": "the network tells of it, too",
+    "HTMLMediaElement": "plays in real time, which is waited for briefly only",
+    '"decode"': "it goes on only while frames are drawn",
+    'SharedWorker"], meeting': "the page's clock waits for it, too",
+    "MessageChannel": "says which port an answer comes to, so that the wait ends",
+    '"startViewTransition"': "its animations are seen, too",
+    "scrolling": "it is seen once it moves; rarely, it begins after the look",
+    "leading": "leads to another document, which is seen once it is asked for",
+    '"Audio"': "what nobody follows, hardware, or the network tells of it",
+    '"getAsString"': "needs a person's drag",
+    '"requestFullscreen"': "needs a display",
+    '"captureStream"': "needs a display",
+    '"speak"': "needs a voice",
+}
 # After as many, a browser starts again.
 _TOGETHER = 25
 
@@ -40,3 +97,35 @@ async def test_the_look_after_an_act_shows_the_last_change_that_it_causes(
                         said[chain] = await said_after(browser, site, chain)
     record_property("outcome", f"{len(said)} pages")
     assert {chain: each for chain, each in said.items() if each != "over"} == {}
+
+
+def _rows(source: str) -> list[str]:
+    """The rows of the table of sources that are waited for."""
+    table = source[source.index("  const SOURCES = [") : source.index("\n  ];\n")]
+    rows = re.findall(r"^    (?:\.\.\.)?\[.*?(?=^    (?:\.\.\.)?\[|\Z)", table, re.MULTILINE | re.DOTALL)
+    return [row for row in rows if re.search("AWAITED|PACED|COUNTED", row)]
+
+
+def test_each_source_has_a_page_that_shows_its_row_or_a_reason_why_not() -> None:
+    named = [*NOTICED, *UNNOTICED]
+    for row in _rows(settle.SETTLER.with_name("page.js").read_text()):
+        assert len([name for name in named if name in row]) == 1, row
+
+
+@pytest.mark.e2e
+@pytest.mark.own_browser
+@pytest.mark.parametrize("row", each(NOTICED, suite=['"setTimeout"']))
+async def test_without_a_row_the_look_after_an_act_is_early(
+    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(settle.SETTLER.parent.parent, tmp_path / "browser")
+    table = copy / "settle/page.js"
+    source = table.read_text()
+    [found] = [each for each in _rows(source) if row in each]
+    table.write_text(source.replace(found, "", 1))
+    monkeypatch.setattr(chromium, "SETTLER", copy / "settle/settle.cjs")
+    async with pool.browser_pool(browser_settings(), is_guarded=False) as own:
+        with hostile_site(dict(ANSWERS)) as site:
+            async with own.browser(None) as browser:
+                await browser.open(site.url, "page-time")
+                assert await said_after(browser, site, NOTICED[row]) == "early"

@@ -48,8 +48,8 @@ const REQUEST_LIMIT = 3500;
 const POLLS = 3;
 const POLL_PAUSE = 1200;
 const WORKER_LIMIT = 3300;
-// After the response; `requestfinished` may never follow.
-const REQUEST_GRACE = 200;
+// After the response, as `requestfinished` may never follow; and between two pieces of an answer.
+const [REQUEST_GRACE, PIECE_PAUSE] = [200, 400];
 const SOCKET_LIMIT = 3300;
 // An answer may have many parts, the last of them when the server is done.
 const SOCKET_PAUSE = 900;
@@ -272,7 +272,7 @@ class Settler {
         this.sockets.delete(socket);
       }
     }
-    for (const target of this.all()) if (target.isReceiving(REQUEST_LIMIT, REQUEST_GRACE)) isWaiting = true;
+    for (const target of this.all()) if (target.isReceiving(REQUEST_LIMIT, PIECE_PAUSE)) isWaiting = true;
     return isWaiting;
   }
 
@@ -455,11 +455,11 @@ class Settler {
 
   async realTimePasses(round) {
     const until = performance.now() + MAX_REAL_PASS;
-    for (let goesOn = true; goesOn && performance.now() < until && this.goesOn(round);) {
-      await Promise.all([delay(SLICE_REAL), ...this.all().map(target => target.catchUp())]);
+    do {
+      // A picture of a canvas is made while the browser is idle, which it is only after frames.
+      await this.framesDrawn();
       await this.requestsPass(round);
-      goesOn = (await this.look(round)).needsRealTime;
-    }
+    } while (performance.now() < until && this.goesOn(round) && (await this.look(round)).needsRealTime);
   }
 
   async quietInRealTime(round) {
