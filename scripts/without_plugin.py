@@ -2,8 +2,8 @@
 
     python scripts/without_plugin.py NAME[,NAME…] [--imports] [pytest arguments]
 
-`all` names every plug-in. `--imports` only imports every module and reads every command's help. Otherwise the quick
-suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
+`all` names every plug-in, `each` takes away one after another. `--imports` only imports every module and reads every
+command's help. Otherwise the quick suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
 """
 
 import os
@@ -78,6 +78,10 @@ print(f"{len(sys.modules)} modules and {len(command_names())} commands are fine"
 def main(arguments: Sequence[str]) -> int:
     """Run the script; returns its exit code."""
     given, *rest = arguments or ("",)
+    if given == "each":
+        codes = {name: main([name, *rest]) for name in plugin_names()}
+        print("\n".join(f"{'failed' if code else 'passed'} without {name}" for name, code in codes.items()))
+        return max(codes.values())
     names = plugin_names() if given == "all" else given.split(",")
     if unknown := [name for name in names if name not in plugin_names()]:
         print(f"error: unknown plug-in {unknown[0]!r}; there are: {', '.join(plugin_names())}", file=sys.stderr)

@@ -45,9 +45,8 @@ def test_a_plug_in_has_a_description_and_tests(name: str) -> None:
 def test_no_code_outside_a_plug_in_refers_to_it(name: str, sources: dict[Path, str]) -> None:
     """Neither by an import nor by a text."""
     module = re.compile(rf"judge\.plugins\.{name}\b|judge\.plugins import [^\n]*\b{name}\b|plugins/{name}\b")
-    # The second is the module that scenarios of older versions name, which says so where the plug-in is gone.
-    own = {ROOT / "src/judge/plugins" / name, ROOT / "src/judge/scenario" / name}
-    assert [path for path, text in sources.items() if own.isdisjoint(path.parents) and module.search(text)] == []
+    own = ROOT / "src/judge/plugins" / name
+    assert [path for path, text in sources.items() if own not in path.parents and module.search(text)] == []
 
 
 @pytest.fixture(scope="module")

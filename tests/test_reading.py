@@ -17,7 +17,7 @@ OWN: Mapping[str, str] = {
     "shared/seams.py": "the code of installed packages",
     "judge/judges/code.py": "the code of installed packages",
     "judge/judges/prompt_set.py": "prompts of installed packages",
-    "judge/commands/new_agent.py": "templates of this package",
+    "judge/plugins/new_agent/command.py": "templates of this package",
     "judge/plugins/leaderboard/ranking.py": "queries of this package",
     "judge/plugins/miniwob/site.py": "pages of this package",
     "judge/plugins/nearmiss/recordings.py": "the recording of an attempt that this process has just played",

@@ -24,3 +24,5 @@ def test_it_takes_all_cases_in_both_settle_modes_and_applications_frozen_sites_a
     for command in ("--nightly tests/e2e/test_apps.py", "benchmarks/apps.py", "benchmarks/frozen sites"):
         assert command in steps_of(jobs["applications"])
     assert "benchmarks/mutants.py" in steps_of(jobs["mutants"])
+    for names in ("all", "each"):
+        assert f"scripts/without_plugin.py {names}" in steps_of(jobs["without-plug-ins"])

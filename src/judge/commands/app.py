@@ -48,8 +48,11 @@ def find_command(name: str) -> Command:
 
 def _place_of(name: str) -> tuple[str, str]:
     """The module of a command of the core, and its function or group there."""
-    function = name.replace("-", "_")
-    return "participants.command" if name == "participant" else f"judge.commands.{function}", function
+    return "participants.command" if name == "participant" else f"judge.commands.{name}", name
+
+
+def _function(name: str) -> str:
+    return name.replace("-", "_")
 
 
 class _LazyGroup(TyperGroup):
@@ -60,7 +63,7 @@ class _LazyGroup(TyperGroup):
         rows = []
         for name in self._fill_commands():
             entry = None if name in EXAMPLES else COMMANDS.entry(name)
-            summary = summary_of(*((entry.module, name) if entry else _place_of(name)))
+            summary = summary_of(*((entry.module, _function(name)) if entry else _place_of(name)))
             command = self.get_command(ctx, name) if summary is None else TyperCommand(name, help=summary)
             rows.append((name, command))
         width = formatter.width - 6 - max(len(name) for name, _ in rows)

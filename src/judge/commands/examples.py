@@ -19,7 +19,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "serve": ("wabe serve --port 9009", "wabe serve --host 0.0.0.0 --card-url https://judge.example.org/"),
         "participant": ("wabe participant --list", "wabe participant gemini --port 9019"),
-        "new-agent": ("wabe new-agent my-agent",),
         "report": (
             "wabe report latest --open",
             "wabe report latest --single-file --output report.html",

@@ -9,6 +9,7 @@ from typing import Annotated
 import jinja2
 import typer
 
+from judge.commands import Command
 from shared.errors import ConfigError
 from shared.files import write_errors
 
@@ -23,7 +24,7 @@ def new_agent(
         raise ConfigError(f"{folder} exists already", remedy="choose another folder")
     # Also used as an image name, so restricted to its characters.
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "agent"
-    templates = resources.files("judge.commands") / "agent_template"
+    templates = resources.files(__package__) / "agent_template"
     # Not escaped, because the files are code and TOML, not HTML.
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
     with write_errors(folder, "choose another folder"):
@@ -35,3 +36,6 @@ def new_agent(
     # A plain name could also mean a bundled participant or a file.
     agent = folder if folder.is_absolute() or len(folder.parts) > 1 else f"./{folder}"
     typer.echo(f"next: wabe run demo --agent {shlex.quote(str(agent))}")
+
+
+COMMAND = Command(new_agent, ("wabe new-agent my-agent",))

@@ -39,7 +39,7 @@ def test_it_is_named_after_its_folder_as_an_image_can_be(folder: Path) -> None:
 def test_its_image_is_based_on_what_ours_are_and_runs_the_agent_without_privileges(folder: Path) -> None:
     lines = dict(re.findall(r"^([A-Z]+) (.*)$", (folder / "Dockerfile").read_text(), re.MULTILINE))
     ours = (ROOT / "Dockerfile.purple").read_text()
-    assert f"FROM {lines['FROM']} AS" in ours
+    assert f"FROM {lines['FROM']}@sha256:" in ours
     assert int(lines["USER"]) > 1000
     assert lines["COPY"].split() == ["agent.py", "./"]
     assert (lines["ENTRYPOINT"], lines["CMD"]) == ('["python", "agent.py"]', '["--host", "0.0.0.0", "--port", "9009"]')
