@@ -204,7 +204,7 @@ OF_THE_WHOLE_RUN = {
 
 
 def test_no_other_option_is_kept_from_shards() -> None:
-    of_plugins = {name for each in plugins().values() for record in each.settings for name in record.model_fields}
+    of_plugins = {name for each in plugins().values() for record in each.declares for name in record.model_fields}
     assert {each.name for each in declared_options() if not each.setting.of_each} - of_plugins == OF_THE_WHOLE_RUN
 
 

@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.ports import free_ports
 from helpers.results import a_result, a_verdict
 from judge.commands.app import app
-from judge.plugins.variants import PLUGIN
+from judge.plugins.variants import measured
 from judge.plugins.variants.proof import change_of, held_variants
 from judge.records.ledger import Coverage, Frozen
 from judge.records.tasks import Task
@@ -81,13 +81,13 @@ def test_only_variants_that_hold_are_played_until_the_task_is_edited(tmp_path: P
     path = scenario_in(tmp_path)
     with pytest.raises(ConfigError, match=r"proven to change no verdict \(wabe tasks validate .* --variants --write"):
         chosen(path)
-    assert PLUGIN.measured(path) is None
+    assert measured(path) is None
     proven(load_scenario(path))
     assert chosen(path) == {"variants": "both", "held_variants": ("t--dark",)}
     assert chosen(path, "off") == {}
-    assert PLUGIN.measured(path) == "1 of 2 variants proven to change no verdict"
+    assert measured(path) == "1 of 2 variants proven to change no verdict"
     scenario_in(tmp_path, task="Press twice.")
-    assert PLUGIN.measured(path) == "0 of 2 variants proven to change no verdict"
+    assert measured(path) == "0 of 2 variants proven to change no verdict"
     with pytest.raises(ConfigError, match="proven to change no verdict"):
         chosen(path)
 
