@@ -29,7 +29,7 @@ document.querySelector("main").onclick = async ({{ target }}) => {{
   if (target.id === "patience") await fetch("/answer");
   document.querySelector("[role=status]").append(target.id, " ");
 }};</script>"""
-LATE = TaskVariant.model_validate({"name": "late", "requests": {"delay_s": 7}})
+LATE = TaskVariant.model_validate({"name": "late", "requests": {"delay_s": 30}})
 CLEAN = TaskVariant.model_validate({"name": "clean", "settings": {"locale": "en-US"}})
 MOVED = {"narrow", "phone", "zoomed", "serif", "newsletter"}
 FALLS = {"names": set[str](), "references": {"newsletter"}, "points": MOVED, "patience": {"late"}}
