@@ -166,7 +166,8 @@ class _TaskDeciding:
             if each.outcome != "success":
                 return f"its right walk does not pass: {each.why}"
             readings.append(each.reading)
-        return Oracle(*readings[:2], self.loads)
+        right, again = readings[:2]
+        return Oracle(right, again, self.loads)
 
     @cached_property
     def done(self) -> list[TrajectoryEvidence]:
