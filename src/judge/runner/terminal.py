@@ -398,6 +398,6 @@ def _rates_line(role: str, detail: dict[str, Any], tasks: list[TaskEntry]) -> Te
         # An excluded task is one of the aborted ones.
         if others := count - (excluded if name == "aborted" else 0):
             text.append(f", {others} {name}", style=OUTCOME_STYLES.get(name, ""))
-    cost = detail.get("cost_usd")
-    text.append(f", judge cost {'unknown' if cost is None else f'${cost:.4f}'}", style="dim")
+    if (cost := detail.get("cost_usd")) != 0:
+        text.append(f", judge cost {'unknown' if cost is None else f'${cost:.4f}'}", style="dim")
     return text

@@ -328,6 +328,7 @@ def test_a_success_that_a_frozen_site_does_not_confirm_is_not_lost(tmp_path: Pat
 def test_an_unknown_cost_is_not_shown_as_nothing(tmp_path: Path) -> None:
     assert "judge cost unknown" in exit_and_output(tmp_path)[1]
     assert "judge cost $0.4200" in exit_and_output(tmp_path, cost_usd=0.42)[1]
+    assert "judge cost" not in exit_and_output(tmp_path, cost_usd=0.0)[1]
 
 
 def test_a_judges_own_warning_is_repeated(tmp_path: Path) -> None:
