@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from judge.config import RunConfig
-from judge.records.attacks import ATTACK, PlayedAttack
+from judge.records.attacks import Attack, PlayedAttack
 from judge.records.tasks import Task
 from judge.results.entries import TaskEntry
 from judge.scenario import pairs, request
 
-INSERTED = ATTACK.validate_python(
+INSERTED = Attack.model_validate(
     {
         "name": "everywhere",
         "kind": "insert",
