@@ -101,7 +101,7 @@ def serve(
 ) -> None:
     """Serve `decide` over A2A until SIGTERM or SIGINT. `card_url` is the address in the agent card.
 
-    `version` tells the agent's versions apart in reports and tables; without it, the card has that of WABE. `routes`
+    `version` tells the agent's versions apart in reports and tables; without it, the card has WABE's. `routes`
     are pages of the agent's own. `on_end` is called with the `context_id` of an attempt that has ended.
 
     Raises `ConfigError` when the port is taken.

@@ -1,6 +1,6 @@
 """Plug-ins: each is a capability that a run can do without, in one folder, described by one record.
 
-Settings, facts and columns are fields of a class, declared as those of the core are. They become fields of the core's
+Settings, facts and columns are fields of a class, declared as the core's are. They become fields of the core's
 own records, so that everything that follows from a declaration follows for them as well.
 """
 
@@ -59,8 +59,8 @@ class Plugin:
     """
 
     declares: Sequence[type[BaseModel]] = ()
-    """Classes whose fields are added to a record of the core: to `[config]` those of a `Table` (each with a `Setting`:
-    option, `--resume`, checksum), to the options of a run those of `PluginOptions`, to an attempt those of `Facts`.
+    """Classes whose fields are added to the core's records: of a `Table` to `[config]` (each with a `Setting`: option,
+    `--resume`, checksum), of `PluginOptions` to the options of a run, of `Facts` to an attempt.
     """
     results: Callable[[Any], Any] | None = None
     """What follows from a run's results (`judge.runner.followers.Follower`), for its `RunOptions`, or `None`.

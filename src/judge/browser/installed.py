@@ -98,7 +98,7 @@ def kind_of(path: Path) -> BrowserBuild:
 def configured_browser(configured: str, settings: Settings) -> Path:
     """The program that `config.browser_path` names. Raises `ConfigError` if it cannot be run or is not a browser.
 
-    Recognised by its name, or by that of its link target, because validating a scenario must not start a program.
+    Recognised by its name, or by its link target's, because validating a scenario must not start a program.
     """
     path = _program(configured, "config.browser_path", settings)
     if not any(_BROWSER_NAME.search(name) for name in (path.name, Path(os.path.realpath(path)).name)):

@@ -240,7 +240,7 @@ class PlaywrightBrowser:
             raise self._server.fail(f"the browser could not open a page: {text[:500]}")
         failure = self._guard.failure_at(url) if self._guard else None
         await self._require_upstream()
-        # For example, too many open files. That is not the site's fault.
+        # For example, too many open files, which is not the site's fault.
         if failure is not None and is_shortage(failure):
             raise InternalFault(f"this machine ran out of a resource: {failure.strerror}")
         # The guard knows why; the browser only sees that the guard gave it no answer.

@@ -150,7 +150,7 @@ class BrowserPool:
             self._waiting.append(asyncio.create_task(self._made_ready(slot, is_sound=is_sound)))
 
     async def _take_slot(self, authority: "Authority | None", settings: BrowserSettings) -> _Slot | None:
-        """A browser that is ready, or else one in preparation; `None` if there is none.
+        """A ready browser, or else one in preparation; `None` if there is none.
 
         One of another kind (with or without an authority, with other settings) is closed, so that there are never more
         browsers than tasks.

@@ -28,7 +28,7 @@ def replacement_of(scenario: str) -> str:
 
 
 def unread_variables(environ: Mapping[str, str], folder: Path) -> str | None:
-    """One line about a file `.env` in the folder with variables that are not set: it is read by containers only."""
+    """One line about a file `.env` in the folder with unset variables: it is read by containers only."""
     try:
         text = read_file(folder / _ENV_FILE, max_bytes=100_000).decode("utf-8", "replace")
     except (OSError, ValueError):

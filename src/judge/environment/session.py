@@ -222,7 +222,7 @@ def reply_text(reply: object) -> str:
 
 
 def action_schema() -> dict[str, Any]:
-    """The JSON schema of an action, with exactly one required key: clients put a reply there that is not an action."""
+    """The JSON schema of an action, with exactly one required key: clients put a reply there instead of an action."""
     return {
         # Not "Action", by which verifiers knows a server of MCP tools.
         "title": "BrowserAction",

@@ -33,7 +33,7 @@ def open_judge(
     shards: int = 1,
     repeat: int = 1,
 ) -> Judge:
-    """The judge of `config`. Replies are cached under `cache_dir`, or in memory when that is `None`.
+    """The judge of `config`. Replies are cached under `cache_dir`, or in memory without one.
 
     `wrap` wraps the provider's model, inside caches and limits (for tracing). `spending` is the run's usage so
     far; every call adds to it and to the budgets `others`, which several judges share. Each of several `shards`

@@ -42,7 +42,7 @@ def evaluator(method: str | None) -> Evaluator | None:
 
 
 def evaluators() -> dict[str, Evaluator]:
-    """The judge methods that ask no model, by name. Their verdicts are ground truth, as those of checks are."""
+    """The judge methods that ask no model, by name. Their verdicts are ground truth, as checks' are."""
     return {name: each for name in METHODS.names() if (each := evaluator(name))}
 
 

@@ -354,7 +354,7 @@ def is_this_machine(address: str) -> bool:
     """Whether an address, even a public one, is one of this machine's. Sends no packet to find out."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-        # The system chooses the source address; for one of this machine's addresses, that is the address itself.
+        # The system chooses the source address; for one of this machine's addresses, the address itself.
         probe.connect((address, 9))
         return bool(probe.getsockname()[0] == address)
     return False

@@ -51,7 +51,7 @@ class RunStarted(Record):
 
     @property
     def attempts(self) -> int:
-        """How many attempts will be settled, including those that are kept."""
+        """How many attempts will be settled, including those kept."""
         return self.total * self.epochs
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from shared.models import Address, Record, RecordedLimit, omit_default
 
 # How an answer was chosen: the request was recorded exactly so; of several answers, what separated them when recorded
-# selected one; lists in another order; values that are times or random; made up from recorded ones (preflights, ETags);
+# selected one; lists in another order; values of times or chance; made up from recorded ones (preflights, ETags);
 # several answers remain; none is recorded.
 Grade = Literal["exact", "state", "order", "fuzzy", "synthesised", "uncertain", "miss"]
 # What a miss affects: nothing, the page's appearance, or its content and behaviour.

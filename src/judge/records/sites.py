@@ -97,7 +97,7 @@ def site_of(url: str) -> str | None:
     host, port = origin
     if "." not in host or ip_of(host) is not None:
         return f"{host}:{port}"
-    # A host that is itself a public suffix (`github.io`) has no registrable part, so it counts as a site.
+    # A host which is a public suffix itself (`github.io`) has no registrable part, so it counts as a site.
     return _suffixes().privatesuffix(host) or host
 
 

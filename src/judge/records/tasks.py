@@ -186,7 +186,7 @@ class Task(Record):
 
     @property
     def watched(self) -> list[KindCheck]:
-        """The checks of policies and of an attack's goals: all that is done counts for them, in every attempt."""
+        """The checks of policies and of an attack's goals: whatever is done counts for them, in every attempt."""
         goals = self.attack.attack.goal if self.attack else ()
         return [*checks_of(self.policies), *plain_checks(goals)]
 

@@ -26,7 +26,7 @@ class ImageScore(Record):
     Score: int | None = Field(default=None, ge=0, le=5)
 
 
-# The prompt set of a judge that is code alone.
+# The prompt set of a judge of code alone.
 NO_PROMPTS = "none"
 
 

@@ -114,7 +114,7 @@ class TaskRow(AttemptRow):
 
     @property
     def phases(self) -> Phases:
-        """How the attempt's time was spent; zeros where that is unknown."""
+        """How the attempt's time was spent; zeros where unknown."""
         known = (self.observe_s, self.reply_s, self.act_s)
         observe_s, reply_s, act_s = (seconds or 0.0 for seconds in known)
         other_s = 0.0 if None in known or self.duration_s is None else self.duration_s - observe_s - reply_s - act_s

@@ -100,7 +100,7 @@ def decided(entries: Iterable[TaskEntry]) -> dict[str, int]:
 
 
 def _usable(value: Any, column: Column) -> Any:
-    """The value of a column, if it is of its type; otherwise that of an entry which does not have it."""
+    """The value of a column, if it is of its type; otherwise what an entry without it has."""
     if column.is_number and isinstance(value, int | float) and -_MAX_NUMBER <= value <= _MAX_NUMBER:
         return column.type(value)
     if column.type is tuple and isinstance(value, list | tuple):

@@ -133,7 +133,7 @@ def floor_of_pairs(pairs: Iterable[LabelledVerdict], results: Path | None) -> Ju
 
 
 def floors_in(folders: Iterable[Path]) -> dict[str, JudgeFloor]:
-    """The floor under each judge whose verdicts stand beside those of checks, by its id."""
+    """The floor under each judge whose verdicts stand beside the checks', by its id."""
     judged: dict[str, list[tuple[Telemetry, bool, bool]]] = {}
     for folder in folders:
         verdicts = required_verdicts(folder)

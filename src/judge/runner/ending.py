@@ -60,5 +60,5 @@ async def linger(plan: Plan, console: Console) -> None:
     except asyncio.CancelledError:
         pass
     except WabeError as error:
-        # The exit code remains that of the run.
+        # The run's exit code remains.
         tell_problem(console, f"No live page: {error}", style="")

@@ -200,7 +200,7 @@ def from_steps(
     """A trajectory of the steps that another program recorded; `facts` are further ones of the attempt.
 
     `actions` are their texts for judges, in the wording of that program; by default, the action lines. `screenshots`
-    are by default those of the steps; `state` is the site's final one, `period` start and end in seconds since 1970.
+    are by default the steps'; `state` is the site's final one, `period` start and end in seconds since 1970.
     Raises `TrajectoryError` for too many.
     """
     # One more than actions: the page after the last one.

@@ -56,6 +56,7 @@ def test_an_import_of_webarena_needs_its_environment(tmp_path: Path, monkeypatch
 
 
 def test_a_login_needs_an_account(tmp_path: Path) -> None:
+    skip_without_command("tasks", "login")
     config = tmp_path / "sites.json"
     config.write_text('{"environments": {"__MAP__": {"urls": ["http://127.0.0.1:3030"]}}}')
     with pytest.raises(ConfigError, match="no site has credentials"):

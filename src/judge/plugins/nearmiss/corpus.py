@@ -30,7 +30,7 @@ class KnownAttempt(Record):
     """An attempt of the corpus, in its folder there. `human` is what is true of it, `checks` what its checks say.
 
     `faulty` is the number of the first action that the `twin`, a right walk, does not have, where it did not do the
-    task. The names of `task_id` and `human` are those of files of labels.
+    task. The names of `task_id` and `human` are as in files of labels.
     """
 
     task_id: _Folder
