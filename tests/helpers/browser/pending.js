@@ -12,7 +12,7 @@
     scheduler.postTask(each, { priority: 'background' })
   },
   "messages"(next) {
-    let left = 8000; const { port1, port2 } = new MessageChannel();
+    let left = 12000; const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => --left ? port2.postMessage(1) : next(); port2.postMessage(1)
   },
   "window messages"(next) { let left = 10; onmessage = () => --left ? postMessage(1) : next(); postMessage(1) },
@@ -107,7 +107,7 @@
     publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' }, true, ['encrypt', 'decrypt']); next() })()
   },
   "bitmap"(next) {
-    (async () => { const blob = await picture(); for (let left = 8; left; left--) await createImageBitmap(blob); next() })()
+    (async () => { const blob = await picture(); for (let left = 16; left; left--) await createImageBitmap(blob); next() })()
   },
   "picture of a canvas"(next) {
     const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [2000, 2000];
@@ -135,7 +135,7 @@
     (async () => { const reader = new Blob(['x'.repeat(1e7)]).stream().getReader(); while (!(await reader.read()).done); next() })()
   },
   "local font"(next) {
-    let left = 900; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
+    let left = 40; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
   },
   "file"(next) {
     const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e8)]))
