@@ -4,7 +4,7 @@
   "late timer"(next) { setTimeout(next, 900) },
   "short timer"(next) { setTimeout(next) },
   "interval"(next) { let left = 3; const id = setInterval(() => { if (!--left) { clearInterval(id); next() } }, 90) },
-  "frames"(next) { let left = 16; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
+  "frames"(next) { let left = 10; const each = () => --left ? requestAnimationFrame(each) : next(); each() },
   "idle"(next) { let left = 12; const each = () => --left ? requestIdleCallback(each) : next(); each() },
   "task"(next) { scheduler.postTask(next, { delay: 600 }) },
   "yields"(next) {
@@ -65,7 +65,7 @@
     const frame = document.createElement('iframe'); frame.srcdoc = `<script>
     setTimeout(() => parent.postMessage(1), 200)<\/script>`; onmessage = next; document.body.append(frame)
   },
-  "worker"(next) { const own = worker('for (let at = 0; at < 2e9; at++); postMessage(1)'); own.onmessage = next },
+  "worker"(next) { const own = worker('for (let at = 0; at < 1e9; at++); postMessage(1)'); own.onmessage = next },
   "asked worker"(next) {
     const own = worker('onmessage = () => { for (let at = 0; at < 1e7; at++); postMessage(1) }'); let left = 40;
     own.onmessage = () => --left ? own.postMessage(1) : next(); own.postMessage(1)
@@ -125,7 +125,7 @@
     (async () => { for (let left = 300; left; left--) await fetch('data:,x'); next() })()
   },
   "answer"(next) {
-    (async () => { for (let left = 1000; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
+    (async () => { for (let left = 400; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
   },
   "local request"(next) {
     let left = 600; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
@@ -138,7 +138,7 @@
     let left = 40; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
   },
   "file"(next) {
-    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(1e8)]))
+    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(4e7)]))
   },
   "blob"(next) {
     (async () => { const blob = new Blob(['x'.repeat(1e6)]); for (let left = 60; left; left--) await blob.text(); next() })()
@@ -187,7 +187,7 @@
   },
   "sound"(next) { new OfflineAudioContext(1, 44100 * 600, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 3000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 1500; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {
@@ -217,10 +217,10 @@
   },
   "hash"(next) { onhashchange = next; location.hash = Math.random() },
   "back"(next) {
-    let left = 120; history.pushState(1, ''); onpopstate = () => --left ? history.go(left % 2 ? 1 : -1) : next(); history.back()
+    let left = 30; history.pushState(1, ''); onpopstate = () => --left ? history.go(left % 2 ? 1 : -1) : next(); history.back()
   },
   "navigation"(next) {
-    let left = 120; history.pushState(1, '');
+    let left = 30; history.pushState(1, '');
     const each = () => --left ? navigation[left % 2 ? 'back' : 'forward']().finished.then(each) : next(); each()
   },
   "abort"(next) { AbortSignal.timeout(200).onabort = next },

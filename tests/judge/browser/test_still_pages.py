@@ -26,7 +26,6 @@ SUITE: tuple[Chain, ...] = (
 # Rows of the table in `page.js` by something in them, and pages that are looked at too early without that row.
 NOTICED: dict[str, Chain] = {
     '"setTimeout"': ("late timer",),
-    '"requestAnimationFrame"': ("frames",),
     '"requestIdleCallback"': ("idle",),
     '"postTask"': ("task",),
     '"yield"': ("yields",),
@@ -59,6 +58,7 @@ NOTICED: dict[str, Chain] = {
 }
 # Rows without such a page, and why.
 UNNOTICED = {
+    '"requestAnimationFrame"': "a look waits for some frames anyway",
     '"fetch"': "the network tells of it, too, except for addresses of data",
     "XMLHttpRequest": "the network tells of it, too",
     "FontFace": "the network tells of it, too",
