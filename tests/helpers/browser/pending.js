@@ -138,10 +138,10 @@
     let left = 40; const each = () => --left ? new FontFace('x', 'url(data:,x)').load().catch(each) : next(); each()
   },
   "file"(next) {
-    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(4e7)]))
+    const reader = new FileReader(); reader.onload = next; reader.readAsText(new Blob(['x'.repeat(8e7)]))
   },
   "blob"(next) {
-    (async () => { const blob = new Blob(['x'.repeat(1e6)]); for (let left = 60; left; left--) await blob.text(); next() })()
+    (async () => { const blob = new Blob(['x'.repeat(1e6)]); for (let left = 150; left; left--) await blob.text(); next() })()
   },
   "lock"(next) {
     navigator.locks.request('x', () => new Promise(done => setTimeout(done, 150)));
@@ -187,7 +187,7 @@
   },
   "sound"(next) { new OfflineAudioContext(1, 44100 * 600, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 1500; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 3000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {
