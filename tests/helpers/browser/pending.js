@@ -80,7 +80,7 @@
     worker('onmessage = ({ ports }) => setTimeout(() => ports[0].postMessage(1), 100)').postMessage(1, [port2])
   },
   "broadcast"(next) {
-    const [one, other] = [1, 2].map(() => new BroadcastChannel('x')); let left = 700;
+    const [one, other] = [1, 2].map(() => new BroadcastChannel('x')); let left = 100;
     one.onmessage = () => one.postMessage(1); other.onmessage = () => --left ? other.postMessage(1) : next(); other.postMessage(1)
   },
   "waiting"(next) {
@@ -155,10 +155,10 @@
     new Response('x')); next() })()
   },
   "caches"(next) {
-    (async () => { for (let left = 400; left; left--) await caches.open(`x${left}`); next() })()
+    (async () => { for (let left = 200; left; left--) await caches.open(`x${left}`); next() })()
   },
   "storage"(next) {
-    (async () => { for (let left = 400; left; left--) await navigator.storage.estimate(); next() })()
+    (async () => { for (let left = 150; left; left--) await navigator.storage.estimate(); next() })()
   },
   "directory"(next) {
     (async () => { const root = await navigator.storage.getDirectory(); for (let left = 80; left; left--)
@@ -179,7 +179,7 @@
     const file = await root.getFileHandle('o', { create: true }); for (let left = 80; left; left--) await file.getFile(); next() })()
   },
   "permission"(next) {
-    (async () => { for (let left = 300; left; left--) await navigator.permissions.query({ name: 'geolocation' });
+    (async () => { for (let left = 150; left; left--) await navigator.permissions.query({ name: 'geolocation' });
     next() })()
   },
   "cookie"(next) {
