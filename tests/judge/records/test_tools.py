@@ -20,6 +20,7 @@ from judge.records.tools import (
     Tool,
     Verb,
     acts_on_page,
+    saves_link,
     texts_of,
     tool_of,
     verb_of,
@@ -144,3 +145,8 @@ def test_what_was_submitted_or_chosen_is_not_expected_to_stay() -> None:
         {"target": f"e{n}", "type": kind, "value": "1"} for n, kind in enumerate(("textbox", "slider", "combobox"))
     ]
     assert tool_of("browser_fill_form").fills({"fields": fields}) == {"e0": "1", "e1": "1"}
+
+
+def test_alt_saves_what_a_link_leads_to() -> None:
+    assert all(map(saves_link, ({"modifiers": ["Shift", "Alt"]}, {"key": "Alt+Enter"})))
+    assert not any(map(saves_link, ({"modifiers": ["Shift"], "key": "Enter"}, {"modifiers": None}, {})))
