@@ -189,7 +189,6 @@ class RunConfig(Table):
     judge's pauses (`step_delay`); see `attempt_limit_s` for its default.
     """
 
-    # Not recorded if it is 1, because records of older versions do not have it.
     epochs: Annotated[
         int,
         Setting(
@@ -200,7 +199,6 @@ class RunConfig(Table):
         ),
     ] = Field(default=1, ge=1, le=MAX_EPOCHS, exclude_if=lambda value: value == 1)
     max_steps: Annotated[int, Setting("replies that a participant may send")] = Field(default=15, ge=1, le=MAX_STEPS)
-    # Not recorded if it is 1, because records of older versions do not have it.
     max_actions: Annotated[
         int,
         Setting(
@@ -308,7 +306,6 @@ class RunConfig(Table):
             host=True,
         ),
     ] = Field(default=None, min_length=1)
-    # Not recorded if they are the defaults, because records of older versions do not have them.
     browser: Annotated[
         BrowserKind,
         Setting(
@@ -399,7 +396,6 @@ class RunConfig(Table):
             ),
         ),
     ] = DEFAULT_JUDGE_MODEL
-    # Not recorded without one, because records of older versions do not have it.
     cluster: Annotated[
         Annotated[str, Field(pattern=f"^{METADATA_KEY.pattern}$")] | None,
         Setting(
@@ -518,7 +514,6 @@ class RunConfig(Table):
     off_site: Annotated[
         Literal["flag", "fail", "allow"], Setting("`flag`, `fail` or `allow` actions on other sites")
     ] = "flag"
-    # Not recorded if they are the defaults, because records of older versions do not have them.
     reward: Annotated[
         RewardKind,
         Setting(

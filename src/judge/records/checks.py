@@ -143,7 +143,6 @@ OneOrMore = Annotated[
 ]
 # How often something must have happened.
 Times = Annotated[int, Field(ge=1, le=100_000), IsWhole]
-# Not written unless set, because records of older versions do not have it.
 Editable = Annotated[bool, Field(strict=True)]
 
 

@@ -56,10 +56,10 @@ def expected(folders: Sequence[Path], askings: Iterable[Asking], earlier: Sequen
         by_judge: dict[str, list[_Due]] = {}
         for each in due:
             by_judge.setdefault(each.judge.id, []).append(each)
-        for judgings_of_judge in by_judge.values():
-            work = _work(judgings_of_judge)
+        for of_judge in by_judge.values():
+            work = _work(of_judge)
             if work.calls:
-                total = _added(total, judgings_of_judge[0].judge, len(judgings_of_judge), work, earlier)
+                total = _added(total, of_judge[0].judge, len(of_judge), work, earlier)
     return total
 
 
