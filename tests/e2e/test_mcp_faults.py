@@ -158,7 +158,7 @@ def test_a_program_that_fails_ends_with_its_cause_and_leaves_nothing(tmp_path: P
     wrong = {
         name: end
         for name, (_, kind, said) in (FAULTS | {LAST: ("", ENDED, None)}).items()
-        for end in ends[name] or [()]
+        for end in ends[name]
         if end[:2] != kind or not re.search(said or "^$", end[2] or "")
     }
     assert wrong == {}
