@@ -1,7 +1,6 @@
 """One attempt at one task: observe, ask, act and record, until the participant or a limit ends it.
 
-A loop over parts (`judge.episode.part`), which keep what it does not need itself. Retries are in
-`judge.episode.attempts`: within an attempt, an executed action is never repeated.
+A loop over parts (`judge.episode.part`). `judge.episode.attempts` retries: here, no executed action is repeated.
 """
 
 import asyncio
@@ -228,8 +227,7 @@ class Episode:
             draft.outcome = Outcome(ok=False, message=f"{error.blame}: {error.message}", **draft.attempted)
             raise
         finally:
-            step = stage.store.append_step(draft.recorded(times.recorded(page.settled)))
-            stage.steps.append(step)
+            stage.steps.append(step := stage.store.append_step(draft.recorded(times.recorded(page.settled))))
         self.stepped(step)
         return stop
 

@@ -25,6 +25,8 @@ from shared.settings import Settings
 
 # Judges that end at once: such a run is planned, and fails.
 AGENTS = ("replay", "http://127.0.0.1:1/")
+# Options of other plug-ins.
+OTHERS = {"baseline": "judge.plugins.baseline", "junit": "judge.plugins.junit", "meter": "judge.plugins.metering"}
 
 
 @pytest.fixture
@@ -173,6 +175,8 @@ async def test_other_runs_are_not_resumed(
 async def test_what_several_runs_cannot_have_is_refused_before_anything_starts(
     scenarios: dict[str, Path], tmp_path: Path, options: dict[str, Any], complaint: str
 ) -> None:
+    for name in OTHERS.keys() & options.keys():
+        pytest.importorskip(OTHERS[name])
     with pytest.raises(ConfigError, match=complaint):
         await play(scenarios, tmp_path, **options)
     assert not (tmp_path / "out").exists()
@@ -181,6 +185,8 @@ async def test_what_several_runs_cannot_have_is_refused_before_anything_starts(
 async def test_what_is_written_or_compared_is_one_file_for_each_run(
     scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("baseline", "junit"):
+        pytest.importorskip(OTHERS[name])
     options_seen: dict[str, RunOptions] = {}
 
     async def playing(cell: CellRequest, options: RunOptions, *_: object, **__: object) -> int:
