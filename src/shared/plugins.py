@@ -28,7 +28,7 @@ class ReportSection(NamedTuple):
 
 
 class PluginOptions(Record):
-    """PluginOptions of `wabe run`, and keys of no scenario."""
+    """Options of `wabe run` that no scenario can set."""
 
 
 class Facts(Record):
