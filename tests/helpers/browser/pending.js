@@ -128,7 +128,7 @@
     (async () => { for (let left = 400; left; left--) await new Response(new Blob(['x'.repeat(1e5)])).text(); next() })()
   },
   "local request"(next) {
-    let left = 600; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
+    let left = 150; const each = () => { if (!--left) return next(); const asked = new XMLHttpRequest(); asked.onload = each;
     asked.open('GET', 'data:,x'); asked.send() }; each()
   },
   "local stream"(next) {
