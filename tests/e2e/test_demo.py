@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from helpers.paths import ROOT
 from helpers.plugins import leaderboard_rows, skip_without_command
-from helpers.runner.commands import BIN, FinishedCommand, listening, run_command
+from helpers.runner.commands import BIN, FinishedCommand, run_command
 from judge.commands.app import app
 from judge.scenario.toml import load_scenario
 from judge.store import load_trajectory
@@ -148,4 +148,3 @@ def test_the_leaderboard_query_gives_its_row(demo: Demo) -> None:
 def test_nothing_is_left_behind(demo: Demo) -> None:
     assert demo.command.left_processes == {}
     assert demo.command.left_files == []
-    assert not any(listening(port) for port in (9009, 9019, 9180))
