@@ -126,8 +126,8 @@ def begin_code(
     """The code that prepares a new context, before its first navigation.
 
     In page time, the pages' clock begins at `clock_ms` (since 1970), or else at this machine's. `attack` is what goes
-    into the pages (`judge.browser.attacks.placed`). A clipboard of the browser's own is emptied. `slow` says
-    how the guard is told of the page's time, if it delays requests: at its `clock`, with the judge's `own` headers.
+    into the pages (`judge.browser.attacks.placed`). A clipboard of the browser's own is emptied. `slow` is set
+    if the guard delays requests: the address (`clock`) and headers (`own`) with which the page's time is reported.
     """
     arguments = (mode == "page-time", MAX_CPU_S, clock_ms, attack, has_own_clipboard, slow)
     return f"async page => {_CONTEXT}.begin(page, {', '.join(map(json.dumps, arguments))})"

@@ -625,7 +625,7 @@ class Context {
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
   // into the pages (`../attacks.js`), if anything does.
-  // `slow` says how to tell the guard of the page's time, if it delays requests (`delays.cjs`).
+  // `slow` is set if the guard delays requests: where to report the page's time (`delays.cjs`).
   async begin(page, isPageTime, maxCpu, clock, attack, hasOwnClipboard, slow) {
     if (this.isBegun) return;
     this.isBegun = true;

@@ -110,7 +110,7 @@ def answer_files(folder: Path) -> list[Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """What identifies a folder: one without an answer file is told of it."""
+    """What identifies a folder. A log alone is enough, so that the error can name the missing answer file."""
     return answer_files(folder) or [path for path in (folder / _LOG,) if path.is_file()]
 
 
