@@ -203,13 +203,14 @@
   // An animation that goes on for long, of the element or of what is around it.
   const isAnimated = element => document.getAnimations().some(({ playState, effect, currentTime }) => playState === "running" &&
     effect?.target?.contains(element) && effect.getComputedTiming().endTime - currentTime > MAX_MOVING);
+  const isSame = (before, now) => ["x", "y", "width", "height"].every(side => before[side] === now[side]);
   // At the turning point of a movement, two frames may be equal.
   const isRestless = async element => {
     const began = performance.now();
     for (let before = boxOf(element), equal = 0; performance.now() - began < MAX_MOVING;) {
       await new Promise(done => requestAnimationFrame(done));
       const now = boxOf(element);
-      equal = ["x", "y", "width", "height"].every(side => before[side] === now[side]) ? equal + 1 : 0;
+      equal = isSame(before, now) ? equal + 1 : 0;
       if (equal === 2) return false;
       before = now;
     }
@@ -222,9 +223,9 @@
     const [x, y] = middle(drawnElsewhere(element) ?? boxOf(element));
     return { x, y };
   };
-  // Where it can be clicked now, if nothing covers it.
-  const isOn = element => {
-    const [x, y] = middle(boxOf(element));
+  // Where it can be clicked now, if nothing covers it: in its middle, or at a point.
+  const isOn = (element, at) => {
+    const [x, y] = at ?? middle(boxOf(element));
     const hit = hitAt(x, y);
     return hit !== null && outwards(hit).includes(element) ? { how: "at", x, y } : null;
   };
@@ -255,18 +256,21 @@
   };
 
   // Where to click an element that is not clicked as usual: `at` a point of its document's viewport, by giving it the `focus`,
-  // or as one that is `moving`. In a page that `isStill`, nothing moves.
+  // or as one that is `moving`. In a page that `isStill`, nothing moves, so that what can be clicked is `there`.
   const elsewhere = async (element, isStill) => {
     if (element instanceof HTMLAreaElement) {
       imageOf(element)?.scrollIntoViewIfNeeded();
       const box = areaBox(element);
       return box && pointIn(box, hits => hits[0] === element);
     }
+    const before = boxOf(element);
     show(element);
     const box = boxOf(element), centre = middle(box);
     const hit = isSized(box) ? hitAt(...centre) : null;
     const hits = hit ? outwards(hit) : [];
-    if (hits.includes(element)) return !isStill && (isAnimated(element) || await isRestless(element)) ? { how: "moving" } : null;
+    // What the page does when it is scrolled, is waited for.
+    if (hits.includes(element) && isStill) return isSame(before, box) && !obstacle(element) ? { how: "there", at: centre } : null;
+    if (hits.includes(element)) return isAnimated(element) || await isRestless(element) ? { how: "moving" } : null;
     if (isControl(element)) return pointFor(element, hits, centre);
     if (!hit || element.matches(OPERABLE) || !isStretchedOver(hits, element, centre)) return null;
     return { how: "at", x: centre[0], y: centre[1] };

@@ -42,12 +42,13 @@ const clickOnce = (page, pass, { button, modifiers = [], count = 1, hold = 0 }) 
   }
 });
 
-const pressNow = async (page, { x, y }, pass, options) => {
-  await page.mouse.move(x, y);
-  await clickOnce(page, pass, options);
+// Where the mouse is.
+const pressHere = (page, pass, { timeout = INPUT_LIMIT, ...options } = {}) =>
+  limited(clickOnce(page, pass, options), timeout + (options.hold ?? 0));
+const press = async (page, { x, y }, pass, options) => {
+  await limited(page.mouse.move(x, y), options?.timeout ?? INPUT_LIMIT);
+  await pressHere(page, pass, options);
 };
-const press = (page, point, pass, { timeout = INPUT_LIMIT, ...options } = {}) =>
-  limited(pressNow(page, point, pass, options), timeout + (options.hold ?? 0));
 
 // Further clicks where the mouse is, after the first one.
 const clickMore = async (page, pause, pass, { button, modifiers, clickCount = 2 } = {}) => {
@@ -88,4 +89,4 @@ const dragNow = async (page, from, target, pass, hold) => {
 const DRAG_LIMIT = 15000;
 const drag = (page, from, target, pass, hold = 0) => limited(dragNow(page, from, target, pass, hold), DRAG_LIMIT + hold);
 
-module.exports = { clickAgain, drag, press };
+module.exports = { clickAgain, drag, press, pressHere };

@@ -23,7 +23,7 @@
 const fs = require("fs");
 const path = require("path");
 const { choose, giving, note, typing } = require("../contents.cjs");
-const { clickAgain, drag, press } = require("./mouse.cjs");
+const { clickAgain, drag, press, pressHere } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
 const [TYPING, UPLOADS] = ["wabe.typing", "wabe.uploads"].map(Symbol.for);
@@ -113,12 +113,13 @@ class Adapted {
     }
   }
 
-  // How the element is acted on: as `usual`, although something may prevent it (`why`); by `focus`; or `at` a point of the page.
+  // How the element is acted on: as `usual`, although something may prevent it (`why`); by `focus`; `at` a point of the page;
+  // or as usual, but `there` at once.
   async way() {
     const usual = { how: "usual" };
     const [isStill] = await Promise.all([this.time.isStill(), this.element()].map(each => soon(each, LOOK_LIMIT)));
     const found = await this.ask(decide, isStill) ?? usual;
-    if (found.how === "usual" || found.how === "focus") return found;
+    if (["usual", "focus", "there"].includes(found.how)) return found;
     const point = found.how === "moving" ? await this.caught() : await soon(inPage(await this.element(), this.page, found), LOOK_LIMIT);
     return point ? { how: "at", point } : usual;
   }
@@ -135,11 +136,20 @@ class Adapted {
     return null;
   }
 
+  // Whether the mouse is on the element, after moving there.
+  async isUnder([x, y]) {
+    await soon(this.page.mouse.move(x, y), STEP_LIMIT);
+    return this.ask(isOn, [x, y]);
+  }
+
   async click(options) {
-    const { how, why, point } = await this.way();
+    const { how, why, point, at } = await this.way();
     if (how === "focus") return this.locator.focus(options);
-    if (how === "usual" && !this.hold) return this.usually("click", options, why, obstacle);
-    if (how === "usual") await this.usually("click", { ...options, trial: true }, why, obstacle);
+    const isThere = how === "there" && await this.isUnder(at);
+    if (isThere) return pressHere(this.page, this.time.pass, { ...options, hold: this.hold });
+    const isUsual = how === "usual" || how === "there";
+    if (isUsual && !this.hold) return this.usually("click", options, why, obstacle);
+    if (isUsual) await this.usually("click", { ...options, trial: true }, why, obstacle);
     await press(this.page, point ?? await middleOf(this.locator, this.page), this.time.pass, { ...options, hold: this.hold });
   }
 
@@ -149,7 +159,8 @@ class Adapted {
   }
 
   async hover(options) {
-    const { how, why, point } = await this.way();
+    const { how, why, point, at } = await this.way();
+    if (how === "there" && await this.isUnder(at)) return;
     if (how !== "at") return this.usually("hover", options, why, obstacle);
     await this.page.mouse.move(point.x, point.y);
   }
@@ -157,7 +168,7 @@ class Adapted {
   async setChecked(checked, options) {
     const way = await this.way();
     await this.giving({ shown: [String(checked)] }, async () => {
-      if (way.how === "usual") await this.usually("setChecked", options, way.why, obstacle, checked);
+      if (way.how === "usual" || way.how === "there") await this.usually("setChecked", options, way.why, obstacle, checked);
       else if (await this.locator.isChecked(options) !== checked) await this.click(options);
     });
   }
