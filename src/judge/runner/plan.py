@@ -32,7 +32,7 @@ from judge.scenario.draft import RequestDraft
 from judge.scenario.frozen import recorded_at
 from judge.scenario.logins import expired_logins, with_logins
 from judge.scenario.models import Launch, Scenario, Shard
-from judge.scenario.pairs import declaring, planned_by
+from judge.scenario.pairs import declaring, planned
 from judge.scenario.toml import exclusions, idle_sites, select, tasks_about
 from judge.scenario.toml import shard as slice_of
 from judge.store.layout import RunStore
@@ -182,7 +182,7 @@ def _on_instances(
 ) -> tuple[tuple[Member, ...], RunConfig]:
     """The members with the instances of their sites, and the settings that name these."""
     sites = start.scenario.sites
-    tasks_planned = planned_by(tasks, config)
+    tasks_planned = planned(tasks, config)
     attempts = {
         site.endpoint: tasks_about(site.endpoint, tasks_planned, config.sites) * config.epochs for site in sites
     }
@@ -205,7 +205,7 @@ def _selected(scenario: Scenario, config: RunConfig, options: RunOptions) -> tup
         where=options.where,
         excluded=scenario.excluded,
     )
-    tasks = declaring(tasks, config.attacks, config.variants, config.held_variants)
+    tasks = declaring(tasks, config)
     exclude = exclusions(options.exclude, tasks, scenario.excluded)
     if exclude:
         settings = {**config.model_dump(exclude_unset=True), "exclude": exclude}
@@ -220,7 +220,7 @@ def _place(start: Start, choice: PlayChoice) -> _RunTarget:
         tasks = tasks[: config.num_instances]
         shard = shard_of(start.options.shards, start.settings.environ)
         # As the judges count them: a task under an attack or a variant is a separate one.
-        tasks_planned = planned_by(tasks, config)
+        tasks_planned = planned(tasks, config)
         shard = shard.model_copy(update={"tasks_sha256": sha256_of(task_digests(tasks_planned))})
         tasks = balanced_shards(tasks, shard.of, max_steps=config.max_steps)[shard.index]
         launch = launch.model_copy(update={"shard": shard})

@@ -12,7 +12,7 @@ from judge.records.access import StorageState
 from judge.records.tasks import Task
 from judge.scenario.files import contents_of
 from judge.scenario.models import Launch, Scenario
-from judge.scenario.pairs import planned_by
+from judge.scenario.pairs import planned
 from shared.errors import ConfigError
 from shared.fields import printable
 
@@ -67,7 +67,7 @@ class RequestDraft:
     @property
     def tasks_to_play(self) -> tuple[Task, ...]:
         """The tasks that the judge plays: clean, under their attacks and variants, or both."""
-        return planned_by(self.tasks, self.config)
+        return planned(self.tasks, self.config)
 
     def with_restarts(self, restarts: Mapping[str, str]) -> Self:
         """With the addresses at which the runner restarts sites, by website."""

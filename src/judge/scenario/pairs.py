@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judge.config import RunConfig
-from judge.records.attacks import Attack, Modes, PlayedAttack
+from judge.records.attacks import Attack, PlayedAttack
 from judge.records.ids import USABLE, repeated
 from judge.records.tasks import TASK_ID, Dated, Task, pair_id
 from judge.records.variants import BUNDLED, PlayedVariant, TaskVariant, known_as
@@ -57,58 +57,42 @@ def _without(task: Task, *keys: str) -> Task:
     return task
 
 
-def planned(
-    tasks: Iterable[Task],
-    attacks: Modes,
-    variants: Modes = "off",
-    held: Collection[str] = (),
-    *,
-    unseen: Collection[str] = (),
-    exclude: Collection[str] = (),
-) -> tuple[Task, ...]:
+def planned(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
     """The tasks to play: clean, each followed by itself under its attacks and variants, or only the latter.
 
-    `unseen` are the ids of those whose attack the reference walk does not see, `held` of those under variants that are
-    played, `exclude` the clean tasks not played. Raises `ConfigError` if the id of such a task is not usable.
+    Raises `ConfigError` if the id of such a task is not usable.
     """
     planned_tasks: list[Task] = []
     for task in tasks:
-        planned_tasks += [_without(task, *_CONDITIONS)] if _plays_clean(attacks, variants) else []
-        if task.task_id in exclude:
+        planned_tasks += [_without(task, *_CONDITIONS)] if _plays_clean(config) else []
+        if task.task_id in config.exclude:
             continue
-        if attacks != "off":
-            planned_tasks += [under_attack(task, attack, unseen) for attack in task.attacks]
-        if variants != "off":
-            planned_tasks += [pair for pair in pairs_of(task) if pair.task_id in held]
-    if {attacks, variants} != {"off"}:
-        _require_usable(planned_tasks)
+        if config.attacks != "off":
+            planned_tasks += [under_attack(task, attack, config.unseen_attacks) for attack in task.attacks]
+        if config.variants != "off":
+            planned_tasks += [pair for pair in pairs_of(task) if pair.task_id in config.held_variants]
+    _require_usable(planned_tasks)
     return tuple(planned_tasks)
 
 
-def planned_by(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
-    """The tasks to play with these settings, see `planned`."""
-    unseen, held, exclude = config.unseen_attacks, config.held_variants, config.exclude
-    return planned(tasks, config.attacks, config.variants, held, unseen=unseen, exclude=exclude)
-
-
-def _plays_clean(*modes: Modes) -> bool:
+def _plays_clean(config: RunConfig) -> bool:
+    modes = (config.attacks, config.variants)
     return "only" not in modes or "both" in modes
 
 
-def declaring(
-    tasks: Iterable[Task], attacks: Modes, variants: Modes = "off", held: Collection[str] = ()
-) -> tuple[Task, ...]:
+def declaring(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
     """The tasks that a run needs, without what it does not play them under.
 
     Raises `ConfigError` if attacks are to be played and there are none.
     """
-    unused = [key for key, mode in zip(_CONDITIONS, (attacks, variants), strict=True) if mode == "off"]
+    unused = [key for key in _CONDITIONS if getattr(config, key) == "off"]
     all_tasks = tuple(_without(task, *unused) for task in tasks)
-    if attacks != "off" and not any(task.attacks for task in all_tasks):
+    if config.attacks != "off" and not any(task.attacks for task in all_tasks):
         remedy = "add [[attacks]] or [[tasks.attacks]]"
-        raise ConfigError(f"--attacks {attacks}: no task declares an attack", remedy=remedy)
-    if _plays_clean(attacks, variants):
+        raise ConfigError(f"--attacks {config.attacks}: no task declares an attack", remedy=remedy)
+    if _plays_clean(config):
         return all_tasks
+    held = config.held_variants
     return tuple(task for task in all_tasks if task.attacks or any(pair.task_id in held for pair in pairs_of(task)))
 
 

@@ -27,7 +27,7 @@ from judge.scenario.models import (
     TaskTable,
     divided,
 )
-from judge.scenario.pairs import planned_by
+from judge.scenario.pairs import planned
 from shared.errors import ConfigError
 from shared.fields import as_mapping, did_you_mean, keys_of, printable, remedy_for
 from shared.files import reason_of
@@ -80,7 +80,7 @@ def parse_request(text: str, bundled: Bundled, opened: Opened | None = None) -> 
     if excluded and not tasks:
         raise mistake(_SOURCE, ("tasks",), "every task is excluded", "send one that is to be played")
     _require_tasks_to_exclude(config, tasks, body.launch)
-    tasks = planned_by(tasks, config)
+    tasks = planned(tasks, config)
     if not tasks:
         key, problem = (
             ("attacks", "no task declares an attack") if config.attacks != "off" else ("variants", "none holds")

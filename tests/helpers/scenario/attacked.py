@@ -21,12 +21,12 @@ INSERTED = Attack.model_validate(
 
 def attack_every_task() -> None:
     """From now on, judges in this process play each clean task with content that is put into all its pages."""
-    plan = pairs.planned_by
+    plan = pairs.planned
 
-    def planned_by(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
+    def planned(tasks: Iterable[Task], config: RunConfig) -> tuple[Task, ...]:
         return tuple(map(_attacked, plan(tasks, config)))
 
-    vars(request)["planned_by"] = planned_by
+    vars(request)["planned"] = planned
     # Counted like clean tasks, so that tests find the run's own figures.
     TaskEntry.is_clean = property(lambda _: True)  # type: ignore[method-assign, assignment]
 

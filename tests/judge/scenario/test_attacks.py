@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from judge.config import RunConfig
 from judge.records.attacks import PlayedAttack
 from judge.records.tasks import Task
 from judge.scenario.pairs import declaring, planned, proof_path, read_unseen
@@ -89,22 +90,22 @@ def test_two_attacks_cannot_have_one_name_in_a_task() -> None:
 
 
 def test_a_task_under_attack_is_a_task_of_its_own_beside_the_clean_one() -> None:
-    clean, attacked = planned([parsed()], "both")
+    clean, attacked = planned([parsed()], RunConfig(attacks="both"))
     assert (clean.task_id, clean.attacks, clean.attack) == ("t", (), None)
     assert (attacked.task_id, attacked.attacks) == ("t--a", ())
     assert attacked.attack == PlayedAttack(of="t", attack=parsed().attacks[0])
     assert attacked.task == clean.task
-    assert planned([parsed()], "off") == (clean,)
-    assert planned([parsed()], "only") == (attacked,)
+    assert planned([parsed()], RunConfig()) == (clean,)
+    assert planned([parsed()], RunConfig(attacks="only")) == (attacked,)
 
 
 def test_without_attacks_a_task_has_the_record_that_it_always_had() -> None:
-    (clean,) = planned([parsed()], "off")
+    (clean,) = planned([parsed()], RunConfig())
     assert clean.model_dump(mode="json") == parsed(more="").model_dump(mode="json")
 
 
 def test_an_excluded_task_is_not_played_under_attack_either() -> None:
-    assert [each.task_id for each in planned([parsed()], "both", exclude={"t"})] == ["t"]
+    assert [each.task_id for each in planned([parsed()], RunConfig(attacks="both", exclude={"t": "Broken."}))] == ["t"]
 
 
 def test_a_request_names_the_attacks_and_whether_they_are_played() -> None:
@@ -123,13 +124,13 @@ def test_a_request_names_the_attacks_and_whether_they_are_played() -> None:
 
 def test_a_run_with_attacks_needs_some() -> None:
     with pytest.raises(ConfigError, match="--attacks both: no task declares an attack"):
-        declaring([parsed(more="")], "both")
+        declaring([parsed(more="")], RunConfig(attacks="both"))
 
 
 def test_an_id_is_not_made_twice() -> None:
     other = parsed(more="").model_copy(update={"task_id": "T--A"})
     with pytest.raises(ConfigError, match="is the id of a task under attack and of another task"):
-        planned([parsed(), other], "both")
+        planned([parsed(), other], RunConfig(attacks="both"))
 
 
 def test_attacks_that_no_reference_walk_sees_are_kept_beside_the_scenario(tmp_path: Path) -> None:

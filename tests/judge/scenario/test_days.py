@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.config import RunConfig
 from judge.records.attacks import Modes
 from judge.records.tasks import Task
 from judge.results.run_record import task_digests, task_set_checksum
@@ -102,7 +103,9 @@ def test_dates_are_written_out_in_policies_attacks_and_holds_of_the_task_and_of_
 
 @pytest.mark.parametrize("mode", ["off", "both", "only"])
 def test_digests_of_what_is_played_are_the_same_on_every_day(mode: Modes) -> None:
-    first, later = (planned(read(SAFE + HOLDING_TASKS, day).tasks, mode) for day in (MONDAY, NEXT_WEEK))
+    first, later = (
+        planned(read(SAFE + HOLDING_TASKS, day).tasks, RunConfig(attacks=mode)) for day in (MONDAY, NEXT_WEEK)
+    )
     assert first != later
     assert task_digests(first) == task_digests(later)
     assert task_set_checksum(first) == task_set_checksum(later)
@@ -113,19 +116,19 @@ def test_digests_of_what_is_played_are_the_same_on_every_day(mode: Modes) -> Non
 @pytest.mark.parametrize("place", ["/book?day={today}", "{today+1d:%B %-d}", "on {today:%d.%m.}", "{next friday}"])
 def test_another_date_in_a_policy_an_attack_or_a_hold_is_another_task(place: str) -> None:
     other = (SAFE + HOLDING_TASKS).replace(place, "/elsewhere")
-    result = (planned(read(text).tasks, "only") for text in (SAFE + HOLDING_TASKS, other))
+    result = (planned(read(text).tasks, RunConfig(attacks="only")) for text in (SAFE + HOLDING_TASKS, other))
     assert len({task_set_checksum(tasks) for tasks in result}) == 2
 
 
 def test_the_judge_writes_the_dates_of_policies_attacks_and_holds_itself() -> None:
     scenario = read(SAFE + HOLDING_TASKS)
     request = parse_request(RequestDraft.of(scenario, config=scenario.config).text(), lambda _: ())
-    assert request.tasks == planned(scenario.tasks, "off")
+    assert request.tasks == planned(scenario.tasks, RunConfig())
     assert request.tasks[0].policies == scenario.tasks[0].policies
 
 
 def test_an_attempt_under_attack_records_the_attack_as_played_and_as_declared() -> None:
-    ad, plain = planned(read(SAFE + HOLDING_TASKS).tasks, "only")
+    ad, plain = planned(read(SAFE + HOLDING_TASKS).tasks, RunConfig(attacks="only"))
     attempt = Attempt(task=ad, steps=(), stop_reason="finished", max_steps=3, started_at=1.0, ended_at=2.0)
     recorded = attempt.to_json()
     assert "November 24" in recorded["scenario_attack"]["attack"]["text"]

@@ -20,6 +20,7 @@ from helpers.paths import ROOT
 from helpers.plugins import is_complete, skip_without_command
 from helpers.recorded import recorded_run
 from judge.commands.app import app
+from judge.config import RunConfig
 from judge.records.files import TaskFile
 from judge.records.holds import AllowedWrite, Hold
 from judge.records.tasks import Dated, Task
@@ -58,7 +59,7 @@ def bundled_tasks() -> tuple[Task, ...]:
     """The tasks of the bundled scenarios, clean and under attack."""
     scenario: list[Task] = []
     for name in _SCENARIOS:
-        scenario += planned(load_scenario(ROOT / "scenarios" / name / "scenario.toml").tasks, "both")
+        scenario += planned(load_scenario(ROOT / "scenarios" / name / "scenario.toml").tasks, RunConfig(attacks="both"))
     return tuple(scenario)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from judge.config import RunConfig
+from judge.records.attacks import Modes
 from judge.records.tasks import Task
 from judge.records.variants import BUNDLED, PlayedVariant
 from judge.results.run_record import task_digests
@@ -70,6 +72,10 @@ def test_two_variants_cannot_have_one_name() -> None:
         parsed(named("dark"), top='[[variants]]\nname = "dark"')
 
 
+def playing(variants: Modes, *held: str, exclude: dict[str, str] | None = None) -> RunConfig:
+    return RunConfig(variants=variants, held_variants=held, exclude=exclude or {})
+
+
 def test_a_task_has_the_variants_that_it_declares_or_else_all_bundled_ones() -> None:
     assert variants_of(parsed()) == tuple(BUNDLED.values())
     assert [each.changes for each in variants_of(parsed(f"{named('dark')}\n{OWN}"))] == [
@@ -80,14 +86,14 @@ def test_a_task_has_the_variants_that_it_declares_or_else_all_bundled_ones() -> 
 
 def test_a_task_under_a_variant_is_a_task_of_its_own_played_only_where_the_variant_holds() -> None:
     task = parsed(named("dark", "phone"))
-    clean, pair = planned([task], "off", "both", {"t--dark"})
+    clean, pair = planned([task], playing("both", "t--dark"))
     assert (clean.task_id, clean.variants, clean.played_variant, clean.clean_task) == ("t", (), None, None)
     assert (pair.task_id, pair.task, pair.clean_task) == ("t--dark", task.task, "t")
     assert pair.played_variant == PlayedVariant(of="t", declared=BUNDLED["dark"])
-    assert planned([task], "off", "only", {"t--dark"}) == (pair,)
-    assert planned([task], "off") == planned([parsed()], "off") == (clean,)
-    assert planned([task], "off", "both", {"t--dark"}, exclude={"t"}) == (clean,)
-    assert declaring([task, clean.model_copy(update={"task_id": "u"})], "off", "only", {"t--dark"}) == (task,)
+    assert planned([task], playing("only", "t--dark")) == (pair,)
+    assert planned([task], RunConfig()) == planned([parsed()], RunConfig()) == (clean,)
+    assert planned([task], playing("both", "t--dark", exclude={"t": "Broken."})) == (clean,)
+    assert declaring([task, clean.model_copy(update={"task_id": "u"})], playing("only", "t--dark")) == (task,)
 
 
 def test_the_digest_of_a_task_covers_the_variant_that_it_is_played_under_and_no_other() -> None:
@@ -98,7 +104,7 @@ def test_the_digest_of_a_task_covers_the_variant_that_it_is_played_under_and_no_
 
 def test_words_replace_the_instruction_only() -> None:
     task = parsed('[[tasks.variants]]\nname = "polite"\nwords = "Please go."')
-    (pair,) = planned([task], "off", "only", {"t--polite"})
+    (pair,) = planned([task], playing("only", "t--polite"))
     assert (pair.task, pair.website, pair.checks) == ("Please go.", task.website, task.checks)
 
 

@@ -48,7 +48,7 @@ async def _tried(scenario: Scenario, settings: Settings) -> tuple[list[str], lis
     if not selection:
         return [], [*notes, "no task with an attack has a reference: nothing was tried"], []
     # A scenario on frozen sites is tried on the live ones.
-    tasks = planned(with_logins(scenario, selection, settings.environ), "both")
+    tasks = planned(with_logins(scenario, selection, settings.environ), RunConfig(attacks="both"))
     walker = walker_of(selection, scenario.path.resolve().parent)
     async with played(scenario, tasks, settings, walker) as plays:
         trajectories = {task.task_id: plays.trajectory(task) for task in plays.tasks}

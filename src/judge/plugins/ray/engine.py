@@ -33,7 +33,7 @@ from judge.runner.start import require_shardable
 from judge.runner.terminal import Progress
 from judge.runner.uploads import fetch_shards
 from judge.scenario.models import Scenario, Shard
-from judge.scenario.pairs import planned_by
+from judge.scenario.pairs import planned
 from judge.server.live import LiveHub, live_routes
 from judge.store.layout import RunStore, find_run
 from shared.a2a.serving import address_of, listen, serve_app
@@ -122,7 +122,7 @@ async def run(options: RunOptions, settings: Settings, console: Console) -> int:
     store = plan.store
     assert store is not None
     config = _config(plan)
-    tasks = planned_by(plan.tasks, config)
+    tasks = planned(plan.tasks, config)
     progress = Progress(console, options.display, task_ids=[task.task_id for task in tasks])
     hub = LiveHub(max_runs=shards)
     try:
