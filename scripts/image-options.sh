@@ -57,9 +57,12 @@ build_image() {
 
 # Any module of src/participants that has a `create` function is a participant, and so is every provider of models.
 list_agents() {
-  for module in src/participants/*.py src/shared/llm/providers/*.py; do
+  for module in src/participants/*.py src/shared/llm/providers/*.py src/judge/plugins/*/participant.py; do
     if grep -qE '^(def create\(|PROVIDER = )' "$module"; then
-      basename "$module" .py
+      name=$(basename "$module" .py)
+      # A plug-in's is named after its folder.
+      [ "$name" != participant ] || name=$(basename "$(dirname "$module")")
+      echo "$name"
     fi
   done | sort
 }

@@ -34,7 +34,7 @@ SDK_PACKAGES: dict[str, str | tuple[str, ...]] = {
     "a2a": "shared/a2a/",
     "mcp": ("judge/browser/", "shared/mcp_tools.py"),
     "playwright": "judge/browser/",
-    "google.genai": ("shared/llm/", "participants/computers/"),
+    "google.genai": ("shared/llm/", "judge/plugins/computer_use/"),
     "anthropic": "shared/llm/",
     "openai": "shared/llm/",
     "gymnasium": "wabe/",
@@ -101,7 +101,7 @@ def test_packages_import_downwards_only() -> None:
 
 
 def test_the_judge_does_not_import_participants() -> None:
-    allowed = {"wabe", "participants"}
+    allowed = {"wabe", "participants", "judge.plugins"}
     assert [text for above, below, text in between_packages() if below == "participants" and above not in allowed] == []
 
 

@@ -121,7 +121,7 @@ def participant(
         settings=settings,
     )
     if check:
-        _check(name, options)
+        _check(create, options)
         return
     description = descriptions[name.replace("-", "_")]
     decide = create(options)
@@ -139,9 +139,9 @@ def participant(
     )
 
 
-def _check(name: str, options: "ParticipantOptions") -> None:
+def _check(create: Callable[..., object], options: "ParticipantOptions") -> None:
     """Print what `examine` of the participant's module finds, one JSON list in each line."""
-    examine = getattr(importlib.import_module(f"participants.{module_of(name)}"), "examine", None)
+    examine = getattr(sys.modules[create.__module__], "examine", None)
     if examine is None:
         raise ConfigError("--check is for the participant mcp", remedy="leave it out")
     found = list(examine(options))

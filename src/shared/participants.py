@@ -2,7 +2,7 @@
 
 They are entry points of `wabe.participants`, ours and other packages', and every provider of models is
 one under its own name. A module put into the package `participants` is found without an entry point, if it has
-a function `create(options) -> Decide`.
+a function `create(options) -> Decide`; ours are described by the docstrings of their modules.
 """
 
 import ast
@@ -18,13 +18,11 @@ from shared.files import read_file
 from shared.llm.opening import provider
 from shared.llm.provider import Provider
 from shared.llm.providers import provider_names
-from shared.seams import Seam
+from shared.seams import Seam, file_of
 
 # The participant for a person, and where it serves its page.
 HUMAN = "human"
 PLAY_PATH = "/play"
-# The modules of that package, which are described by their docstrings.
-_OWN = "participants."
 # What replaces the participants of the first version.
 _FORMER: Mapping[str, str] = MappingProxyType({"adk_default": "gemini", "reliability": "replay"})
 # Functions `create(options) -> Decide`, under names of Python modules.
@@ -36,23 +34,24 @@ def list_participants(folders: Iterable[str] | None = None) -> dict[str, str]:
 
     Modules are parsed, not imported: a broken one is left out and hides no other.
     """
-    participants = (
-        {each.name: _description(each) for each in map(provider, provider_names())} if folders is None else {}
-    )
-    folders = importlib.import_module("participants").__path__ if folders is None else folders
-    paths = [path for folder in folders for path in Path(folder).glob("*.py")]
-    for path in sorted(paths, key=lambda path: path.stem):
+    participants, paths = dict[str, str](), dict[str, Path]()
+    if folders is None:
+        for name, entry in PARTICIPANTS.entries().items():
+            if entry.is_own and (file := file_of(entry.module)):
+                paths[name] = file
+            else:
+                participants[name] = f"Of the package {entry.package}."
+        participants |= {each.name: _description(each) for each in map(provider, provider_names())}
+        folders = importlib.import_module("participants").__path__
+    paths |= {path.stem: path for folder in folders for path in Path(folder).glob("*.py")}
+    for name, path in paths.items():
         try:
             tree = ast.parse(read_file(path))
         except (OSError, SyntaxError, ValueError):
             continue
         if any(isinstance(node, ast.FunctionDef) and node.name == "create" for node in tree.body):
-            participants[path.stem] = (ast.get_docstring(tree) or "").partition("\n")[0]
-    # Not imported, as modules are not.
-    others = {name: entry for name, entry in PARTICIPANTS.entries().items() if not entry.module.startswith(_OWN)}
-    return dict(
-        sorted({**{name: f"Of the package {each.package}." for name, each in others.items()}, **participants}.items())
-    )
+            participants[name] = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return dict(sorted(participants.items()))
 
 
 def module_of(name: str) -> str:

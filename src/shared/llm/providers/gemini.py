@@ -1,4 +1,4 @@
-"""Gemini models over google-genai. Only this file and `participants.computers.gemini` import that SDK.
+"""Gemini models over google-genai. In the core, only this file imports that SDK.
 
 Wire format: generateContent of the Gemini API (https://ai.google.dev/api/generate-content).
 """

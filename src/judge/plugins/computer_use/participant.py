@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from judge.plugins.computer_use import computers
+from judge.plugins.computer_use.computers import actions as computer
+from judge.plugins.computer_use.computers.dialects import Dialect, DialectConversation, dialect_named
 from participants.base import Observation, ParticipantOptions, Reply, one_or_all
-from participants.computers import actions as computer
-from participants.computers.dialects import Dialect, DialectConversation, dialect_named
 from participants.model import CALL_TIMEOUT_S, MAX_QUESTIONS, ModelParticipant, Turns
 from shared.errors import ConfigError, ModelMalformed
 from shared.images import image_size
@@ -32,6 +33,7 @@ from shared.text import clip, escape_line
 if TYPE_CHECKING:
     from shared.llm.http import HTTPModel
 
+_TOOLS = computers.__name__
 _MAX_THOUGHT_CHARS = 2_000
 _MAX_ACTIONS = 50
 
@@ -82,12 +84,12 @@ def _in_dialect(dialect: Dialect, name: str, options: ParticipantOptions) -> Mod
 
 def _has_tool(candidate: Provider) -> bool:
     """Whether the provider has a computer-use tool known here."""
-    return importlib.util.find_spec(f"participants.computers.{candidate.name}") is not None
+    return importlib.util.find_spec(f"{_TOOLS}.{candidate.name}") is not None
 
 
 def converse(model: "HTTPModel", system: str, task: str) -> computer.Conversation:
     """Begin a conversation about one task, using the tool of the model's provider."""
-    module = importlib.import_module(f"participants.computers.{provider(model.name).name}")
+    module = importlib.import_module(f"{_TOOLS}.{provider(model.name).name}")
     conversation: computer.Conversation = module.CONVERSATION(model, system, task)
     return conversation
 

@@ -22,8 +22,7 @@ from helpers.llm.servers import (
     openai_response,
     serving,
 )
-from participants.computer_use import converse
-from participants.computers.actions import (
+from judge.plugins.computer_use.computers.actions import (
     Actions,
     Conversation,
     ModelTurn,
@@ -39,6 +38,7 @@ from participants.computers.actions import (
     visit,
     wait,
 )
+from judge.plugins.computer_use.participant import converse
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
 from shared.llm.http import HTTPModel
 

@@ -12,13 +12,13 @@ from helpers.cases import each
 from helpers.llm.servers import Answer, ModelCall, openai_answer, serving
 from helpers.participants import serving_participant
 from helpers.paths import ROOT
+from judge.plugins.computer_use.computers.dialects import DIALECTS
+from judge.plugins.computer_use.participant import create
 from judge.runner.launch import Member
 from judge.runner.rehearsal import played
 from judge.scenario.toml import load_scenario
 from participants import replay
 from participants.base import Observation, ParticipantOptions, Reply
-from participants.computer_use import create
-from participants.computers.dialects import DIALECTS
 from shared.images import image_size
 from shared.models import Action
 from shared.settings import Settings

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import AliasPath, BaseModel, Field
 
-from participants.computers import actions as computer
+from judge.plugins.computer_use.computers import actions as computer
 from shared.errors import ConfigError
 from shared.fields import did_you_mean
 from shared.text import clip, without_surrogates
@@ -261,7 +261,7 @@ class _Reply(BaseModel):
 
 
 class DialectConversation:
-    """See `participants.computers.actions.Conversation`."""
+    """See `actions.Conversation`."""
 
     def __init__(self, model: "OpenAIModel", system: str, task: str, dialect: Dialect) -> None:
         self._model = model
@@ -273,7 +273,7 @@ class DialectConversation:
         self._mouse: Size | None = None
 
     async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
-        """See `participants.computers.actions.Conversation`."""
+        """See `actions.Conversation`."""
         body = {"messages": self._messages(view), "max_tokens": _MAX_TOKENS, "temperature": 0}
         reply = await self._model.bounded(lambda: self._model.post("/chat/completions", body, _Reply.model_validate))
         text = without_surrogates(reply.content)

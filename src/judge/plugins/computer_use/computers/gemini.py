@@ -11,7 +11,7 @@ from typing import Any, Literal
 from google.genai import types
 from pydantic import BaseModel
 
-from participants.computers import actions as computer
+from judge.plugins.computer_use.computers import actions as computer
 from shared.llm.providers.gemini import GeminiModel
 
 _GRID = 1000
@@ -61,7 +61,7 @@ class _FunctionCall(BaseModel):
 
 
 class GeminiConversation:
-    """See `participants.computers.actions.Conversation`. `_answers[i]` is the reply to the view at the same index."""
+    """See `actions.Conversation`. `_answers[i]` is the reply to the view at the same index."""
 
     def __init__(self, model: GeminiModel, system: str, task: str) -> None:
         self._model = model
@@ -77,7 +77,7 @@ class GeminiConversation:
         )
 
     async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
-        """See `participants.computers.actions.Conversation`."""
+        """See `actions.Conversation`."""
         views = [*self._views, view]
         for place, old in enumerate(views[:-_KEPT_SCREENSHOTS]):
             views[place] = old.model_copy(update={"screenshot": b""})

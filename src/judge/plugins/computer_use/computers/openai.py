@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from participants.computers import actions as computer
+from judge.plugins.computer_use.computers import actions as computer
 from shared.errors import ModelBlocked
 from shared.llm.providers.openai import OpenAIModel
 
@@ -76,7 +76,7 @@ class _Response(BaseModel):
 
 
 class OpenAIConversation:
-    """See `participants.computers.actions.Conversation`. `_calls` are the calls whose results the model awaits."""
+    """See `actions.Conversation`. `_calls` are the calls whose results the model awaits."""
 
     def __init__(self, model: OpenAIModel, system: str, task: str) -> None:
         self._model = model
@@ -86,7 +86,7 @@ class OpenAIConversation:
         self._calls: list[str] = []
 
     async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
-        """See `participants.computers.actions.Conversation`."""
+        """See `actions.Conversation`."""
         body: dict[str, Any] = {
             "instructions": self._system,
             "tools": [self._tool(view)],

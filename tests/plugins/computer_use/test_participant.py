@@ -1,6 +1,8 @@
 """`computer_use` over the wire: a judge's client on one side, a provider's server on the other."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +21,12 @@ from helpers.llm.servers import (
     serving,
 )
 from helpers.participants import serving_participant
+from helpers.paths import ROOT
 from helpers.pictures import a_jpeg
+from judge.plugins.computer_use.computers.actions import press
+from judge.plugins.computer_use.participant import create
+from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions
-from participants.computer_use import create
-from participants.computers.actions import press
 from shared.a2a.client import ParticipantClient
 from shared.errors import ConfigError, ParticipantError
 from shared.llm.opening import provider
@@ -310,3 +314,10 @@ def test_a_missing_model_or_key_is_a_users_mistake(model: str | None, settings: 
     with pytest.raises(ConfigError, match=complaint) as caught:
         create(ParticipantOptions(model=model, settings=settings))
     assert caught.value.remedy
+
+
+def test_the_scenario_on_the_page_of_the_plug_in_is_valid(tmp_path: Path) -> None:
+    page = (ROOT / "src/judge/plugins/computer_use/README.md").read_text()
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "scenario.toml").write_text(example)
+    assert load_scenario(tmp_path / "scenario.toml").participants[0].role == "white_agent"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from participants.computers import actions as computer
+from judge.plugins.computer_use.computers import actions as computer
 from shared.llm.providers.anthropic import AnthropicModel, Block, image_block, text_block
 
 # How far one notch of the mouse wheel scrolls in most browsers.
@@ -51,7 +51,7 @@ class _Input(BaseModel):
 
 
 class AnthropicConversation:
-    """See `participants.computers.actions.Conversation`. `_calls` are the calls whose results the model awaits."""
+    """See `actions.Conversation`. `_calls` are the calls whose results the model awaits."""
 
     def __init__(self, model: AnthropicModel, system: str, task: str) -> None:
         self._model = model
@@ -62,7 +62,7 @@ class AnthropicConversation:
         self._screenshots = 0
 
     async def ask(self, view: computer.ScreenView) -> computer.ModelTurn:
-        """See `participants.computers.actions.Conversation`."""
+        """See `actions.Conversation`."""
         if self._screenshots == _MAX_SCREENSHOTS:
             self._shorten()
         messages = [*self._messages, {"role": "user", "content": self._content(view)}]

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.llm.servers import ModelCall, openai_answer, serving
-from participants.base import ParticipantOptions
-from participants.computer_use import create
-from participants.computers.actions import (
+from judge.plugins.computer_use.computers.actions import (
     Actions,
     ModelTurn,
     ScreenView,
@@ -25,7 +23,9 @@ from participants.computers.actions import (
     visit,
     wait,
 )
-from participants.computers.dialects import DIALECTS, DialectConversation
+from judge.plugins.computer_use.computers.dialects import DIALECTS, DialectConversation
+from judge.plugins.computer_use.participant import create
+from participants.base import ParticipantOptions
 from shared.errors import ConfigError
 from shared.settings import Settings
 
