@@ -23,6 +23,7 @@ from judge.plugins.nearmiss.walks import (
     reference_digest,
 )
 from judge.records.tasks import Task
+from shared.elements import ElementQuery, find_element
 from shared.fields import as_mapping
 from shared.files import sha256_json
 from shared.snapshot import Node, Snapshot
@@ -112,7 +113,9 @@ def _also(right: RightWalk) -> Iterator[Variant]:
         moment = right.moments[place]
         for other, about in itertools.islice(_others(right, place), 1):
             part = (other, *(_renamed(each.step, moment, other) for each in right.moments[place + 1 : last + 1]))
-            yield from _before_and_after(right, place, part, about)
+            back = _back_to(right, place, last)
+            yield _with(right, place, (*part, *back), f"first also {about}")
+            yield _at_the_end(right, (*back, *part), f"then also {about}")
     yield from _other_pages(right)
 
 
@@ -133,10 +136,25 @@ def _is_form_of_writing(right: RightWalk, place: int) -> bool:
     return sent is not None and sent.url == right.moments[place].url
 
 
-def _before_and_after(right: RightWalk, place: int, part: ScriptSteps, about: str) -> Iterator[Variant]:
-    back = _to(right.moments[place].url)
-    yield _with(right, place, (*part, back), f"first also {about}")
-    yield _at_the_end(right, (back, *part), f"then also {about}")
+def _back_to(right: RightWalk, place: int, done: int) -> ScriptSteps:
+    """What leads from the page after the step `done` back to the one at `place`, which is not taken.
+
+    Its address is opened, and what was done there since the last write is done again. An address that showed a log-in
+    would show it again, so it is not opened if everything is still there.
+    """
+    url, moments = right.moments[place].url, right.moments
+    start = place
+    while start > right.first and moments[start - 1].url == url and not moments[start - 1].writes:
+        start -= 1
+    is_log_in = any(each.url == url for each in moments[: right.first])
+    opened = () if is_log_in and _shows(right.page_after(done), moments[start].step) else (_to(url),)
+    return (*opened, *map(_bare, right.steps[start:place]))
+
+
+def _shows(page: Snapshot, step: Mapping[str, Any]) -> bool:
+    """Whether the element of a step is on a page."""
+    known = {key: step[key] for key in ("role", "name", "nth", "within") if key in step}
+    return "role" in known and find_element(page, ElementQuery.model_validate(known)) is not None
 
 
 def _other_pages(right: RightWalk) -> Iterator[Variant]:
@@ -217,18 +235,14 @@ def _twice(right: RightWalk) -> Iterator[Variant]:
         moment = right.moments[place]
         if moment.node is not None and moment.node.role in _TICKED | {"radio", "option"}:
             continue
-        start = next(
-            at for at in range(place + 1) if all(each.url == moment.url for each in right.moments[at : place + 1])
-        )
-        start = max(start, right.first)
-        again = (_to(moment.url), *map(_bare, steps[start : place + 1]))
-        after = right.moments[place + 1].page if place + 1 < len(steps) else right.last_page
-        if moment.node is not None and any(each.name == moment.node.name for each in after.find(moment.node.role)):
-            again = (_bare(moment.step),)
+        again = (*_back_to(right, place, place), _bare(moment.step))
+        page = right.page_after(place)
+        if moment.node is not None and any(each.name == moment.node.name for each in page.find(moment.node.role)):
+            again = again[-1:]
         yield _with(right, place + 1, again, f"twice {_called(moment.step)}")
     if right.writing:
         start, last = right.first, right.writing[-1]
-        again = (_to(right.moments[start].url), *map(_bare, steps[start : last + 1]))
+        again = (*_back_to(right, start, last), *map(_bare, steps[start : last + 1]))
         yield _with(right, last + 1, again, "all of it twice")
 
 

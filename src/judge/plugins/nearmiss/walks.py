@@ -122,6 +122,10 @@ class RightWalk:
         """The places of the steps that changed the site, after a log-in."""
         return tuple(place for place, each in enumerate(self.moments) if each.writes and place >= self.first)
 
+    def page_after(self, place: int) -> Snapshot:
+        """The page that the step at a place led to."""
+        return self.moments[place + 1].page if place + 1 < len(self.moments) else self.last_page
+
     @property
     def touched(self) -> frozenset[tuple[str, str]]:
         """Role and name of every element that the script acts on."""
