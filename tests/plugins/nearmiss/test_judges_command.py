@@ -20,7 +20,6 @@ from judge.plugins.nearmiss.recordings import keep
 from judge.plugins.nearmiss.walks import ScriptedWalk
 from judge.records.sites import NONE_SHARED
 from judge.records.tasks import Task
-from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Attempt, Trajectory
 from shared.errors import ConfigError
 from shared.files import read_json, write_json
@@ -75,8 +74,9 @@ def judged(call: ModelCall, _number: int) -> Answer:
 
 
 @pytest.fixture
-def server() -> Iterator[ModelServer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     with ModelServer(judged) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         yield server
 
 
@@ -105,11 +105,16 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-def benched(corpus: Path, server: ModelServer, *arguments: str) -> dict[str, Any]:
-    where = ["--corpus", str(corpus), "--base-url", f"{server.url}/v1", "--output-dir", str(corpus.parent), "--json"]
+def told(corpus: Path, *arguments: str) -> str:
+    where = ["--corpus", str(corpus), "--output-dir", str(corpus.parent)]
     result = CliRunner().invoke(app, ["judges", "bench", *where, *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    return {each["name"]: each for each in json.loads(result.stdout)["judges"]} | {"all": json.loads(result.stdout)}
+    return result.stdout
+
+
+def benched(corpus: Path, *arguments: str) -> dict[str, Any]:
+    found = json.loads(told(corpus, "--json", *arguments))
+    return {each["name"]: each for each in found["judges"]} | {"all": found}
 
 
 def test_a_corpus_says_of_each_attempt_what_is_true_and_where_the_fault_is(corpus: Path) -> None:
@@ -124,16 +129,14 @@ def test_a_corpus_says_of_each_attempt_what_is_true_and_where_the_fault_is(corpu
         "plus-one-1": (False, True, 2),
         "leave-1": (True, True, None),
     }
-    result = read_json(corpus / "one/pack/also-1/result.json")
-    assert "also" not in json.dumps({**result, "screenshots": ""})
-    assert load_trajectory(corpus / "one/pack/also-1").screenshots
 
 
-def test_scripted_judges_get_their_known_figures(corpus: Path, server: ModelServer) -> None:
+@pytest.mark.usefixtures("server")
+def test_scripted_judges_get_their_known_figures(corpus: Path) -> None:
     judges = [f"webjudge@openai:{name}" for name in ("perfect", "yes", "blind")]
-    found = benched(corpus, server, *(part for name in judges for part in ("--judge", name)))
+    found = benched(corpus, *(part for name in judges for part in ("--judge", name)))
     figures = {
-        name: (each["rates"]["accuracy"], each["false_successes"]["n"], each["false_failures"]["n"], each["located"])
+        name: (*(each["rates"][key] for key in ("accuracy", "false_positives", "false_negatives")), each["located"])
         for name, each in found.items()
         if name in judges
     }
@@ -143,8 +146,8 @@ def test_scripted_judges_get_their_known_figures(corpus: Path, server: ModelServ
         judges[1]: (pytest.approx(6 / 14), 8, 0, None),
         judges[2]: (pytest.approx(12 / 14), 2, 0, None),
     }
-    blind = found[judges[2]]["false_successes_by_operator"]
-    assert {name: (each["n"], each["of"]) for name, each in blind.items()} == {
+    blind = found[judges[2]]["by_operator"]
+    assert {name: (each["false_positives"], each["n"]) for name, each in blind.items()} == {
         "also": (0, 4),
         "twice": (2, 2),
         "plus-one": (0, 2),
@@ -158,37 +161,22 @@ def test_scripted_judges_get_their_known_figures(corpus: Path, server: ModelServ
     assert found[judges[0]]["floor"]["right"] == 14
 
 
-def test_judges_that_look_at_no_page_stand_beside_them(corpus: Path, server: ModelServer) -> None:
-    found = benched(corpus, server, "--judge", "webjudge@openai:yes")
-    assert found["always yes"]["false_successes"]["n"] == 8
-    assert found[OWN_CHECKS]["false_successes"]["n"] == 6
+@pytest.mark.usefixtures("server")
+def test_judges_that_look_at_no_page_stand_beside_them(corpus: Path) -> None:
+    found = benched(corpus, "--judge", "webjudge@openai:yes")
+    assert found["always yes"]["rates"]["false_positives"] == 8
+    assert found[OWN_CHECKS]["rates"]["false_positives"] == 6
     assert found["telemetry"]["is_trivial"]
     # All walks with one action did the task, and all others did not.
     assert found["telemetry"]["rates"]["accuracy"] > found["always yes"]["rates"]["accuracy"]
-    text = (
-        CliRunner()
-        .invoke(
-            app,
-            [
-                "judges",
-                "bench",
-                "--corpus",
-                str(corpus),
-                "--judge",
-                "webjudge@openai:yes",
-                "--output-dir",
-                str(corpus.parent),
-            ],
-            env={"OPENAI_BASE_URL": f"{server.url}/v1"},
-        )
-        .stdout
-    )
+    text = told(corpus, "--judge", "webjudge@openai:yes")
     assert "webjudge@openai:yes does not beat a judge that looks at no page (telemetry)" in " ".join(text.split())
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(("model", "located"), [("perfect", 8), ("off-1", 8), ("off-2", 0)])
-def test_a_fault_is_located_within_one_action(corpus: Path, server: ModelServer, model: str, located: int) -> None:
-    found = benched(corpus, server, "--judge", f"rubric@openai:{model}", "--repeat", "2")
+def test_a_fault_is_located_within_one_action(corpus: Path, model: str, located: int) -> None:
+    found = benched(corpus, "--judge", f"rubric@openai:{model}", "--repeat", "2")
     judge = found[f"rubric@openai:{model}"]
     assert (judge["located"]["n"], judge["located"]["of"]) == (located, 8)
     assert judge["agreement_with_itself"]["agreement"] == 1

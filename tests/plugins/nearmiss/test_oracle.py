@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judge.evaluators.evidence import TrajectoryEvidence
 from judge.plugins.nearmiss.operators import near_misses
-from judge.plugins.nearmiss.oracle import Oracle, reading
+from judge.plugins.nearmiss.oracle import Oracle, WalkReading, WalkWrite, reading
 from judge.plugins.nearmiss.walks import NumberField, RightWalk, followed
 from judge.records.sites import NONE_SHARED
 
@@ -56,6 +56,18 @@ def test_what_comes_to_something_besides_says_what_it_was(tmp_path: Path, operat
     assert "sends POST /api/things name=" in str(found[0])
     # The random field and the number of visitors differ between right walks, too.
     assert not oracle.differences(reading(TrajectoryEvidence(play(tmp_path / "v", steps)[0])))
+
+
+def test_a_repetition_is_one_to_the_same_address() -> None:
+    # Each walk creates something under an identifier of its own.
+    first, second, one, other = (f"/a/{number}2d4e6f8a0b1c2d3e/" for number in range(4))
+
+    def walk(*paths: str) -> WalkReading:
+        return WalkReading(tuple(WalkWrite(("PUT", each, ()), (), "201", 1) for each in paths), frozenset(), None, "")
+
+    oracle = Oracle(walk(first), walk(second))
+    assert not oracle.differences(walk(one, one))
+    assert oracle.differences(walk(one, other))
 
 
 @given(

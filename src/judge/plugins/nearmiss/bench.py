@@ -49,9 +49,7 @@ class BenchedJudge(Record):
     rates: Rates
     accuracy_interval_95: Interval
     balanced_accuracy: float | None
-    false_successes: Share
-    false_successes_by_operator: dict[str, Share]
-    false_failures: Share
+    by_operator: dict[str, Rates]
     is_trivial: bool = False
     located: Share | None = None
     agreement_with_itself: SelfAgreement | None = None
@@ -116,25 +114,20 @@ def benched(
 def _of_model(
     tally: BenchTally, corpus: Mapping[str, KnownAttempt], said: Mapping[str, bool], telemetry: Mapping[str, Telemetry]
 ) -> BenchedJudge:
-    scored = tally.repeats[0]
-    named = {name: each.verdict.wrong_action for name, each in scored.items() if each.verdict}
-    failed = [each for name, is_success in said.items() if not is_success and (each := corpus[name]).faulty is not None]
-    located = [
-        action is not None and abs(action - (each.faulty or 0)) <= _NEAR
-        for each in failed
-        for action in (named[each.task_id],)
-    ]
-    names_any = any(action is not None for action in named.values())
-    floor = floor_of([(telemetry[name], corpus[name].human, is_success) for name, is_success in said.items()])
+    verdicts = {name: each.verdict for name, each in tally.repeats[0].items() if each.verdict}
+    named = {name: each.wrong_action for name, each in verdicts.items()}
+    faults = [(named[name], fault) for name, yes in said.items() if not yes and (fault := corpus[name].faulty)]
     repeats = [{name: each.outcome for name, each in one.items()} for one in tally.repeats]
     known = {
-        "located": Share.among(located) if names_any else None,
+        "located": Share.among([action is not None and abs(action - fault) <= _NEAR for action, fault in faults])
+        if any(action is not None for action in named.values())
+        else None,
         "agreement_with_itself": self_agreement(repeats) if len(repeats) > 1 else None,
-        "cost_usd": total_cost([each.verdict.cost for each in scored.values() if each.verdict]),
+        "cost_usd": total_cost([each.cost for each in verdicts.values()]),
         "seconds": fmean(tally.seconds) if tally.seconds else None,
-        "floor": floor,
+        "floor": floor_of([(telemetry[name], corpus[name].human, is_success) for name, is_success in said.items()]),
     }
-    return _figures(tally.name, corpus, said, unscored=len(scored) - len(said)).model_copy(update=known)
+    return _figures(tally.name, corpus, said, unscored=len(tally.repeats[0]) - len(said)).model_copy(update=known)
 
 
 def _figures(
@@ -150,19 +143,15 @@ def _figures(
     right = tallies_of((each.task_id, "success" if each.human == verdict else "failure") for each, verdict in pairs)
     recall, false_positives = of_all.recall, of_all.false_positive_rate
     balanced = None if recall is None or false_positives is None else (recall + 1 - false_positives) / 2
-    not_done = [(each.operator, verdict) for each, verdict in pairs if not each.human]
-    operators = sorted({operator for operator, _ in not_done})
+    misses = [(each.operator, LabelledVerdict(human=False, judge=yes)) for each, yes in pairs if not each.human]
+    operators = sorted({operator for operator, _ in misses})
     return BenchedJudge(
         name=name,
         unscored=unscored,
         rates=of_all,
         accuracy_interval_95=interval_95(right.values(), [corpus[name].task for name in right]),
         balanced_accuracy=balanced,
-        false_successes=Share.among([verdict for _, verdict in not_done]),
-        false_successes_by_operator={
-            operator: Share.among([verdict for own, verdict in not_done if own == operator]) for operator in operators
-        },
-        false_failures=Share.among([not verdict for each, verdict in pairs if each.human]),
+        by_operator={name: rates([each for operator, each in misses if operator == name]) for name in operators},
         is_trivial=is_trivial,
     )
 

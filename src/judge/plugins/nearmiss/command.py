@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -30,6 +30,9 @@ from shared.saves import next_save, signature
 from shared.settings import Settings
 from shared.text import counted, one_line
 
+Limit = Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")]
+Seed = Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")]
+Parallel = Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")]
 _TITLES: dict[Class, str] = {
     "survivor": "Survivors: they came to something else, and pass",
     "over-strict": "Over-strict: they did the task, and fail",
@@ -44,9 +47,9 @@ def mutate(
     operator: Annotated[
         list[str] | None, typer.Option(help=f"Only these operators, of {', '.join(OPERATORS)}.", metavar="NAME")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")] = 0,
-    max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")] = 2,
+    limit: Limit = 10,
+    seed: Seed = 0,
+    max_parallel: Parallel = 2,
     decide: Annotated[
         bool, typer.Option("--decide", help="Play nothing: decide what was recorded with the checks as they are now.")
     ] = False,
@@ -59,39 +62,21 @@ def mutate(
 
     Stopped, it goes on where it was. Exit code 1 if a task was skipped or a walk was lost.
     """
-    names = chosen_operators(operator, DEFAULTS)
+    for name in operator or ():
+        if name not in OPERATORS:
+            raise ConfigError(f"--operator {printable(name)} is not known", remedy=did_you_mean(name, list(OPERATORS)))
     if watch and not decide:
         raise ConfigError("--watch repeats --decide", remedy="add --decide")
     folder = output or file.resolve().parent / FOLDER
-    shown = _Shown(task or (), operator or ())
     if watch:
         with suppress(KeyboardInterrupt):
-            asyncio.run(_watch(file, shown, folder))
+            asyncio.run(_watch(file, task or (), operator or (), folder))
         return
-    playing = None if decide else play(file, task, folder, Options(names, limit, seed, max_parallel))[0]
-    _decide(file, shown, folder, requires_any=playing is None)
+    options = Options(tuple(operator or DEFAULTS), limit, seed, max_parallel)
+    playing = None if decide else play(file, task, folder, options)[0]
+    _decide(file, task or (), operator or (), folder, requires_any=playing is None)
     if playing and tell_lost(playing):
         raise typer.Exit(EXIT_LOST)
-
-
-class _Shown(NamedTuple):
-    """What is listed of all decisions: these tasks and operators, all where none are named."""
-
-    tasks: Sequence[str]
-    operators: Sequence[str]
-
-    def lists(self, decision: MissDecision) -> bool:
-        """Whether this decision is one of them."""
-        is_shown = not self.operators or decision.operator in self.operators
-        return is_shown and (not self.tasks or decision.task_id in self.tasks)
-
-
-def chosen_operators(given: Sequence[str] | None, otherwise: tuple[str, ...]) -> tuple[str, ...]:
-    """The operators that were named. Raises `ConfigError` for an unknown one."""
-    for name in given or ():
-        if name not in OPERATORS:
-            raise ConfigError(f"--operator {printable(name)} is not known", remedy=did_you_mean(name, list(OPERATORS)))
-    return tuple(dict.fromkeys(given)) if given else otherwise
 
 
 def play(
@@ -99,13 +84,23 @@ def play(
 ) -> tuple[WalkPlaying, list[Recorded]]:
     """Play near misses of a scenario's tasks. Returns what was recorded by these operators. Raises `ConfigError`."""
     settings = Settings.from_environ()
-    scenario = load_scenario(file, key=key_in(settings.seal_key))
-    with opened_references(scenario) as (own, _):
+    with _opened(file) as own:
         declared, archives = opened(own, settings)
-        tasks, today = _tasks(declared, ids), day_of(declared.config)
+        tasks, today = select(declared.tasks, ids=ids or (), excluded=own.excluded), day_of(declared.config)
         playing = WalkPlaying(declared, tasks, folder, settings, archives, today, _told, is_whole=is_whole)
         known = asyncio.run(playing.run(options))
     return playing, [each for each in known if each.walk.operator in (*options.operators, RIGHT)]
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Scenario]:
+    """The scenario, with its reference scripts while the body runs; tasks without a state have their site's."""
+    scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
+    states = {origin_of(site.endpoint): site.state for site in scenario.sites}
+    with opened_references(scenario) as (own, _):
+        known = [(task, task.state or states.get(origin_of(task.website))) for task in own.tasks]
+        tasks = tuple(task.model_copy(update={"state": state}) for task, state in known)
+        yield own.model_copy(update={"tasks": tasks})
 
 
 def tell_lost(playing: WalkPlaying) -> bool:
@@ -125,47 +120,33 @@ def _told(number: int, total: int, walk: Recorded, decision: MissDecision | None
     typer.echo(one_line(f"{number}/{total} {walk.walk.task_id} {walk.walk.walk_id} {what}{about}", 200), err=True)
 
 
-def _tasks(scenario: Scenario, ids: Sequence[str] | None) -> tuple[Task, ...]:
-    """The tasks, each with the state that its site declares if it has none."""
-    tasks = select(scenario.tasks, ids=ids or (), excluded=scenario.excluded)
-
-    def with_state(task: Task) -> Task:
-        origin = origin_of(task.website)
-        own = next((site.state for site in scenario.sites if origin_of(site.endpoint) == origin), None)
-        return task.model_copy(update={"state": task.state or own})
-
-    return tuple(map(with_state, tasks))
-
-
-def _decide(file: Path, shown: _Shown, folder: Path, *, requires_any: bool = True) -> None:
-    """Decide everything recorded of the scenario; the report has all of it."""
-    scenario = load_scenario(file, key=key_in(Settings.from_environ().seal_key))
-    _tasks(scenario, shown.tasks)
-    with opened_references(scenario) as (own, _):
-        tasks = _tasks(own, None)
-        references, _ = references_of(tasks, own.path.resolve().parent, day_of(own.config))
-        known = current(folder, references, tasks)
-    if requires_any and not any(not shown.tasks or task_id in shown.tasks for task_id, _ in known):
-        raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")
-    _report(scenario, tasks, [each for _, each in sorted(known.items())], folder, shown)
-
-
-async def _watch(file: Path, shown: _Shown, folder: Path) -> NoReturn:
+async def _watch(file: Path, ids: Sequence[str], operators: Sequence[str], folder: Path) -> NoReturn:
     saved = None
     while True:
         saved = signature(file) if saved is None else await next_save(file, saved, asyncio.sleep)
         try:
-            _decide(file, shown, folder)
+            _decide(file, ids, operators, folder)
         except ConfigError as error:
             # Usually a half-finished edit. The next save is decided again.
             typer.echo(f"not decided: {error}")
         typer.echo(f"Watching {file}; Ctrl-C ends it.")
 
 
-def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded], folder: Path, shown: _Shown) -> None:
-    deciding = Deciding({task.task_id: task for task in tasks}, scenario.config.sites)
-    every = list(deciding.decide(known))
-    decisions = [each for each in every if shown.lists(each)]
+def _decide(
+    file: Path, ids: Sequence[str], operators: Sequence[str], folder: Path, *, requires_any: bool = True
+) -> None:
+    """Decide everything recorded of the scenario, which the report has; list these tasks and operators, or all."""
+    with _opened(file) as scenario:
+        select(scenario.tasks, ids=ids, excluded=scenario.excluded)
+        references, _ = references_of(scenario.tasks, scenario.path.resolve().parent, day_of(scenario.config))
+        known = current(folder, references, scenario.tasks)
+    if requires_any and not any(not ids or task_id in ids for task_id, _ in known):
+        raise ConfigError(f"{folder} has no near misses of these tasks", remedy="play them first, without --decide")
+    tasks = {task.task_id: task for task in scenario.tasks}
+    every = list(Deciding(tasks, scenario.config.sites).decide([each for _, each in sorted(known.items())]))
+    decisions = [
+        each for each in every if (not ids or each.task_id in ids) and (not operators or each.operator in operators)
+    ]
     for kind in LISTED:
         own = [each for each in decisions if each.kind == kind]
         if own:
@@ -174,26 +155,31 @@ def _report(scenario: Scenario, tasks: Sequence[Task], known: Sequence[Recorded]
             typer.echo(f"  {each.task_id} {each.walk_id}: {one_line(each.about)}")
             for line in filter(None, (each.why, each.differences)):
                 typer.echo(f"    {one_line(line, 500)}")
-            if each.check:
-                typer.echo(f"    add: {each.check}" if kind == "survivor" else f"    instead: {each.check}")
-            if each.film:
-                typer.echo(f"    film: {each.film}")
+            for what, told in (("add" if kind == "survivor" else "instead", each.check), ("film", each.film)):
+                if told:
+                    typer.echo(f"    {what}: {told}")
     kinds = Counter(each.kind for each in decisions)
     words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {words or 'none'}")
+    digest, _ = _checks_of(decisions, tasks)
     if figure := LetThrough.of(decisions):
-        of_shown = checks_digest(deciding.tasks[each] for each in sorted({each.task_id for each in decisions}))
-        typer.echo(f"{figure} (checks {of_shown[:12]})")
-    whole, ids = LetThrough.of(every), sorted({each.task_id for each in every})
+        typer.echo(f"{figure} (checks {digest[:12]})")
+    whole, (digest, names) = LetThrough.of(every), _checks_of(every, tasks)
     report = {
         "scenario": scenario.shown_name,
-        "checks_sha256": checks_digest(deciding.tasks[each] for each in ids),
+        "checks_sha256": digest,
         "let_through": None if whole is None else {"survivors": whole.survivors, "of": whole.decided},
         "counts": Counter(each.kind for each in every),
-        "tasks": ids,
+        "tasks": names,
         "walks": [each.model_dump(mode="json") for each in every],
     }
     write_report(folder, report)
+
+
+def _checks_of(decisions: Iterable[MissDecision], tasks: Mapping[str, Task]) -> tuple[str, list[str]]:
+    """The digest of what a figure is bound to, and the names of its tasks."""
+    names = sorted({each.task_id for each in decisions})
+    return checks_digest(tasks[each] for each in names), names
 
 
 COMMAND = Command(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -17,7 +17,7 @@ from shared.models import Record, omit_default
 from shared.replies import FINISH
 
 FOLDER = "judge-corpus"
-_FILE = "corpus.json"
+LIST = "corpus.json"
 # Walks that stop early are recognised by their length alone, and a way is prescribed by few tasks.
 OPERATORS_OF_CORPUS = tuple(name for name in DEFAULTS if OPERATORS[name].purpose not in ("early", "way"))
 
@@ -51,25 +51,23 @@ def known_attempts(
 ) -> Iterator[KnownAttempt]:
     """The attempts of a scenario of which it is known whether they did the task. `name` is its folder in the corpus."""
     by_walk = {(each.walk.task_id, each.walk.walk_id): each for each in recordings}
-    own = [each for each in decisions if _is_done(each) is not None]
-    for task_id in dict.fromkeys(each.task_id for each in own):
-        task, twin = f"{name}/{task_id}", f"{name}/{task_id}/{RIGHT}-1"
-        for _, walk_id in (key for key in by_walk if key[0] == task_id and by_walk[key].walk.operator == RIGHT):
-            yield KnownAttempt(
-                task_id=f"{task}/{walk_id}", task=task, human=True, checks=True, operator=RIGHT, twin=twin
-            )
-        for each in (each for each in own if each.task_id == task_id):
-            is_done = bool(_is_done(each))
-            yield KnownAttempt(
-                task_id=f"{task}/{each.walk_id}",
-                task=task,
-                human=is_done,
-                checks=each.kind in ("same", "survivor"),
-                operator=each.operator,
-                twin=twin,
-                about=each.about,
-                faulty=None if is_done else _faulty_action(by_walk[task_id, each.walk_id]),
-            )
+    own = [(each, is_done) for each in decisions if (is_done := _is_done(each)) is not None]
+    tasks = {each.task_id for each, _ in own}
+
+    def known(task_id: str, walk_id: str, operator: str, **about: Any) -> KnownAttempt:
+        task = f"{name}/{task_id}"
+        return KnownAttempt(
+            task_id=f"{task}/{walk_id}", task=task, operator=operator, twin=f"{task}/{RIGHT}-1", **about
+        )
+
+    for task_id, walk_id in (key for key, each in by_walk.items() if each.walk.operator == RIGHT and key[0] in tasks):
+        yield known(task_id, walk_id, RIGHT, human=True, checks=True)
+    for each, is_done in own:
+        faulty = None if is_done else _faulty_action(by_walk[each.task_id, each.walk_id])
+        passes = each.kind in ("same", "survivor")
+        yield known(
+            each.task_id, each.walk_id, each.operator, human=is_done, checks=passes, about=each.about, faulty=faulty
+        )
 
 
 def _is_done(decision: MissDecision) -> bool | None:
@@ -99,16 +97,16 @@ def _faulty_action(walk: Recorded) -> int | None:
 
 def read_corpus(folder: Path) -> tuple[KnownAttempt, ...]:
     """The attempts of a corpus. Raises `ConfigError`."""
-    with read_errors(folder / _FILE, "build one: wabe judges corpus SCENARIO.toml"):
+    with read_errors(folder / LIST, "build one: wabe judges corpus SCENARIO.toml"):
         try:
-            return _KNOWN.validate_python(read_json(folder / _FILE))
+            return _KNOWN.validate_python(read_json(folder / LIST))
         except ValidationError as error:
             remedy = "build the corpus again"
-            raise ConfigError(f"{folder / _FILE}: {first_mistake(error)}", remedy=remedy) from None
+            raise ConfigError(f"{folder / LIST}: {first_mistake(error)}", remedy=remedy) from None
 
 
 def write_corpus(folder: Path, attempts: Sequence[KnownAttempt]) -> None:
     """Write the list of a corpus, which is a file of labels as well. Raises `ConfigError`."""
     with write_errors(folder, "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / _FILE, _KNOWN.dump_python(tuple(attempts), mode="json"))
+        write_json(folder / LIST, _KNOWN.dump_python(tuple(attempts), mode="json"))

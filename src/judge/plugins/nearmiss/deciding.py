@@ -12,7 +12,7 @@ from judge.plugins.nearmiss.operators import OPERATORS, asks, prescribes_way
 from judge.plugins.nearmiss.oracle import Difference, Kind, Oracle, WalkReading, reading
 from judge.plugins.nearmiss.proposals import proposal, relaxed
 from judge.plugins.nearmiss.recordings import Recorded
-from judge.plugins.nearmiss.walks import RIGHT, ScriptedWalk
+from judge.plugins.nearmiss.walks import RIGHT, NotFollowed, ScriptedWalk
 from judge.records.sites import RunSites, origin_of
 from judge.records.tasks import Task
 from judge.trajectory.record import JUDGED_ENDS
@@ -127,6 +127,19 @@ class Deciding:
             self.known[key] = SeenWalk(read, outcome, why)
         return self.known[key]
 
+    def oracle_of(self, rights: Sequence[Recorded], loads: frozenset[Kind]) -> Oracle:
+        """What two right walks of a task came to. Raises `NotFollowed` if nothing can be decided by them."""
+        readings = []
+        for read, outcome, why in map(self.seen, rights[:2]):
+            if isinstance(read, str):
+                raise NotFollowed(read)
+            if outcome != "success":
+                raise NotFollowed(f"its right walk does not pass: {why}")
+            readings.append(read)
+        if len(readings) < 2:
+            raise NotFollowed("there are no two right walks")
+        return Oracle(readings[0], readings[1], loads)
+
     def evidence(self, walk: Recorded) -> TrajectoryEvidence:
         """What was recorded of a walk, as evidence for its task's checks."""
         return TrajectoryEvidence(walk.trajectory.as_task(self.tasks[walk.walk.task_id]), self.sites)
@@ -151,23 +164,16 @@ class _TaskDeciding:
     task: Task
     rights: Sequence[Recorded]
     walks: Sequence[Recorded]
-    loads: frozenset[Any]
+    loads: frozenset[Kind]
     proposes: bool
 
     @cached_property
     def oracle(self) -> Oracle | str:
         """What the right walks came to, or why nothing can be decided."""
-        if len(self.rights) < 2:
-            return "there are no two right walks"
-        readings = []
-        for each in map(self.all.seen, self.rights):
-            if isinstance(each.reading, str):
-                return each.reading
-            if each.outcome != "success":
-                return f"its right walk does not pass: {each.why}"
-            readings.append(each.reading)
-        right, again = readings[:2]
-        return Oracle(right, again, self.loads)
+        try:
+            return self.all.oracle_of(self.rights, self.loads)
+        except NotFollowed as why:
+            return str(why)
 
     @cached_property
     def done(self) -> list[TrajectoryEvidence]:
@@ -190,7 +196,7 @@ class _TaskDeciding:
             return MissDecision.of(walk, "undecided", why)
         purpose = OPERATORS[walk.operator].purpose
         # After the task, the last page may be any; what was written counts.
-        with_page = purpose != "strict" or not self.oracle.has_writes
+        with_page = purpose != "strict" or not self.oracle.written
         found = self.oracle.differences(read, with_page=with_page, asks=asks(self.task))
         kind, reason = _classified(purpose, bool(found), passes=outcome == "success", why=why)
         if kind == "survivor" and {each.signal for each in found} == {"writes"} and self.oracle.ends_alike(read):

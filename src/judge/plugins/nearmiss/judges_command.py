@@ -15,16 +15,16 @@ from judge.judges.factory import open_judge
 from judge.judges.methods import check_judge_model, named_judge
 from judge.judges.rescoring import Scored, judge_stored
 from judge.plugins.nearmiss.bench import BenchedJudge, BenchTally, JudgesBench, benched
-from judge.plugins.nearmiss.command import chosen_operators, play, tell_lost
+from judge.plugins.nearmiss.command import Limit, Parallel, Seed, play, tell_lost
 from judge.plugins.nearmiss.corpus import (
     FOLDER,
+    LIST,
     OPERATORS_OF_CORPUS,
     KnownAttempt,
     known_attempts,
     read_corpus,
     write_corpus,
 )
-from judge.plugins.nearmiss.deciding import Deciding
 from judge.plugins.nearmiss.playing import Options
 from judge.records.verdicts import OFFLINE
 from judge.results.trivial_judges import Telemetry
@@ -47,13 +47,9 @@ judges = plain_app(
 @judges.command()
 def corpus(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="SCENARIO.toml…")],
-    operator: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these operators; without it, those that a length does not give away.", metavar="NAME"),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")] = 0,
-    max_parallel: Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")] = 2,
+    limit: Limit = 10,
+    seed: Seed = 0,
+    max_parallel: Parallel = 2,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help=f"[default: {FOLDER} among the runs]", metavar="DIR")
     ] = None,
@@ -63,26 +59,22 @@ def corpus(
     Stopped, it goes on where it was. Other scenarios are added to the corpus. Exit code 1 if a task was skipped or a
     walk was lost.
     """
-    names = chosen_operators(operator, OPERATORS_OF_CORPUS)
     folder = output or output_folder(None) / FOLDER
+    options = Options(OPERATORS_OF_CORPUS, limit, seed, max_parallel)
+    listed = list(read_corpus(folder)) if (folder / LIST).is_file() else []
     is_lost = False
     for file in files:
         name = usable_id(file.resolve().parent.name if file.name == "scenario.toml" else file.stem)
-        playing, known = play(file, None, folder / name, Options(names, limit, seed, max_parallel), is_whole=True)
-        deciding = Deciding({task.task_id: task for task in playing.tasks}, playing.scenario.config.sites)
-        own = list(known_attempts(name, known, deciding.decide(known, proposes=False)))
-        others = [each for each in _listed(folder) if not each.task_id.startswith(f"{name}/")]
-        write_corpus(folder, [*others, *own])
+        playing, known = play(file, None, folder / name, options, is_whole=True)
+        own = list(known_attempts(name, known, playing.deciding.decide(known, proposes=False)))
+        listed = [*(each for each in listed if not each.task_id.startswith(f"{name}/")), *own]
+        write_corpus(folder, listed)
         done = sum(each.human for each in own)
         typer.echo(f"{name}: {counted(len(own), 'attempt')}, {done} that did the task, {len(own) - done} near misses")
         is_lost = tell_lost(playing) or is_lost
-    typer.echo(f"{folder}: {counted(len(_listed(folder)), 'attempt')}")
+    typer.echo(f"{folder}: {counted(len(listed), 'attempt')}")
     if is_lost:
         raise typer.Exit(EXIT_LOST)
-
-
-def _listed(folder: Path) -> tuple[KnownAttempt, ...]:
-    return read_corpus(folder) if next(iter(folder.glob("*.json")), None) else ()
 
 
 @judges.command()
@@ -92,9 +84,7 @@ def bench(
         Path | None, typer.Option("--corpus", help=f"[default: {FOLDER} among the runs]", metavar="DIR")
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Ask each N times: does it agree with itself?")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N attempts.")] = None,
     max_parallel: Annotated[int, typer.Option(min=1, max=256, help="Attempts judged at once.")] = 8,
-    base_url: Annotated[str | None, typer.Option(help="Another endpoint that speaks the model's format.")] = None,
     as_json: AsJson = False,
     output_dir: OutputDir = None,
 ) -> None:
@@ -105,29 +95,21 @@ def bench(
     settings = Settings.from_environ()
     runs = output_folder(output_dir, settings)
     place = folder or runs / FOLDER
-    if not (known := read_corpus(place)[:limit]):
+    if not (known := read_corpus(place)):
         raise ConfigError(f"{place} lists no attempts", remedy="build it again: wabe judges corpus SCENARIO.toml")
-    configs = {name: _config(name, base_url, settings) for name in dict.fromkeys(judge)}
-    telemetry = _telemetry(place, known)
-    spending = Spending()
+    configs = {name: _config(name, settings) for name in dict.fromkeys(judge)}
+    telemetry, spending = _telemetry(place, known), Spending()
     tallies = [BenchTally(name) for name in configs]
 
-    async def ask() -> int:
-        for tally in tallies:
-            for number in range(1, (1 if configs[tally.name].judge_model == OFFLINE else repeat) + 1):
-                tally.repeats.append({})
-                await _ask(tally, configs[tally.name], number)
-        is_whole = all(each.outcome in ("success", "failure") for one in tallies for each in one.repeats[0].values())
-        return EXIT_DONE if is_whole else EXIT_LOST
-
-    async def _ask(tally: BenchTally, config: RunConfig, number: int) -> None:
+    async def ask(tally: BenchTally, config: RunConfig, number: int) -> None:
         opened = open_judge(config, settings, cache_dir=runs / "cache", spending=spending, repeat=number)
+        scored: dict[str, Scored] = {}
+        tally.repeats.append(scored)
 
         async def one(each: KnownAttempt) -> None:
             began = time.monotonic()
-            scored: Scored = await judge_stored(TaskStore(place / each.task_id), opened)
-            tally.repeats[-1][each.task_id] = scored
-            if not scored.kept:
+            scored[each.task_id] = await judge_stored(TaskStore(place / each.task_id), opened)
+            if not scored[each.task_id].kept:
                 tally.seconds.append(time.monotonic() - began)
 
         try:
@@ -135,8 +117,16 @@ def bench(
         finally:
             await opened.aclose()
 
+    async def ask_all() -> int:
+        for tally in tallies:
+            config = configs[tally.name]
+            for number in range(1, (1 if config.judge_model == OFFLINE else repeat) + 1):
+                await ask(tally, config, number)
+        is_whole = all(each.outcome in ("success", "failure") for one in tallies for each in one.repeats[0].values())
+        return EXIT_DONE if is_whole else EXIT_LOST
+
     try:
-        code = run_interruptible(ask())
+        code = run_interruptible(ask_all())
     except Interrupted:
         raise Interrupted(f"interrupted; {usd(spending.cost_usd)}", remedy="run it again to continue") from None
     found = benched(known, tallies, telemetry)
@@ -147,11 +137,10 @@ def bench(
     raise typer.Exit(code)
 
 
-def _config(name: str, base_url: str | None, settings: Settings) -> RunConfig:
-    own = {"judge_model": settings.judge_model, **named_judge(name), "judge_base_url": base_url}
-    is_model = own["judge_model"] not in (None, OFFLINE)
-    changes = {"judge_checked_tasks": True, "truth": "judge"} if is_model else {}
-    config = validated(CONFIG, {key: value for key, value in (own | changes).items() if value is not None}, "config")
+def _config(name: str, settings: Settings) -> RunConfig:
+    own = {**({"judge_model": settings.judge_model} if settings.judge_model else {}), **named_judge(name)}
+    is_model = own.get("judge_model", OFFLINE) != OFFLINE
+    config = validated(CONFIG, own | ({"judge_checked_tasks": True, "truth": "judge"} if is_model else {}), "config")
     check_judge_model(config, settings)
     return config
 
@@ -175,11 +164,12 @@ def _show(found: JudgesBench) -> None:
     for each in found.judges:
         grid.add_row(Text(one_line(each.name)), *map(Text, _cells(each)))
     console.print(grid)
-    operators = sorted({name for each in found.judges for name in each.false_successes_by_operator})
+    operators = sorted({name for each in found.judges for name in each.by_operator})
     grid = table("False successes by operator", ("judge",), operators)
     for each in found.judges:
-        by = each.false_successes_by_operator
-        grid.add_row(Text(one_line(each.name)), *(str(by[name]) if name in by else "-" for name in operators))
+        by = each.by_operator
+        cells = (f"{by[name].false_positives} of {by[name].n}" if name in by else "-" for name in operators)
+        grid.add_row(Text(one_line(each.name)), *cells)
     console.print(grid)
     for pair in found.pairs:
         first, second = (
@@ -196,13 +186,13 @@ def _show(found: JudgesBench) -> None:
 
 
 def _cells(each: BenchedJudge) -> list[str]:
-    accuracy, (low, high) = each.rates.accuracy, each.accuracy_interval_95
+    rates, (low, high) = each.rates, each.accuracy_interval_95
     agrees = each.agreement_with_itself.agreement if each.agreement_with_itself else None
     return [
-        "-" if accuracy is None else f"{100 * accuracy:.1f} % [{100 * low:.1f}, {100 * high:.1f}]",
+        "-" if rates.accuracy is None else f"{100 * rates.accuracy:.1f} % [{100 * low:.1f}, {100 * high:.1f}]",
         "-" if each.balanced_accuracy is None else f"{100 * each.balanced_accuracy:.1f} %",
-        str(each.false_successes),
-        str(each.false_failures),
+        f"{rates.false_positives} of {rates.false_positives + rates.true_negatives}",
+        f"{rates.false_negatives} of {rates.true_positives + rates.false_negatives}",
         str(each.located or "-"),
         "-" if agrees is None else f"{100 * agrees:.1f} %",
         "-" if each.cost_usd is None else usd(each.cost_usd),

@@ -22,6 +22,7 @@ from judge.plugins.nearmiss.walks import (
     named,
     reference_digest,
 )
+from judge.records.checks import plain_checks
 from judge.records.tasks import Task
 from shared.elements import ElementQuery, find_element
 from shared.fields import as_mapping
@@ -71,9 +72,7 @@ class Operator:
 
 def asks(task: Task) -> bool:
     """Whether a task asks for an answer."""
-    return any("answer" in str(check.model_dump(include={"kind", "any_of"})) for check in task.checks) or bool(
-        _ASKS.search(task.task)
-    )
+    return bool(_ASKS.search(task.task)) or any(check.kind == "answer" for check in plain_checks(task.checks))
 
 
 def prescribes_way(task: Task) -> bool:
@@ -127,7 +126,7 @@ def _others(right: RightWalk, place: int) -> Iterator[tuple[dict[str, Any], str]
     if moment.node is not None and moment.node.role in _OBJECTS and "role" in moment.step:
         for node in siblings(moment.page, moment.node):
             if query := named(moment.page, node):
-                yield {**_bare(moment.step), **query}, f"{node.role} {excerpt(query.get('name', ''))}"
+                yield _on(_bare(moment.step), query), f"{node.role} {excerpt(query.get('name', ''))}"
 
 
 def _is_form_of_writing(right: RightWalk, place: int) -> bool:
@@ -165,7 +164,8 @@ def _other_pages(right: RightWalk) -> Iterator[Variant]:
     if not shelf:
         return
     last = right.writing[-1]
-    for link in _links(right):
+    pages = (*(each.page for each in right.moments), right.last_page)
+    for link in (node.url for page in pages for node in page.nodes if node.url):
         place = urlsplit(link).path.rstrip("/")
         if place.rpartition("/")[0] == shelf and place.rpartition("/")[2] != own:
             address = urlsplit(start)._replace(path=place, query="", fragment="").geturl()
@@ -173,11 +173,6 @@ def _other_pages(right: RightWalk) -> Iterator[Variant]:
             yield _with(right, right.first, (*part, _to(start)), f"first also on {place}")
             yield _at_the_end(right, part, f"then also on {place}")
             return
-
-
-def _links(right: RightWalk) -> Iterator[str]:
-    for page in (*(each.page for each in right.moments), right.last_page):
-        yield from (node.url for node in page.nodes if node.url)
 
 
 def _also_field(right: RightWalk) -> Iterator[Variant]:
@@ -192,13 +187,9 @@ def _also_field(right: RightWalk) -> Iterator[Variant]:
 def _free_fields(right: RightWalk, page: Snapshot) -> Iterator[Node]:
     """The fields of a page that the script does not touch."""
     for node in page.nodes:
-        is_field = node.role in _FILLED and node.ref and not _is_around(page, node)
-        if (
-            is_field
-            and not _SEARCH.search(page.name_of(node))
-            and (node.role, page.name_of(node)) not in right.touched
-            and "disabled" not in node.states
-        ):
+        name = page.name_of(node)
+        is_field = node.role in _FILLED and node.ref and "disabled" not in node.states and not _is_around(page, node)
+        if is_field and not _SEARCH.search(name) and (node.role, name) not in right.touched:
             yield node
 
 
@@ -249,7 +240,12 @@ def _twice(right: RightWalk) -> Iterator[Variant]:
 def _plus_one(right: RightWalk) -> Iterator[Variant]:
     """One element more is chosen on the last page: of a group that the script acted on first."""
     page = right.last_page
-    near = [page.name_of(each) for each in _groups(page, right.touched)]
+    acted_on = (
+        each
+        for each in page.nodes
+        if (each.role, page.name_of(each)) in right.touched or each.states.get("checked") == "true"
+    )
+    near = {_group_name(page, each) for each in acted_on} - {""}
     fields = [
         each
         for each in _free_fields(right, page)
@@ -261,12 +257,6 @@ def _plus_one(right: RightWalk) -> Iterator[Variant]:
             if entered := _entered(right, page, node):
                 found = _at_the_end(right, (entered[0],), f"also {entered[1]}")
                 yield found._replace(is_elsewhere=group not in near)
-
-
-def _groups(page: Snapshot, touched: frozenset[tuple[str, str]]) -> Iterator[Node]:
-    for node in page.nodes:
-        if (node.role, page.name_of(node)) in touched or node.states.get("checked") == "true":
-            yield from itertools.islice((each for each in page.parents(node) if each.name), 1)
 
 
 def _group_name(page: Snapshot, node: Node) -> str:
@@ -281,26 +271,18 @@ def _answer(right: RightWalk) -> Iterator[Variant]:
     answer = str(as_mapping(right.end[0].get("params")).get("answer", "")) if right.end else ""
     if not answer or not asks(right.task):
         return
-    others: list[str] = []
+    pages = (right.last_page, *(each.page for each in reversed(right.moments)))
     if found := _NUMBER.search(answer):
-        seen = [
-            text
-            for page in reversed([*(each.page for each in right.moments), right.last_page])
-            for text in _NUMBER.findall(page.text_of(page.nodes[0]) if page.nodes else "")
-        ]
+        seen = (text for page in pages if page.nodes for text in _NUMBER.findall(page.text_of(page.nodes[0])))
         others = [answer[: found.start()] + each + answer[found.end() :] for each in seen if each != found[0]]
     elif len(items := answer.split(", ")) > 1:
         others = [", ".join((items[1], items[0], *items[2:])), ", ".join(items[:-1])]
     else:
-        others = [page.name_of(each) for page, node in _showing(right, answer) for each in siblings(page, node)]
+        showing = ((page, node) for page in pages for node in page.nodes if answer in page.name_of(node) and node.ref)
+        others = [page.name_of(each) for page, node in showing for each in siblings(page, node)]
     for other in list(dict.fromkeys(each for each in others if each and plain(each) != plain(answer)))[:3]:
         end = ({**right.end[0], "params": {**right.end[0]["params"], "answer": other}},)
         yield Variant((*right.steps, *end), len(right.steps), f"answers {excerpt(other)}")
-
-
-def _showing(right: RightWalk, answer: str) -> Iterator[tuple[Snapshot, Node]]:
-    for page in (right.last_page, *(each.page for each in reversed(right.moments))):
-        yield from ((page, each) for each in page.nodes if answer in page.name_of(each) and each.ref)
 
 
 def _stop(right: RightWalk) -> Iterator[Variant]:
@@ -357,7 +339,7 @@ def _neighbour(right: RightWalk) -> Iterator[Variant]:
         is_named = moment.node is not None and "role" in moment.step
         for node in itertools.islice(siblings(moment.page, moment.node) if is_named and moment.node else (), 1):
             if query := named(moment.page, node):
-                step = {**moment.step, "nth": 0, **query}
+                step = _on(moment.step, query)
                 yield _with(right, place, (step,), f"instead {node.role} {query.get('name', '')}", without=1)
 
 
@@ -410,15 +392,18 @@ def _other_values(right: RightWalk, moment: Moment) -> Iterator[tuple[dict[str, 
 
 def _renamed(step: dict[str, Any], moment: Moment, other: Mapping[str, Any]) -> dict[str, Any]:
     """A later step, for the other object where it names the one that was chosen."""
-    old, new = moment.step.get("name"), other.get("name")
-    name = step.get("name")
-    is_about = old and new and old != new and isinstance(name, str) and old in name
-    return {**_bare(step), **({"name": name.replace(old, new)} if is_about and name and old and new else {})}
+    old, new, name = moment.step.get("name"), other.get("name"), step.get("name")
+    return {**_bare(step), **({"name": name.replace(old, new)} if old and new and name and old in name else {})}
 
 
 def _bare(step: Mapping[str, Any]) -> dict[str, Any]:
     """A step that waits for nothing but its own elements: what it waited for may not come again."""
     return {key: value for key, value in step.items() if key not in ("after", "thought")}
+
+
+def _on(step: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
+    """A step on another element, without the number and surroundings of its own."""
+    return {key: value for key, value in step.items() if key not in ("name", "nth", "within")} | dict(query)
 
 
 def _to(url: str) -> dict[str, Any]:

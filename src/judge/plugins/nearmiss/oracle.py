@@ -123,11 +123,6 @@ class Oracle:
     loads: frozenset[Kind] = frozenset()
 
     @property
-    def has_writes(self) -> bool:
-        """Whether the right walk writes something, so that its last page is not all that it comes to."""
-        return bool(self.written)
-
-    @property
     def every_load(self) -> frozenset[Kind]:
         """The kinds of requests that pages send when they are opened, in any walk on the site."""
         return self.loads | self.right.loads | self.again.loads
@@ -166,12 +161,10 @@ class Oracle:
         return bool(is_like) and own[-1].answer == right[-1].answer and own[-1].says_state
 
     def _in_state(self, state: tuple[str, ...]) -> Iterator[Difference]:
-        noise = set(Counter(self.right.state) - Counter(self.again.state)) | set(
-            Counter(self.again.state) - Counter(self.right.state)
-        )
-        names = {line.partition("=")[0] for line in noise}
+        right, again = Counter(self.right.state), Counter(self.again.state)
+        varying = {line.partition("=")[0] for line in (right - again) + (again - right)}
         own, other = (
-            Counter(line for line in lines or () if line.partition("=")[0] not in names)
+            Counter(line for line in lines or () if line.partition("=")[0] not in varying)
             for lines in (state, self.right.state)
         )
         if own != other:
@@ -192,9 +185,9 @@ class Oracle:
     def _counts(self, walk: WalkReading, loads: frozenset[Kind]) -> Counter[tuple[Any, ...]]:
         """How often each request was sent, without repetitions that were answered alike."""
         loads |= self.every_load
-        return Counter(
-            key for key, _ in {(self._key(each), each.answer) for each in walk.writes if any_of(each.kind) not in loads}
-        )
+        own = (each for each in walk.writes if any_of(each.kind) not in loads)
+        # Two addresses are two things, also where each has an identifier that is new each time.
+        return Counter(key for key, _, _ in {(self._key(each), each.kind, each.answer) for each in own})
 
     def _key(self, write: WalkWrite) -> tuple[Any, ...]:
         kind = any_of(write.kind) if any_of(write.kind) in self._varying else write.kind
@@ -211,12 +204,11 @@ class Oracle:
     @cached_property
     def _noise(self) -> frozenset[tuple[Kind, str]]:
         """The fields of requests that differ between the two right walks."""
-        values: list[Counter[tuple[Kind, str, str]]] = [
+        right, again = (
             Counter((any_of(write.kind), name, value) for write in each.writes for name, value in write.fields)
             for each in (self.right, self.again)
-        ]
-        differing = (values[0] - values[1]) | (values[1] - values[0])
-        return frozenset((kind, name) for kind, name, _ in differing)
+        )
+        return frozenset((kind, name) for kind, name, _ in (right - again) + (again - right))
 
     def _in_page(self, page: tuple[str, ...]) -> Iterator[Difference]:
         right, again = self.right.page or (), self.again.page or ()
@@ -239,13 +231,9 @@ def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
     parts = urlsplit(entry.request.url)
     body, answer = entry.request.body, entry.response.body.text or ""
     query = [(f"?{name}", value) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
-    content: Any = None
-    with suppress(ValueError):
-        content = parse_json(body.text) if body and body.text and not body.params else None
+    content = _json(body.text) if body and body.text and not body.params else None
     is_batch = isinstance(content, list) and content and all(isinstance(each, Mapping) for each in content)
-    answers: Any = None
-    with suppress(ValueError):
-        answers = parse_json(answer) if is_batch else None
+    answers = _json(answer) if is_batch else None
     items = content if is_batch else [content]
     for place, item in enumerate(items):
         own = answers[place] if isinstance(answers, list) and len(answers) == len(items) else answer
@@ -266,6 +254,12 @@ def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
             entry.step or 0,
             isinstance(own, Mapping | list) or own[:1] in ("{", "["),
         )
+
+
+def _json(text: str) -> Any:
+    with suppress(ValueError):
+        return parse_json(text)
+    return None
 
 
 def any_of(kind: Kind) -> Kind:
@@ -294,16 +288,13 @@ def _masked(text: str) -> str:
 
 def _state_in(trajectory: Trajectory, state: StateAddress) -> tuple[str, ...] | None:
     """The state that was read, line by line; `None` if it could not be read."""
-    body = next(
-        (each.body for each in trajectory.attempt.fetched if (each.url, each.bearer) == tuple(dict(state).values())),
-        None,
-    )
+    asked = (state.url, state.bearer)
+    body = next((each.body for each in trajectory.attempt.fetched if (each.url, each.bearer) == asked), None)
     if body is None:
         return None
-    try:
-        return tuple(f"{path}={_masked(value)}" for path, value in _leaves("", parse_json(body)))
-    except ValueError:
-        return tuple(_masked(plain(line)) for line in body.splitlines() if line.strip())
+    if (content := _json(body)) is not None:
+        return tuple(f"{path}={_masked(value)}" for path, value in _leaves("", content))
+    return tuple(_masked(plain(line)) for line in body.splitlines() if line.strip())
 
 
 def _lines(page: Snapshot) -> Iterator[str]:

@@ -115,14 +115,11 @@ class WalkPlaying:
         rights = [each for number in (1, 2) if (each := known.get((task.task_id, f"{RIGHT}-{number}")))]
         if len(rights) < 2:
             raise NotFollowed(f"its reference could not be played: {self.lost.get(task.task_id, 'unknown')}")
-        first = rights[0]
-        for each in reversed(rights):
-            read, outcome, why = self.deciding.seen(each)
-            if outcome != "success" or not each.walk.is_whole(each.trajectory, first.trajectory):
-                raise NotFollowed(f"its reference fails: {why or each.trajectory.final_answer}")
-            if isinstance(read, str):
-                raise NotFollowed(read)
-            writing = frozenset(write.step for write in read.writes if any_of(write.kind) not in loads)
+        first, oracle = rights[0], self.deciding.oracle_of(rights, loads)
+        for each in rights:
+            if not each.walk.is_whole(each.trajectory, first.trajectory):
+                raise NotFollowed(f"its reference fails: {each.trajectory.final_answer}")
+        writing = frozenset(each.step for each in oracle.right.writes if any_of(each.kind) not in loads)
         if writing and not self._is_reset(task):
             raise NotFollowed("it changes its site, which is not reset: add reset_url, restart or static to it")
         return followed(first.walk, first.trajectory, task, writing, self.scenario.config.sites)
@@ -165,8 +162,8 @@ class WalkPlaying:
             "max_steps": max(steps, self.scenario.config.max_steps),
         }
         with TemporaryDirectory(prefix="wabe-walks-") as folder:
-            scripts = "\n".join(_script(task.task, todo[task.task_id].steps) for task in tasks)
-            write_atomic(Path(folder) / _SCRIPTS, scripts.encode())
+            scripts = [{"task": task.task, "steps": list(todo[task.task_id].steps)} for task in tasks]
+            write_atomic(Path(folder) / _SCRIPTS, f"scripts = {toml_value(scripts)}\n".encode())
             async with played(
                 self.scenario,
                 tasks,
@@ -225,14 +222,3 @@ def _has_answers(walk: Recorded, task: Task) -> bool:
     state = task.state
     asked = {*fetches_of(task.checks), *([(state.url, state.bearer)] if state else [])}
     return not asked or asked <= {(each.url, each.bearer) for each in walk.trajectory.attempt.fetched}
-
-
-def _script(task: str, steps: ScriptSteps) -> str:
-    lines = [
-        "[[scripts]]",
-        f"task = {toml_value(task)}",
-        "steps = [",
-        *(f"  {toml_value(step)}," for step in steps),
-        "]",
-    ]
-    return "\n".join(lines) + "\n"

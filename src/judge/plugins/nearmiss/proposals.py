@@ -1,10 +1,11 @@
 """The check that would have noticed a near miss, ready to paste: one that right walks pass and the near miss fails."""
 
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from judge.evaluators.checks import assertions
 from judge.evaluators.evidence import TrajectoryEvidence
@@ -46,16 +47,17 @@ def relaxed(task: Task, miss: TrajectoryEvidence, rights: Sequence[TrajectoryEvi
     decided = zip(task.checks, assertions(miss.with_checks(task.checks)), strict=True)
     failing = [check for check, one in decided if not one.passed]
     for check in failing:
-        if getattr(check, "at", None) != "end":
-            return None
         other = check.model_copy(update={"at": "any"})
-        if not all(_passes(each, task, other) for each in (miss, *rights)):
+        is_last = getattr(check, "at", None) == "end"
+        if not is_last or not all(_passes(each, task, other) for each in (miss, *rights)):
             return None
-    tables = [
-        {"kind": check.model_dump().get("kind"), **check.model_dump(mode="json", exclude_defaults=True, by_alias=True)}
-        for check in failing
-    ]
-    return "; ".join(toml_value({**table, "at": "any"}) for table in tables) or None
+    return "; ".join(toml_value({**_table(check), "at": "any"}) for check in failing) or None
+
+
+def _table(check: BaseModel) -> dict[str, Any]:
+    """A check as it is written, its kind first."""
+    table = check.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+    return {"kind": table.get("kind"), **table}
 
 
 def _passes(walk: TrajectoryEvidence, task: Task, check: Check) -> bool | None:
@@ -83,25 +85,19 @@ def _of_writes(task: Task, writes: Sequence[WalkWrite], loads: Iterable[Kind]) -
     if not writes:
         return
     for check in plain_checks(task.checks):
-        table = check.model_dump(mode="json", exclude_defaults=True, by_alias=True)
-        if getattr(check, "kind", "") == "request" and getattr(check, "writes", False) and not check.inverted:
+        table = _table(check)
+        if table["kind"] == "request" and getattr(check, "writes", False):
             allow = [*_allowed([each for each in writes if each.kind[0] != table.get("method")]), *_loading(loads)]
-            yield {"kind": "request", **table, "only": True, **({"allow": allow} if allow else {})}
+            yield {**table, "only": True, **({"allow": allow} if allow else {})}
     last = writes[-1]
-    method, path, _ = last.kind
-    fields = dict(_comparable(last))
+    (method, path, _), fields = last.kind, dict(_comparable(last))
     sent = {"post_data": fields, "exact": True} if fields else {}
     sending: dict[str, Any] = {"kind": "request", "method": method, "url": path, **sent}
-    allow = _allowed(writes[:-1])
-    for some in (allow, [{key: each[key] for key in ("method", "url")} for each in allow]):
-        others = [*some, *_loading(loads)]
-        yield {**sending, "only": True, **({"allow": others} if others else {})}
-        yield {**sending, "times": 1, "only": True, **({"allow": others} if others else {})}
-    yield {
-        **sending,
-        "at": "any",
-        "times": sum(each.kind == last.kind and each.fields == last.fields for each in writes),
-    }
+    allow = [*_allowed(writes[:-1]), *_loading(loads)]
+    strict = {**sending, "only": True, **({"allow": allow} if allow else {})}
+    yield from (strict, {**strict, "times": 1})
+    same = sum(each.kind == last.kind and each.fields == last.fields for each in writes)
+    yield {**sending, "at": "any", "times": same}
 
 
 def _allowed(writes: Sequence[WalkWrite]) -> list[dict[str, Any]]:
@@ -116,9 +112,9 @@ def _allowed(writes: Sequence[WalkWrite]) -> list[dict[str, Any]]:
 
 def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
     """What pages send when they are opened: each address with all that it is asked for there."""
-    by_address: dict[tuple[str, str], dict[str, list[str]]] = {}
+    by_address = defaultdict[tuple[str, str], dict[str, list[str]]](dict)
     for method, path, operations in sorted(loads):
-        fields = by_address.setdefault((method, path), {})
+        fields = by_address[method, path]
         for name, value in operations:
             if name[0] != "?" and value not in fields.setdefault(name, []):
                 fields[name].append(value)
@@ -130,16 +126,14 @@ def _loading(loads: Iterable[Kind]) -> list[dict[str, Any]]:
 
 def _comparable(write: WalkWrite) -> list[tuple[str, str]]:
     """The fields that a check can name, without those that vary or are secret."""
+    counts = Counter(name for name, _ in write.fields)
     pairs = [
-        (name, value)
+        (name if name[0] == "$" or not {".", "["} & set(name) else f"$.{name}", value)
         for name, value in write.fields
-        if name and name[0] != "?" and REDACTED not in value and "*" not in value
+        if name and name[0] != "?" and counts[name] == 1 and len(value) <= _MAX_CHARS
+        if REDACTED not in value and "*" not in value
     ]
-    names = [name for name, _ in pairs]
-    is_plain = [pair for pair in pairs if names.count(pair[0]) == 1 and len(pair[1]) <= _MAX_CHARS]
-    return [(name if name[0] == "$" or not {".", "["} & set(name) else f"$.{name}", value) for name, value in is_plain][
-        :_MAX_FIELDS
-    ]
+    return pairs[:_MAX_FIELDS]
 
 
 def _of_state(task: Task, rights: Sequence[TrajectoryEvidence]) -> Iterator[dict[str, Any]]:

@@ -71,10 +71,8 @@ def keep(walk: ScriptedWalk, played: Trajectory, folder: Path, whole: Task | Non
                 shutil.copytree(played.folder / name, place / name, ignore=shutil.ignore_patterns(*left_out))
         if played.network is not None:
             shutil.copyfile(played.network, place / NETWORK_FILE)
-        if whole is None:
-            result = _without_screenshots(read_result(played.folder))
-        else:
-            result = played.attempt.model_copy(update={"task": whole, "verdict": None}).to_json()
+        of_whole = played.attempt.model_copy(update={"task": whole, "verdict": None}) if whole else None
+        result = of_whole.to_json() if of_whole else _without_screenshots(read_result(played.folder))
         write_json(place / "result.json", result)
         # Last: a folder with it is whole.
         write_json(place / _WALK, walk.model_dump(mode="json"))

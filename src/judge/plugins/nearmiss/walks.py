@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -30,8 +31,8 @@ _DATED = ("task", "steps")
 # Of each field for numbers in the page: its label, and the least, the greatest and the smallest step of its values.
 NUMBER_FIELDS = (
     "[...document.querySelectorAll('input[type=number],input[type=range]')].slice(0, 9).map(e => [(e.labels && "
-    "e.labels[0] ? e.labels[0].textContent : e.getAttribute('aria-label') || '').trim().slice(0, 24), e.min, e.max, "
-    r"e.step].join('|')).join('\n')"
+    "e.labels[0] ? e.labels[0].textContent : e.getAttribute('aria-label') || '').trim().slice(0, 24), "
+    r"+(e.min || -1/0), +(e.max || 1/0), +e.step || 1].join('|')).join('\n')"
 )
 
 
@@ -147,18 +148,6 @@ def _is_password(moment: Moment) -> bool:
     return moment.step.get("tool") == "browser_type" and "password" in name.casefold()
 
 
-def reference_steps(task: Task, folder: Path, today: date) -> ScriptSteps:
-    """The steps of a task's reference script. Raises `ConfigError`."""
-    path = folder / (task.reference or "")
-    with read_errors(path, "name a replay script beside the scenario"):
-        scripts = as_mappings(parse_toml(read_text(path)).get("scripts"))
-    for script in scripts:
-        dated = with_dates(script, _DATED, today)
-        if plain(str(dated.get("task"))) == plain(task.task) and not dated.get("site_tools"):
-            return tuple(dict(step) for step in as_mappings(dated.get("steps")))
-    raise ConfigError(f"{path.name} has no script for it", remedy="add [[scripts]] whose task is this one's text")
-
-
 def references_of(tasks: Iterable[Task], folder: Path, today: date) -> tuple[dict[str, ScriptSteps], dict[str, str]]:
     """The reference scripts of tasks with checks, and of each other task why it has none."""
     found: dict[str, ScriptSteps] = {}
@@ -168,10 +157,20 @@ def references_of(tasks: Iterable[Task], folder: Path, today: date) -> tuple[dic
             lacking[task.task_id] = "it has no checks" if task.reference else "it has no reference script"
             continue
         try:
-            found[task.task_id] = reference_steps(task, folder, today)
+            found[task.task_id] = _script_of(task, folder / task.reference, today)
         except ConfigError as error:
             lacking[task.task_id] = str(error)
     return found, lacking
+
+
+def _script_of(task: Task, path: Path, today: date) -> ScriptSteps:
+    with read_errors(path, "name a replay script beside the scenario"):
+        scripts = as_mappings(parse_toml(read_text(path)).get("scripts"))
+    for script in scripts:
+        dated = with_dates(script, _DATED, today)
+        if plain(str(dated.get("task"))) == plain(task.task) and not dated.get("site_tools"):
+            return tuple(dict(step) for step in as_mappings(dated.get("steps")))
+    raise ConfigError(f"{path.name} has no script for it", remedy="add [[scripts]] whose task is this one's text")
 
 
 def reference_digest(task: Task, steps: Sequence[Mapping[str, Any]]) -> str:
@@ -192,10 +191,12 @@ def followed(
     for step in steps:
         if step.get("repeat"):
             raise NotFollowed("its reference repeats a step")
-        page = next((each for each in played if plays(each, step)), None)
-        if page is None:
+        own = next((each for each in played if plays(each, step)), None)
+        if own is None:
             raise NotFollowed("its reference was not played step by step")
-        moments.append(_moment(step, page, trajectory, page.index + 1 in writing_steps))
+        page, refs = _page_of(own, trajectory), own.outcome.refs if own.outcome else ()
+        node = page.by_ref(refs[0]) if refs else None
+        moments.append(Moment(step, own.url, page, node, own.index + 1 in writing_steps))
     last = next((each for each in reversed(trajectory.observations) if each.snapshot), None)
     if last is None or not sites.of(task).holds(last.origin or last.url):
         raise NotFollowed("its reference does not end on the task's site")
@@ -208,12 +209,6 @@ def plays(played: Step, step: Mapping[str, Any]) -> bool:
         return played.action is None
     is_done = played.outcome is not None and played.outcome.ok
     return played.action is not None and played.action.tool == step.get("tool") and is_done
-
-
-def _moment(step: dict[str, Any], played: Step, trajectory: Trajectory, writes: bool) -> Moment:
-    page = _page_of(played, trajectory)
-    refs = played.outcome.refs if played.outcome else ()
-    return Moment(step, played.url, page, page.by_ref(refs[0]) if refs else None, writes)
 
 
 def _page_of(played: Step, trajectory: Trajectory) -> Snapshot:
@@ -230,17 +225,10 @@ def _numbers_of(trajectory: Trajectory) -> Iterator[NumberField]:
     }
     for line in sorted(lines):
         label, *limits = line.split("|")
-        if len(limits) == 3:
-            defaults = (-math.inf, math.inf, 1.0)
-            values = (_number(text, other) for text, other in zip(limits, defaults, strict=True))
-            yield NumberField(label, *values)
-
-
-def _number(text: str, otherwise: float) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return otherwise
+        # The label is the page's.
+        with suppress(ValueError):
+            least, greatest, step = map(float, limits)
+            yield NumberField(label, least, greatest, step)
 
 
 def named(page: Snapshot, node: Node) -> dict[str, Any] | None:
