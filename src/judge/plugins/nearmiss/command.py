@@ -30,9 +30,9 @@ from shared.saves import next_save, signature
 from shared.settings import Settings
 from shared.text import counted, one_line
 
-Limit = Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")]
-Seed = Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")]
-Parallel = Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")]
+MissLimit = Annotated[int, typer.Option(min=1, help="At most so many near misses of each task.")]
+MissSeed = Annotated[int, typer.Option(min=0, help="Which ones, if there are more; 0: the first ones.")]
+WalksAtOnce = Annotated[int, typer.Option(min=1, max=64, help="How many walks at once.")]
 _TITLES: dict[Class, str] = {
     "survivor": "Survivors: they came to something else, and pass",
     "over-strict": "Over-strict: they did the task, and fail",
@@ -47,9 +47,9 @@ def mutate(
     operator: Annotated[
         list[str] | None, typer.Option(help=f"Only these operators, of {', '.join(OPERATORS)}.", metavar="NAME")
     ] = None,
-    limit: Limit = 10,
-    seed: Seed = 0,
-    max_parallel: Parallel = 2,
+    limit: MissLimit = 10,
+    seed: MissSeed = 0,
+    max_parallel: WalksAtOnce = 2,
     decide: Annotated[
         bool, typer.Option("--decide", help="Play nothing: decide what was recorded with the checks as they are now.")
     ] = False,

@@ -15,7 +15,7 @@ from judge.judges.factory import open_judge
 from judge.judges.methods import check_judge_model, named_judge
 from judge.judges.rescoring import Scored, judge_stored
 from judge.plugins.nearmiss.bench import BenchedJudge, BenchTally, JudgesBench, benched
-from judge.plugins.nearmiss.command import Limit, Parallel, Seed, play, tell_lost
+from judge.plugins.nearmiss.command import MissLimit, MissSeed, WalksAtOnce, play, tell_lost
 from judge.plugins.nearmiss.corpus import (
     FOLDER,
     LIST,
@@ -47,9 +47,9 @@ judges = plain_app(
 @judges.command()
 def corpus(
     files: Annotated[list[Path], typer.Argument(help="Scenario files.", metavar="SCENARIO.toml…")],
-    limit: Limit = 10,
-    seed: Seed = 0,
-    max_parallel: Parallel = 2,
+    limit: MissLimit = 10,
+    seed: MissSeed = 0,
+    max_parallel: WalksAtOnce = 2,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help=f"[default: {FOLDER} among the runs]", metavar="DIR")
     ] = None,
