@@ -172,17 +172,6 @@ def test_no_damage_to_a_run_ends_a_command_with_a_traceback(tmp_path: Path, leav
     assert ends <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("file", ["run.json", "results.json", "results/t1/result.json"])
-@pytest.mark.parametrize("kind", ["nested 100000 deep", "nested 500 deep", "null", "Git LFS pointer"])
-def test_verify_names_the_damaged_file_of_a_run(tmp_path: Path, leave: Leave, file: str, kind: str) -> None:
-    run = a_finished_run(tmp_path, a_result("t1"))
-    path = replaced(run.folder / file, kind)
-    code, text = leave("verify", run.folder)
-    messages = [line.replace(str(tmp_path), "") for line in text.splitlines() if path.name in line]
-    assert code in (1, 2)
-    assert messages
-
-
 async def test_a_screenshot_that_is_a_git_lfs_pointer_is_reported_as_one(tmp_path: Path) -> None:
     recorded = trajectory(tmp_path)
     recorded.screenshots[0].write_bytes(POINTER)

@@ -13,7 +13,6 @@ from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
 from shared.settings import Settings
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SHOW = "cmd = \"sh -c 'echo key=$MY_KEY mode=$MODE'\""
 
 
@@ -106,10 +105,3 @@ def test_for_an_agent_that_is_already_running_nothing_is_resolved(tmp_path: Path
     path = write_scenario(tmp_path / "s.toml", agent_cmd="", env='env = { KEY = "${GONE}" }')
     (agent, _) = members_of(load_scenario(path), Settings())
     assert agent.env == {}
-
-
-def test_the_leaderboards_scenario_is_read_without_its_variables() -> None:
-    path = ROOT / "leaderboard" / "scenario.toml"
-    scenario = load_scenario(path)
-    with pytest.raises(ConfigError, match="has no endpoint"):
-        members_of(scenario, Settings())

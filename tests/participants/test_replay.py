@@ -1,4 +1,3 @@
-import asyncio
 import os
 from datetime import date
 from pathlib import Path
@@ -53,29 +52,11 @@ async def test_a_script_is_played_in_order(script: Path) -> None:
     assert replies[2].params == {"answer": "lamps"}
 
 
-async def test_parallel_attempts_do_not_mix(script: Path) -> None:
-    decide = create(ParticipantOptions(script=str(script)))
-    lamps, desks = await asyncio.gather(
-        decide(observation("a", 0, "Open the lamps")), decide(observation("b", 0, "Open the desks"))
-    )
-    assert isinstance(lamps, Action)
-    assert isinstance(desks, Action)
-    assert (lamps.tool, desks.params) == ("browser_click", {"answer": "desks"})
-    assert await decide(observation("a", 1, "Open the lamps")) == "hm"
-
-
 async def test_a_task_without_a_script_is_finished_at_once(script: Path) -> None:
     reply = await create(ParticipantOptions(script=str(script)))(observation("a", 0, "Buy a boat"))
     assert isinstance(reply, Action)
     assert reply.tool == "finish"
     assert "no script" in reply.params["answer"]
-
-
-async def test_replies_are_deterministic(script: Path) -> None:
-    first, second = (create(ParticipantOptions(script=str(script))) for _ in range(2))
-    for step in range(3):
-        each_observation = observation("a", step, "Open the lamps")
-        assert await first(each_observation) == await second(each_observation)
 
 
 async def test_several_files_are_played_together(script: Path, tmp_path: Path) -> None:
@@ -270,19 +251,6 @@ def test_a_form_with_a_missing_field_is_waited_for() -> None:
     assert action(play(step).reply(SNAPSHOT, None)).tool == "browser_wait_for"
 
 
-def test_coordinates_are_sent_as_they_are_written() -> None:
-    point = {"x": 412, "y": 88}
-    step = ScriptStep(tool="browser_mouse_click_xy", params=point)
-    assert action(play(step).reply(SNAPSHOT, None)).params == point
-
-
-def test_a_retry_that_has_to_wait_is_still_a_retry() -> None:
-    player = play(CLICK, DONE)
-    player.reply(SNAPSHOT, None)
-    assert action(player.reply("", "the page changed")).tool == "browser_wait_for"
-    assert action(player.reply(SNAPSHOT, None)).params["target"] == "e2"
-
-
 def test_a_complaint_about_an_unreadable_reply_leads_to_the_next_step() -> None:
     player = play(ScriptStep(say="mumble"), DONE)
     assert player.reply(SNAPSHOT, None) == "mumble"
@@ -329,12 +297,7 @@ def test_a_script_for_the_website_takes_precedence() -> None:
         ("scripts = 1", "key 'scripts': 1 is not a list"),
         ("", "key 'scripts': missing"),
         ("[[scripts]]\ntask = 't'", "[[scripts]] #1, key 'steps': missing"),
-        ("[[scripts]]\ntask = ''\nsteps = [{ say = 'x' }]", "[[scripts]] #1, key 'task': empty"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ thought = 'x' }]", "[[scripts]] #1, steps #1"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "[[scripts]] #1, steps #1"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "[[scripts]] #1, steps #1"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "[[scripts]] #1, steps #1"),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', end = { role = 'y' } }]", "[[scripts]] #1, steps #1"),
         (
             "[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', fields = [{ role = 'y' }] }]",
             "[[scripts]] #1, steps #1, fields #1, key 'value': missing",
@@ -343,7 +306,6 @@ def test_a_script_for_the_website_takes_precedence() -> None:
             "[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', typo = 'y' }]",
             "[[scripts]] #1, steps #1, key 'typo': unknown key",
         ),
-        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', nth = 'y' }]", "[[scripts]] #1, steps #1, key 'nth'"),
         ("[[scripts", "line 1, column 10: not TOML"),
     ],
 )
@@ -376,10 +338,6 @@ def test_a_task_with_two_scripts_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8") * 2, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"a\.toml: line 5"):
         load_book([path])
-
-
-def test_the_scripts_of_all_bundled_sets_go_together() -> None:
-    assert load_book(sorted(Settings.from_environ({}).scenarios_folder.glob("*/replay.toml")))
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

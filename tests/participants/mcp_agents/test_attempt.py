@@ -25,21 +25,6 @@ async def test_calls_are_replies_and_results_the_next_pages(tmp_path: Path) -> N
     assert "[2 calls; the largest result had " in log
 
 
-async def test_the_current_page_says_the_task_and_is_no_step(tmp_path: Path) -> None:
-    async with playing(program("print(call('current_page'))", "call('finish')"), tmp_path) as judge:
-        assert await judge.show() == ("finish", {})
-    assert "Task: Buy a lamp." in (tmp_path / "attempt.log").read_text()
-
-
-async def test_a_complaint_is_an_error_with_the_page(tmp_path: Path) -> None:
-    script = program("call('browser_click')", "print(call('finish'))", "call('finish')")
-    async with playing(script, tmp_path) as judge:
-        await judge.show()
-        await judge.show()
-        assert await judge.show(feedback="A key is missing.") == ("finish", {})
-    assert "ERROR Feedback: A key is missing.\n" in (tmp_path / "attempt.log").read_text()
-
-
 @pytest.mark.parametrize(
     ("statements", "said"),
     [
@@ -85,17 +70,6 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
             await judge.show()
 
 
-async def test_calls_at_once_are_executed_in_order(tmp_path: Path) -> None:
-    script = program(
-        "from concurrent.futures import ThreadPoolExecutor as P",
-        "p = P(5); fs = [(p.submit(call, 'browser_click', n=n), __import__('time').sleep(0.2)) for n in range(3)]",
-        "print([f.result()[-40:] for f, _ in fs])",
-    )
-    async with playing(script, tmp_path) as judge:
-        assert [await judge.show() for _ in range(3)] == [("browser_click", {"n": n}) for n in range(3)]
-        assert (await judge.show())[0] == "finish"
-
-
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
 async def test_the_oldest_and_newest_revision_with_sessions_are_spoken(tmp_path: Path, revision: str) -> None:
     asked = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -113,12 +87,6 @@ async def test_the_official_sdk_plays(tmp_path: Path) -> None:
         assert await judge.show() == ("browser_click", {"target": "e1"})
         assert await judge.show() == ("finish", {})
     assert '[image]"\n"The task has ended."' in (tmp_path / "attempt.log").read_text()
-
-
-async def test_calls_after_the_end_are_refused(tmp_path: Path) -> None:
-    async with playing(program("call('finish')", "print(call('browser_click'), call('finish'))"), tmp_path) as judge:
-        await judge.show()
-    assert "The task has ended. The task has ended." in (tmp_path / "attempt.log").read_text()
 
 
 @pytest.mark.parametrize(

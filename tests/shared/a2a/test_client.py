@@ -52,7 +52,6 @@ async def test_our_own_agent_is_understood() -> None:
     "result",
     [
         lambda body: message_10(body, "an answer"),
-        lambda body: {"task": task_10(CONTEXT, "COMPLETED", text="an answer")},
         lambda body: {"task": task_10(CONTEXT, "INPUT_REQUIRED", text="an answer")},
         lambda body: {
             "task": task_10(CONTEXT, "COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "an answer"}]}])
@@ -66,10 +65,9 @@ async def test_our_own_agent_is_understood() -> None:
             )
         },
         lambda body: message_10(body, "", parts=[{"text": "an answer"}, {"data": {"more": 1}}]),
-        lambda body: message_10(body, "an answer", contextId=""),
         lambda body: message_10(body, "an answer", somethingNew={"from": "1.1"}),
     ],
-    ids=["message", "status", "input required", "artifact", "said twice", "with data", "no context", "unknown field"],
+    ids=["message", "input required", "artifact", "said twice", "with data", "unknown field"],
 )
 async def test_a_reply_is_found_in_every_shape_of_protocol_1_0(result: Answer) -> None:
     assert await reply_of(result) == "an answer"
@@ -301,29 +299,13 @@ async def test_an_agent_that_speaks_only_http_and_json_is_called() -> None:
     [
         (PlainTextResponse("{"), "not A2A"),
         (JSONResponse(["a", "list"]), "not A2A.*must be a JSON object"),
-        (JSONResponse({"name": 7}), "not A2A.*name"),
-        (JSONResponse({"supportedInterfaces": "none"}), "not A2A"),
         (JSONResponse(card_10(binding="GRPC")), "neither JSON-RPC nor HTTP"),
-        (JSONResponse({**card_10(), "supportedInterfaces": []}), "neither JSON-RPC nor HTTP"),
         (Response(b"\xff\xfe{}", media_type="application/json"), "not A2A"),
         (Response("[" * 100_000, media_type="application/json"), "not A2A"),
         (JSONResponse({**card_10(), "description": "x" * 2_000_000}), "more than 1000000 bytes"),
-        (PlainTextResponse("no", status_code=503), "HTTP 503"),
         (Response("<html>", media_type="text/html"), "text/html"),
     ],
-    ids=[
-        "half",
-        "list",
-        "wrong types",
-        "wrong interfaces",
-        "only gRPC",
-        "no interface",
-        "no text",
-        "deep",
-        "huge",
-        "down",
-        "page",
-    ],
+    ids=["half", "list", "only gRPC", "no text", "deep", "huge", "page"],
 )
 async def test_a_card_that_cannot_be_used_blames_the_agent(card: Response, complaint: str) -> None:
     async with served(ForeignAgent(lambda body: {}, card).app) as url:
@@ -390,48 +372,17 @@ async def test_a_reply_without_a_text_part_is_an_error(parts: list[Any]) -> None
     ("response", "complaint"),
     [
         (Response("{", media_type="application/json"), "not A2A"),
-        (Response("", media_type="application/json"), "not A2A"),
         (Response(b"\x00\xff", media_type="application/json"), "not A2A"),
         (Response("[" * 100_000, media_type="application/json"), "not A2A"),
-        (JSONResponse([]), "answered with an error"),
-        (JSONResponse({"jsonrpc": "2.0", "id": 1}), "answered with an error"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "boom"}}), "boom"),
-        (JSONResponse({"jsonrpc": "2.0", "id": 1, "error": "boom"}), "boom"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": None}), "not A2A"),
-        (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {}}), "not A2A"),
-        (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"message": 7}}), "not A2A"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"task": {"status": "done"}}}), "unspecified"),
         (Response("<html>sorry</html>", media_type="text/html"), "text/html"),
-        (Response("data: {}\n\n", media_type="text/event-stream"), "text/event-stream"),
-        (Response(JPEG, media_type="image/jpeg"), "image/jpeg"),
-        (PlainTextResponse("down", status_code=500), "HTTP 500"),
         (PlainTextResponse("no", status_code=413), "HTTP 413: it refuses messages of this size"),
-        (PlainTextResponse("who are you", status_code=401), "HTTP 401"),
         (RedirectResponse("http://127.0.0.1:1/elsewhere"), "redirects"),
         (Response(gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"}), "content encoding"),
     ],
-    ids=[
-        "half",
-        "empty",
-        "no text",
-        "deep",
-        "list",
-        "no result",
-        "error",
-        "bare error",
-        "null",
-        "nothing",
-        "wrong message",
-        "wrong task",
-        "page",
-        "events",
-        "picture",
-        "500",
-        "413",
-        "401",
-        "redirect",
-        "gzip bomb",
-    ],
+    ids=["half", "no text", "deep", "error", "null", "wrong task", "page", "413", "redirect", "gzip bomb"],
 )
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 async def test_an_answer_without_a_reply_is_the_participants_error(
@@ -556,17 +507,6 @@ async def test_after_an_error_the_next_turn_works() -> None:
         with pytest.raises(ParticipantError, match="HTTP 500"):
             await client.send("What now?", context_id=CONTEXT)
         assert await client.send("What now?", context_id=CONTEXT) == "an answer"
-
-
-async def test_parallel_attempts_do_not_mix() -> None:
-    async def handler(turn: AgentMessage) -> str:
-        await asyncio.sleep(0.01)
-        return turn.context_id
-
-    async with served(our_agent(handler)) as url, ParticipantClient(url) as client:
-        requests = [f"episode-{number}" for number in range(20)]
-        replies = await asyncio.gather(*(client.send("What now?", image=JPEG, context_id=name) for name in requests))
-    assert replies == requests
 
 
 JSON_VALUES = st.recursive(

@@ -191,10 +191,12 @@ async def test_a_body_over_the_limit_is_refused_and_the_agent_not_asked(path: st
 
 async def test_listing_tasks_is_refused() -> None:
     async with http_to(echo) as client:
-        answer = await rpc(client, "ListTasks", {})
+        answer, old = await rpc(client, "ListTasks", {}), await rpc(client, "tasks/list", {})
         rest = await client.get("/tasks", headers={"A2A-Version": "1.0"})
+        old_rest = await client.get("/v1/tasks", headers={"A2A-Version": "0.3"})
     assert "does not list tasks" in answer["error"]["message"]
-    assert rest.status_code == 400
+    assert old["error"]
+    assert (rest.status_code, old_rest.status_code >= 400) == (400, True)
     assert "does not list tasks" in rest.text
 
 
@@ -258,19 +260,6 @@ async def test_a_link_opens_pages_once_and_for_one_browser_only() -> None:
         assert (await client.get("/", headers=cookies)).text == "the page"
         now[0] += 43_200
         assert (await client.get("/", headers=cookies)).status_code == 401
-
-
-async def test_a_client_with_the_token_is_served_and_one_without_gets_an_error() -> None:
-    async def work(turn: AgentMessage, sink: TaskSink) -> None:
-        await sink.complete("Done.")
-
-    token = SecretStr("a-secret")
-    async with served(our_agent(Agent(work), auth_token=token)) as url:
-        async with AssessmentClient(url, auth_token=token) as client:
-            assert [event async for event in client.run("Begin.")] == [Final("completed", "Done.")]
-        async with AssessmentClient(url) as client:
-            with pytest.raises(ParticipantError, match="HTTP 401"):
-                await anext(client.run("Begin."))
 
 
 @pytest.mark.parametrize(
@@ -449,17 +438,6 @@ async def test_cancelling_waits_until_the_work_has_cleaned_up() -> None:
     assert answer["result"]["status"]["state"] == "TASK_STATE_CANCELED"
 
 
-async def test_a_task_that_is_done_cannot_be_cancelled() -> None:
-    gate = Gate()
-    gate.let_go.set()
-    async with http_to(gate) as client:
-        response = await rpc(client, "SendMessage", message_10("Begin."))
-        answer = await rpc(client, "CancelTask", {"id": response["result"]["task"]["id"]})
-        task = await rpc(client, "GetTask", {"id": response["result"]["task"]["id"]})
-    assert "cancel" in answer["error"]["message"].lower()
-    assert task["result"]["status"]["state"] == "TASK_STATE_COMPLETED"
-
-
 async def test_parallel_tasks_do_not_mix() -> None:
     async def work(turn: AgentMessage, sink: TaskSink) -> None:
         sink.update(f"Working on {turn.text}.")
@@ -493,20 +471,6 @@ async def test_a_client_that_vanishes_does_not_stop_the_work_and_the_task_can_be
         task = (await rpc(client, "GetTask", {"id": task_id}))["result"]
     assert not gate.was_cancelled
     assert [part["text"] for part in task["artifacts"][0]["parts"]] == ["A result.", RESULT]
-
-
-async def test_a_task_can_be_followed_again_after_a_disconnect() -> None:
-    gate = Gate()
-    async with http_to(gate) as client:
-        task = await rpc(client, "SendMessage", message_10("Begin.", configuration={"returnImmediately": True}))
-        params = {"id": task["result"]["task"]["id"]}
-        body = {"jsonrpc": "2.0", "id": "1", "method": "SubscribeToTask", "params": params}
-        async with client.stream("POST", "/", json=body, headers={"A2A-Version": "1.0"}) as stream:
-            lines = stream.aiter_lines()
-            await anext(lines)
-            gate.let_go.set()
-            rest = [json.loads(line[6:])["result"] async for line in lines if line.startswith("data: ")]
-    assert rest[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 async def test_the_client_reconnects_and_repeats_no_result() -> None:
