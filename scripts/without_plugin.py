@@ -2,10 +2,13 @@
 
     python scripts/without_plugin.py NAME[,NAME…] [--imports] [pytest arguments]
 
-`all` names every plug-in, `each` takes away one after another. `--imports` only imports every module and reads every
-command's help. Otherwise the quick suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
+`all` names every plug-in, `each` takes away one after another, `halves` about half of them a few times, so that of any
+two plug-ins each is once there without the other. `--imports` only imports every module and reads every command's
+help. Otherwise the quick suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
 """
 
+import itertools
+import math
 import os
 import shutil
 import subprocess
@@ -21,6 +24,13 @@ PLUGINS = Path("src/judge/plugins")
 def plugin_names() -> list[str]:
     """The plug-ins of this checkout."""
     return sorted(path.parent.name for path in (ROOT / PLUGINS).glob("*/__init__.py"))
+
+
+def halves(names: Sequence[str]) -> list[list[str]]:
+    """Groups of names, so that of any two names each is in a group without the other (Sperner's theorem)."""
+    count = next(number for number in itertools.count(2) if math.comb(number, number // 2) >= len(names))
+    groups_of = dict(zip(names, itertools.combinations(range(count), count // 2), strict=False))
+    return [[name for name in names if group in groups_of[name]] for group in range(count)]
 
 
 def copy_without(names: Sequence[str], target: Path) -> None:
@@ -78,9 +88,10 @@ print(f"{len(sys.modules)} modules and {len(command_names())} commands are fine"
 def main(arguments: Sequence[str]) -> int:
     """Run the script; returns its exit code."""
     given, *rest = arguments or ("",)
-    if given == "each":
-        codes = {name: main([name, *rest]) for name in plugin_names()}
-        print("\n".join(f"{'failed' if code else 'passed'} without {name}" for name, code in codes.items()))
+    if given in {"each", "halves"}:
+        groups = halves(plugin_names()) if given == "halves" else [[name] for name in plugin_names()]
+        codes = {",".join(group): main([",".join(group), *rest]) for group in groups}
+        print("\n".join(f"{'failed' if code else 'passed'} without {names}" for names, code in codes.items()))
         return max(codes.values())
     names = plugin_names() if given == "all" else given.split(",")
     if unknown := [name for name in names if name not in plugin_names()]:

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import tomllib
 from dataclasses import fields
+from itertools import permutations
 from pathlib import Path
 from types import ModuleType
 
@@ -33,6 +34,13 @@ def script() -> ModuleType:
 )
 def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert script().main([name, "--imports"]) == 0, capfd.readouterr().err
+
+
+@pytest.mark.parametrize("count", [2, 3, 20, 21, 70, 71])
+def test_of_any_two_plug_ins_each_is_taken_away_without_the_other(count: int) -> None:
+    names = [f"plugin_{number}" for number in range(count)]
+    groups = [set(group) for group in script().halves(names)]
+    assert all(any(one in group and other not in group for group in groups) for one, other in permutations(names, 2))
 
 
 @pytest.mark.parametrize("name", script().plugin_names())
