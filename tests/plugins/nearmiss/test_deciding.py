@@ -45,7 +45,7 @@ def test_a_check_that_looks_at_what_must_be_there_lets_through_what_is_there_bes
         "leave-1": "same",
         "also-2": "stillborn",
     }
-    assert str(LetThrough.of(decided.values())) == "let through 2 of 2: 1 also, 1 twice"
+    assert str(LetThrough.among(decided.values())) == "let through 2 of 2: 1 also, 1 twice"
     assert "Lantern" in decided["also-1"].differences
 
 
@@ -66,7 +66,7 @@ def test_without_a_second_right_walk_nothing_is_decided(tmp_path: Path) -> None:
     miss = played(tmp_path, walk_of(WALKS["twice-1"], "twice-1", "twice"), [ADDED])
     (decision,) = Deciding({"pack": right.trajectory.task}, NONE_SHARED).decide([right, miss])
     assert (decision.kind, decision.why) == ("undecided", "there are no two right walks")
-    assert LetThrough.of([decision]) is None
+    assert LetThrough.among([decision]) is None
 
 
 @pytest.mark.parametrize(("is_elsewhere", "kind"), [(True, "undecided"), (False, "survivor")])

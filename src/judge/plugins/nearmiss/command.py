@@ -162,13 +162,13 @@ def _decide(
     words = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     typer.echo(f"\n{counted(len(decisions), 'near miss', 'near misses')}: {words or 'none'}")
     digest, _ = _checks_of(decisions, tasks)
-    if figure := LetThrough.of(decisions):
+    if figure := LetThrough.among(decisions):
         typer.echo(f"{figure} (checks {digest[:12]})")
-    whole, (digest, names) = LetThrough.of(every), _checks_of(every, tasks)
+    whole, (digest, names) = LetThrough.among(every), _checks_of(every, tasks)
     report = {
         "scenario": scenario.shown_name,
         "checks_sha256": digest,
-        "let_through": None if whole is None else {"survivors": whole.survivors, "of": whole.decided},
+        "let_through": whole and whole.model_dump(),
         "counts": Counter(each.kind for each in every),
         "tasks": names,
         "walks": [each.model_dump(mode="json") for each in every],

@@ -47,27 +47,23 @@ class MissDecision(Record):
         return cls(**named, kind=kind, why=why, **more)
 
 
-class LetThrough(NamedTuple):
+class LetThrough(Record):
     """How many walks that do something besides their task pass its checks, of how many; by operator."""
 
-    survivors: Mapping[str, int]
-    decided: int
+    survivors: dict[str, int]
+    of: int
 
     @classmethod
-    def of(cls, decisions: Iterable[MissDecision]) -> "LetThrough | None":
+    def among(cls, decisions: Iterable[MissDecision]) -> "LetThrough | None":
         """The figure; `None` without any such walk that was decided."""
-        counted = [
-            each
-            for each in decisions
-            if OPERATORS[each.operator].purpose == "besides" and each.kind in ("survivor", "killed")
-        ]
-        survivors = Counter(each.operator for each in counted if each.kind == "survivor")
-        return cls(dict(survivors), len(counted)) if counted else None
+        besides = [each for each in decisions if OPERATORS[each.operator].purpose == "besides"]
+        survivors = Counter(each.operator for each in besides if each.kind == "survivor")
+        decided = survivors.total() + sum(each.kind == "killed" for each in besides)
+        return cls(survivors=dict(survivors), of=decided) if decided else None
 
     def __str__(self) -> str:
-        total = sum(self.survivors.values())
         by = ", ".join(f"{count} {name}" for name, count in sorted(self.survivors.items(), key=lambda each: -each[1]))
-        return f"let through {total} of {self.decided}{f': {by}' if by else ''}"
+        return f"let through {sum(self.survivors.values())} of {self.of}{f': {by}' if by else ''}"
 
 
 def checks_digest(tasks: Iterable[Task]) -> str:

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from judge.plugins.nearmiss.deciding import LetThrough, checks_digest
-from judge.plugins.nearmiss.recordings import FOLDER, read_report
+from judge.plugins.nearmiss.recordings import FOLDER, REPORT
 from judge.runner.followers import Follower, FollowUp
 from judge.scenario.toml import load_scenario
 from judge.store.sealing import key_in
 from shared.errors import ConfigError
-from shared.fields import as_mapping
+from shared.files import read_json
 from shared.settings import Settings
 
 
@@ -22,20 +22,16 @@ class BesideRates(Follower):
         figure = figure_of(scenario)
         if figure is None:
             return FollowUp()
-        lines = [f"Near misses: the checks {figure}"]
-        return FollowUp(lines, event={"let_through": {"survivors": dict(figure.survivors), "of": figure.decided}})
+        return FollowUp([f"Near misses: the checks {figure}"], event={"let_through": figure.model_dump()})
 
 
 def figure_of(scenario: Path) -> LetThrough | None:
     """What was measured beside a scenario; `None` if nothing was, or with other tasks or checks."""
-    known = read_report(scenario.resolve().parent / FOLDER)
-    measured, ids = as_mapping(known.get("let_through")), known.get("tasks")
-    if not measured:
-        return None
-    with suppress(ConfigError, KeyError, TypeError, ValueError):
+    with suppress(ConfigError, OSError, KeyError, TypeError, ValueError):
+        known = read_json(scenario.resolve().parent / FOLDER / REPORT)
+        ids, digest = known["tasks"], known["checks_sha256"]
         tasks = load_scenario(scenario, key=key_in(Settings.from_environ().seal_key)).tasks
         by_id = {task.task_id: task for task in tasks}
-        if checks_digest(by_id[each] for each in ids or ()) == known.get("checks_sha256"):
-            counts = {str(name): int(count) for name, count in as_mapping(measured.get("survivors")).items()}
-            return LetThrough(counts, int(measured["of"]))
+        if checks_digest(by_id[each] for each in ids) == digest:
+            return LetThrough.model_validate(known["let_through"])
     return None

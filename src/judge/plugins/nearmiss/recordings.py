@@ -4,7 +4,7 @@
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from judge.trajectory.files import read_result, recorded_pages
 from judge.trajectory.network import NETWORK_FILE
 from judge.trajectory.record import Attempt, Trajectory, evidence_sha256
 from shared.errors import ConfigError, TrajectoryError
-from shared.fields import as_mapping, first_mistake
+from shared.fields import first_mistake
 from shared.files import read_errors, read_json, write_errors, write_json
 
 FOLDER = "near-misses"
@@ -112,10 +112,3 @@ def write_report(folder: Path, report: dict[str, Any]) -> None:
     with write_errors(folder, "choose another --output"):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / REPORT, report)
-
-
-def read_report(folder: Path) -> Mapping[str, Any]:
-    """The figures and lists as they were last written; empty if there are none."""
-    with suppress(OSError, ValueError):
-        return as_mapping(read_json(folder / REPORT))
-    return {}
