@@ -231,10 +231,10 @@ def _writes_in(entry: Entry) -> Iterator[WalkWrite]:
     parts = urlsplit(entry.request.url)
     body, answer = entry.request.body, entry.response.body.text or ""
     query = [(f"?{name}", value) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
-    content = _json(body.text) if body and body.text and not body.params else None
+    content: Any = _json(body.text) if body and body.text and not body.params else None
     is_batch = isinstance(content, list) and content and all(isinstance(each, Mapping) for each in content)
-    answers = _json(answer) if is_batch else None
-    items = content if is_batch else [content]
+    answers: Any = _json(answer) if is_batch else None
+    items: list[Any] = content if is_batch else [content]
     for place, item in enumerate(items):
         own = answers[place] if isinstance(answers, list) and len(answers) == len(items) else answer
         # A check names what is in any of them.
