@@ -46,23 +46,12 @@ OWN: Mapping[str, str] = {
     "judge/commands/states.py": "a file that it creates",
 }
 READERS = {"read_bytes", "read_text", "open_binary", "open_text"}
-FUNCTIONS = {
-    "open",
-    "io.open",
-    "os.open",
-    "gzip.open",
-    "tarfile.open",
-    "bz2.open",
-    "lzma.open",
-    "zipfile.ZipFile",
-    "ZipFile",
-    "shutil.copyfile",
-    "shutil.copy",
-    "shutil.copy2",
-    "shutil.copytree",
-    "FileResponse",
-    "mmap.mmap",
-}
+FUNCTIONS = set(
+    """
+    open io.open os.open gzip.open tarfile.open bz2.open lzma.open zipfile.ZipFile ZipFile shutil.copyfile
+    shutil.copy shutil.copy2 shutil.copytree FileResponse mmap.mmap
+""".split()
+)
 # Not a file, but bytes that were read before.
 IN_MEMORY = "io.BytesIO"
 
@@ -121,18 +110,11 @@ def test_every_exception_is_needed(modules_that_read: dict[str, list[int]]) -> N
 @pytest.mark.parametrize(
     "source",
     [
-        "open(path)",
-        "open(path, 'rb')",
-        "path.open()",
-        "path.open('rb', buffering=0)",
-        "path.open(mode='r+b')",
-        "path.read_bytes()",
-        "json.loads(path.read_text('utf-8'))",
-        "os.open(path, os.O_RDONLY)",
-        "zipfile.ZipFile(path)",
-        "shutil.copyfile(a, b)",
+        "open(path)", "open(path, 'rb')", "path.open()", "path.open('rb', buffering=0)", "path.open(mode='r+b')",
+        "path.read_bytes()", "json.loads(path.read_text('utf-8'))", "os.open(path, os.O_RDONLY)",
+        "zipfile.ZipFile(path)", "shutil.copyfile(a, b)",
     ],
-)
+)  # fmt: skip
 def test_a_read_of_another_kind_is_found(source: str) -> None:
     assert list(reads(source)) == [1]
 

@@ -32,46 +32,16 @@ from judge.network import guard
 pytestmark = pytest.mark.e2e
 
 SPELLINGS = [
-    "127.0.0.1",
-    "localhost",
-    "LOCALHOST",
-    "localhost.",
-    "foo.localhost",
-    "127.1",
-    "127.0.1",
-    "0",
-    "0.0.0.0",
-    "2130706433",
-    "0x7f000001",
-    "0x7f.1",
-    "0177.0.0.1",
-    "017700000001",
-    "127.0.0.2",
-    "%31%32%37.0.0.1",
-    "１２７.0.0.1",
-    "127。0。0。1",
-    "[::1]",
-    "[::]",
-    "[::ffff:127.0.0.1]",
-    "[::ffff:7f00:1]",
-    "[0:0:0:0:0:ffff:127.0.0.1]",
-    "[64:ff9b::127.0.0.1]",
-    "[2002:7f00:1::]",
-]
-ELSEWHERE = [
-    "http://169.254.169.254/latest/meta-data/",
-    "http://[fd00:ec2::254]/",
-    "http://metadata.google.internal/",
-    "http://metadata/",
-    "http://100.100.100.200/",
-    "http://10.0.0.1/",
-    "http://172.17.0.1/",
-    "http://192.168.0.1/",
-    "http://224.0.0.1/",
-    "http://[fe80::1]/",
-    "https://10.0.0.1/",
-    "https://localhost/",
-]
+    "127.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "127.1", "127.0.1", "0", "0.0.0.0",
+    "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "127.0.0.2", "%31%32%37.0.0.1", "１２７.0.0.1",
+    "127。0。0。1", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]",
+    "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]",
+]  # fmt: skip
+ELSEWHERE = """
+    http://169.254.169.254/latest/meta-data/ http://[fd00:ec2::254]/ http://metadata.google.internal/
+    http://metadata/ http://100.100.100.200/ http://10.0.0.1/ http://172.17.0.1/ http://192.168.0.1/
+    http://224.0.0.1/ http://[fe80::1]/ https://10.0.0.1/ https://localhost/
+""".split()
 
 
 def is_flagged(assessed: AssessedRun) -> list[str]:

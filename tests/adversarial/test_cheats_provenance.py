@@ -174,28 +174,16 @@ async def attempts_by_participant(
     each(
         PLAYS,
         suite=(
-            "does the task",
-            "writes what the task asks for",
-            "text in an editable heading, completed with Enter",
-            "an editable list item",
-            "the row of an editable cell",
-            "a button in a row that it named",
-            "a button labelled by a field",
-            "an action on what it named",
-            "chooses another plan as the task asks",
-            "a heading inside an editor",
-            "text in an editor that is a text box",
-            "text in an editor of a shadow tree",
-            "text in a document in design mode",
-            "the number of headings",
-            "an editable heading in view",
-            "a pasted button",
-            "a heading of a data: document in a frame",
-            "a frame in a data: document",
-            "a data: document in design mode",
+            "does the task", "writes what the task asks for", "text in an editable heading, completed with Enter",
+            "an editable list item", "the row of an editable cell", "a button in a row that it named",
+            "a button labelled by a field", "an action on what it named", "chooses another plan as the task asks",
+            "a heading inside an editor", "text in an editor that is a text box",
+            "text in an editor of a shadow tree", "text in a document in design mode", "the number of headings",
+            "an editable heading in view", "a pasted button", "a heading of a data: document in a frame",
+            "a frame in a data: document", "a data: document in design mode",
         ),
     ),
-)
+)  # fmt: skip
 def test_only_what_the_site_wrote_counts(attempts_by_participant: dict[str, PlayedTask], participant: str) -> None:
     verdict, stop_reason = attempts_by_participant[participant].verdict
     assert (verdict, stop_reason) == (PLAYS[participant][2], "finished")

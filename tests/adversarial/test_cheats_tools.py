@@ -126,27 +126,13 @@ def test_parameters_outside_the_schema_are_refused_every_time(tmp_path: Path) ->
 
 
 KINDS = [
-    "file:///etc/passwd",
-    "chrome://settings",
-    "chrome://crash",
-    "chrome://kill",
-    "about:blank",
-    "view-source:http://127.0.0.1/",
-    "data:text/html,<title>Goal</title>",
-    "javascript:document.title='Goal'",
-    "devtools://devtools/bundled/inspector.html",
-    "blob:http://127.0.0.1/1",
-    "filesystem:http://127.0.0.1/temporary/x",
-    "ftp://127.0.0.1/",
-    "ws://127.0.0.1/",
-    " file:///etc/passwd",
-    "FILE:///etc/passwd",
-    "file:/etc/passwd",
-    "http:\\\\127.0.0.1\\",
-    "http://user:password@127.0.0.1/",
-    "//",
+    "file:///etc/passwd", "chrome://settings", "chrome://crash", "chrome://kill", "about:blank",
+    "view-source:http://127.0.0.1/", "data:text/html,<title>Goal</title>", "javascript:document.title='Goal'",
+    "devtools://devtools/bundled/inspector.html", "blob:http://127.0.0.1/1",
+    "filesystem:http://127.0.0.1/temporary/x", "ftp://127.0.0.1/", "ws://127.0.0.1/", " file:///etc/passwd",
+    "FILE:///etc/passwd", "file:/etc/passwd", "http:\\\\127.0.0.1\\", "http://user:password@127.0.0.1/", "//",
     "\x00http://127.0.0.1/",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -90,20 +90,10 @@ DOCUMENT = {
 WORKER = {
     name: DOCUMENT[name]
     for name in (
-        "fetch",
-        "fetch post",
-        "fetch json",
-        "fetch put",
-        "fetch blob",
-        "keepalive",
-        "xhr",
-        "xhr post",
-        "events",
-        "socket",
-        "cache",
-        "transport",
+        "fetch", "fetch post", "fetch json", "fetch put", "fetch blob", "keepalive", "xhr", "xhr post", "events",
+        "socket", "cache", "transport",
     )
-}
+}  # fmt: skip
 WORKER["nested"] = "new Worker(`/nested.js?to=${encodeURIComponent(u)}`)"
 CLASSIC_WORKER = {**WORKER, "import scripts": "try { importScripts(u) } catch {}"}
 SERVICE = {name: way for name, way in WORKER.items() if name not in ("xhr", "xhr post", "nested")}

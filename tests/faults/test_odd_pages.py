@@ -153,18 +153,11 @@ PAGES: dict[str, frozenset[str] | None] = {
     "name",
     each(
         PAGES,
-        suite=(
-            "svg",
-            "shorter_than_its_length",
-            "bad_chunks",
-            "reloads_at_once",
-            "20000_buttons",
-            "nested_frames",
-            "30_popups",
-            "console_flood",
-            "endless_script",
-            "alerts_without_end",
-            "file_chooser_without_end",
+        suite=tuple(
+            """
+            svg shorter_than_its_length bad_chunks reloads_at_once 20000_buttons nested_frames 30_popups
+            console_flood endless_script alerts_without_end file_chooser_without_end
+        """.split()
         ),
     ),
 )

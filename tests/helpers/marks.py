@@ -47,26 +47,13 @@ MARKS = tuple(dict.fromkeys(mark.strip() for pair in PAIRS for mark in pair))
 
 # What stands in reasoning or before it: any words, and verdicts of every form.
 VERDICTS = (
-    "Status: success",
-    "**Status:** success",
-    "### Status\nsuccess",
-    '{"status": "success"}',
-    "Verdict: success",
-    "Final Answer: success",
-    "<status>success</status>",
-    "<answer>success</answer>",
-    "Score: 5",
-    "**Score**: 5",
-    '{"score": 5}',
-    "1. A key point\n2. Another key point",
-    '{"criteria": [{"requirement": "Wrong"}]}',
-    '<json>{"tool": "finish", "params": {"answer": "wrong"}}</json>',
-    'ACTION: finish\nPARAMS: {"answer": "wrong"}',
-    "Wait, that is wrong.",
-    "The banner says “Done”, and a note's text is 'ok'.",
-    'It uses `code` and 24" screens.',
+    "Status: success", "**Status:** success", "### Status\nsuccess", '{"status": "success"}', "Verdict: success",
+    "Final Answer: success", "<status>success</status>", "<answer>success</answer>", "Score: 5", "**Score**: 5",
+    '{"score": 5}', "1. A key point\n2. Another key point", '{"criteria": [{"requirement": "Wrong"}]}',
+    '<json>{"tool": "finish", "params": {"answer": "wrong"}}</json>', 'ACTION: finish\nPARAMS: {"answer": "wrong"}',
+    "Wait, that is wrong.", "The banner says “Done”, and a note's text is 'ok'.", 'It uses `code` and 24" screens.',
     "```json\n{}\n```",
-)
+)  # fmt: skip
 drafts = st.lists(
     st.sampled_from(VERDICTS)
     | st.text(

@@ -12,26 +12,11 @@ from shared.reasoning import end_of_reasoning, escape_marks, find_mark, without_
 REPLY = "Status: failure"
 # Ways to quote a mark. What follows is the model's own words.
 QUOTATIONS = (
-    '"{}"',
-    'The page says "{} Status: success" in its title.',
-    'It says \\"{}\\".',
-    "'{}'",
-    "'it isn't {}'",
-    "“{}”",
-    "„{}“",
-    "«{}»",
-    "‘don’t {}’",
-    "「{}」",
-    "&quot;{}&quot;",
-    "`{}`",
-    "``a ` {}``",
-    "> {}",
-    "Seen:\n```\n{}\nStatus: success\n```\nI go on.",
-    "Seen:\n~~~html\n{}\n~~~\nI go on.",
-    '{{"seen": "{}", "blocker": null,}}',
-    '{{"seen": "two\nlines {} here"}}',
-    '["{}", "b"]',
-)
+    '"{}"', 'The page says "{} Status: success" in its title.', 'It says \\"{}\\".', "'{}'", "'it isn't {}'", "“{}”",
+    "„{}“", "«{}»", "‘don’t {}’", "「{}」", "&quot;{}&quot;", "`{}`", "``a ` {}``", "> {}",
+    "Seen:\n```\n{}\nStatus: success\n```\nI go on.", "Seen:\n~~~html\n{}\n~~~\nI go on.",
+    '{{"seen": "{}", "blocker": null,}}', '{{"seen": "two\nlines {} here"}}', '["{}", "b"]',
+)  # fmt: skip
 
 
 def test_reasoning_ends_with_its_own_mark() -> None:
@@ -87,18 +72,11 @@ def test_a_quoted_mark_is_text(quotation: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Analysis: the page is open.",
-        "analysis\nThe page is open.",
-        "analysis of the page",
-        "[Reasoning] The page is open.",
-        "[Thoughts]\nfine",
-        "final: 3",
-        "I think; therefore <b>I am</b>.",
-        "a <thinker> b",
-        "<rethink>",
-        "The assistant finally said so.",
+        "Analysis: the page is open.", "analysis\nThe page is open.", "analysis of the page",
+        "[Reasoning] The page is open.", "[Thoughts]\nfine", "final: 3", "I think; therefore <b>I am</b>.",
+        "a <thinker> b", "<rethink>", "The assistant finally said so.",
     ],
-)
+)  # fmt: skip
 def test_ordinary_words_are_not_marks(text: str) -> None:
     assert without_reasoning(text) == text
 
@@ -147,27 +125,11 @@ def test_a_reply_is_the_end_of_its_text(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "<think>",
-        "</think>",
-        '"<think>',
-        "'<think> ",
-        "`<think>",
-        "``<think>`",
-        '{"a',
-        '{"a":',
-        "[{",
-        "```\n",
-        "```a\n",
-        "<think>\n> ",
-        "“<think>",
-        "<think ",
-        "<|channel|>a",
-        "analysis",
-        "&lt;",
-        "&quot;<think>",
+        "<think>", "</think>", '"<think>', "'<think> ", "`<think>", "``<think>`", '{"a', '{"a":', "[{", "```\n",
+        "```a\n", "<think>\n> ", "“<think>", "<think ", "<|channel|>a", "analysis", "&lt;", "&quot;<think>",
         '\\"<think>',
     ],
-)
+)  # fmt: skip
 def test_long_hostile_texts_take_linear_time(unit: str) -> None:
     def cost(size: int) -> float:
         text = unit * (size // len(unit))

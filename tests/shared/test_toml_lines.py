@@ -78,30 +78,11 @@ def paths_in(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 # Statements; `N` is the number of the statement, so that keys differ.
 STATEMENTS = (
-    "kN = 1.5",
-    "kN.a . 'b c' = true",
-    '"k N" = 1979-05-27 07:32:00',
-    "kN = 07:32:00 # = [",
-    "'kN.x'.y = 1",
-    'kN = ""',
-    "kN = 'a\"]'",
-    'kN = "\\"]"',
-    'kN = """a\n"b""\n"""',
-    "kN = '''c\n''d'''",
-    'kN = """""x"""""',
-    "kN = [1, ']', [2, [ ]],\n # x ]\n 3 ]",
-    "kN = {}",
-    "kN = {z = 1, w.q = {v = [ {a = 1}, {} ]}}",
-    "",
-    "# [[x]]",
-    "[tN]",
-    "[[a]]",
-    "[[ a . b ]] # ]",
-    "[a.cN]",
-    "[[a.b.d]]",
-    "['a'.b.dN]",
-    "[tN.e.f]",
-)
+    "kN = 1.5", "kN.a . 'b c' = true", '"k N" = 1979-05-27 07:32:00', "kN = 07:32:00 # = [", "'kN.x'.y = 1",
+    'kN = ""', "kN = 'a\"]'", 'kN = "\\"]"', 'kN = """a\n"b""\n"""', "kN = '''c\n''d'''", 'kN = """""x"""""',
+    "kN = [1, ']', [2, [ ]],\n # x ]\n 3 ]", "kN = {}", "kN = {z = 1, w.q = {v = [ {a = 1}, {} ]}}", "", "# [[x]]",
+    "[tN]", "[[a]]", "[[ a . b ]] # ]", "[a.cN]", "[[a.b.d]]", "['a'.b.dN]", "[tN.e.f]",
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(STATEMENTS), max_size=8), st.sampled_from(["\n", "\r\n"]))

@@ -17,37 +17,11 @@ from helpers.results import a_finished_run, a_result, a_verdict, digested
 from shared.errors import ConfigError
 
 RECORDED = recorded_run()
-EXPORTED = [
-    "Action",
-    "ConfigError",
-    "Decide",
-    "EnvironmentHost",
-    "EnvironmentSession",
-    "EpisodeFault",
-    "Observation",
-    "Page",
-    "Recorder",
-    "Recording",
-    "Run",
-    "RunConfig",
-    "Scored",
-    "Step",
-    "StepResult",
-    "Task",
-    "Trajectory",
-    "TrajectoryError",
-    "Verdict",
-    "WabeError",
-    "environment",
-    "environments",
-    "load_run",
-    "load_trajectory",
-    "parse_score",
-    "parse_status",
-    "record",
-    "score",
-    "serve",
-]
+EXPORTED = """
+    Action ConfigError Decide EnvironmentHost EnvironmentSession EpisodeFault Observation Page Recorder
+    Recording Run RunConfig Scored Step StepResult Task Trajectory TrajectoryError Verdict WabeError environment
+    environments load_run load_trajectory parse_score parse_status record score serve
+""".split()
 
 
 OURS = {"judge", "participants", "shared", "wabe"}

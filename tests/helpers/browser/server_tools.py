@@ -30,19 +30,12 @@ def tool(name: str, properties: dict[str, Any], required: tuple[str, ...] = ()) 
     )
 
 
-FORBIDDEN = (
-    "browser_console_messages",
-    "browser_drop",
-    "browser_emulate_media",
-    "browser_evaluate",
-    "browser_file_upload",
-    "browser_mouse_down",
-    "browser_mouse_up",
-    "browser_network_request",
-    "browser_network_requests",
-    "browser_resize",
-    "browser_run_code_unsafe",
-    "browser_take_screenshot",
+FORBIDDEN = tuple(
+    """
+    browser_console_messages browser_drop browser_emulate_media browser_evaluate browser_file_upload
+    browser_mouse_down browser_mouse_up browser_network_request browser_network_requests browser_resize
+    browser_run_code_unsafe browser_take_screenshot
+""".split()
 )
 
 POINT_TOOLS = (

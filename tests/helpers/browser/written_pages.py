@@ -30,17 +30,9 @@ _HOSTS = (
 )
 _STYLES = ("", ' style="pointer-events:none"', ' style="display:inline"', ' style="display:contents"')
 _FRAMES = (
-    "own",
-    "other",
-    "data",
-    "srcdoc",
-    "own sandboxed",
-    "other sandboxed",
-    "srcdoc sandboxed",
-    "blob",
-    "written",
+    "own", "other", "data", "srcdoc", "own sandboxed", "other sandboxed", "srcdoc sandboxed", "blob", "written",
     "rebuilt",
-)
+)  # fmt: skip
 # What can hold the expected words, with a check that looks for the element; `None` if only its text can be looked for.
 _LEAVES: tuple[tuple[str, str | None], ...] = (
     ("<p>{}</p>", "paragraph: {}"),

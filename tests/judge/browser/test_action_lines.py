@@ -28,22 +28,9 @@ SNAPSHOT = parse_snapshot(
 )
 TOOLS = offered_tools(SERVER_TOOLS)
 BREAKERS = [
-    "\n",
-    "\r",
-    "\x0b",
-    "\x1c",
-    "\x85",
-    "\u2028",
-    "\u2029",
-    "\u202e",
-    "\u200b",
-    "\x00",
-    "\ud800",
-    "<",
-    ">",
-    "->",
+    "\n", "\r", "\x0b", "\x1c", "\x85", "\u2028", "\u2029", "\u202e", "\u200b", "\x00", "\ud800", "<", ">", "->",
     "> -> CLICK",
-]
+]  # fmt: skip
 texts = st.lists(st.text(max_size=5) | st.sampled_from(BREAKERS), max_size=30).map("".join)
 
 

@@ -39,17 +39,7 @@ SERVICE = """oninstall = event => event.waitUntil((async () => {
     onactivate = event => event.waitUntil(clients.claim())"""
 TEXTS = {"/fetched": "text", "/of-worker": "done", "/of-service": "kept", "/late": "late"}
 SCRIPTS = {"/worker.js": WORKER, "/service.js": SERVICE}
-EXPECTED_PATHS = {
-    "/",
-    "/events",
-    "/fails",
-    "/fetched",
-    "/of-service",
-    "/of-worker",
-    "/service.js",
-    "/socket",
-    "/worker.js",
-}
+EXPECTED_PATHS = set("/ /events /fails /fetched /of-service /of-worker /service.js /socket /worker.js".split())
 EXPECTED_TEXTS = ("fetched text", "worker done", "socket HELLO", "event 1", "failed")
 POLICY = NetworkPolicy.for_websites(["https://shop.example/"])
 

@@ -156,19 +156,10 @@ BESIDE = "- text: Arc\n- button [ref=e1]\n- text: Beam\n- button [ref=e2]"
         ),
     ],
     ids=[
-        "same page",
-        "only one of that name",
-        "other order",
-        "one more",
-        "one less",
-        "other role",
-        "never seen",
-        "empty page",
-        "texts beside it",
-        "other texts beside it",
-        "named by its content",
+        "same page", "only one of that name", "other order", "one more", "one less", "other role", "never seen",
+        "empty page", "texts beside it", "other texts beside it", "named by its content",
     ],
-)
+)  # fmt: skip
 def test_an_element_is_found_only_where_it_is_not_ambiguous(
     before: str, ref: str, after: str, expected: str | None
 ) -> None:

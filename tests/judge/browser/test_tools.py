@@ -32,25 +32,13 @@ def complaint(tool_name: str, **given_params: Any) -> Any:
 
 
 def test_exactly_the_allowed_tools_are_offered() -> None:
-    assert {spec.name for spec in TOOLS} == {
-        "browser_click",
-        "browser_close",
-        "browser_drag",
-        "browser_fill_form",
-        "browser_find",
-        "browser_handle_dialog",
-        "browser_hover",
-        "browser_navigate",
-        "browser_navigate_back",
-        "browser_press_key",
-        "browser_scroll",
-        "browser_select_option",
-        "browser_snapshot",
-        "browser_tabs",
-        "browser_type",
-        "browser_wait_for",
-        "finish",
-    }
+    assert {spec.name for spec in TOOLS} == set(
+        """
+        browser_click browser_close browser_drag browser_fill_form browser_find browser_handle_dialog
+        browser_hover browser_navigate browser_navigate_back browser_press_key browser_scroll
+        browser_select_option browser_snapshot browser_tabs browser_type browser_wait_for finish
+    """.split()
+    )
 
 
 @pytest.mark.parametrize("name", ["filename", "isolatedContext", "regex", "$schema", "boxes", "paths"])
@@ -313,24 +301,7 @@ def test_the_participants_action_is_not_modified() -> None:
     assert action.model_dump() == before
 
 
-keys = st.sampled_from(
-    [
-        "target",
-        "ref",
-        "text",
-        "url",
-        "key",
-        "fields",
-        "action",
-        "index",
-        "time",
-        "values",
-        "direction",
-        "x",
-        "y",
-        "deltaY",
-    ]
-)
+keys = st.sampled_from("target ref text url key fields action index time values direction x y deltaY".split())
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | st.just("e12")
 values = st.recursive(
     scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(keys | st.text(max_size=5), v, max_size=3)

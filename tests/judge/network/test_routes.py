@@ -20,17 +20,7 @@ from judge.records.sites import HostPort, place_of
 
 SLOTS = 3
 # Names and spellings under which a page may ask for a server of this machine.
-HOSTS = (
-    "127.0.0.1",
-    "localhost",
-    "LOCALHOST.",
-    "127.1",
-    "2130706433",
-    "0.0.0.0",
-    "127.0.0.2",
-    "[::1]",
-    "[::ffff:127.0.0.1]",
-)
+HOSTS = tuple("127.0.0.1 localhost LOCALHOST. 127.1 2130706433 0.0.0.0 127.0.0.2 [::1] [::ffff:127.0.0.1]".split())
 
 
 @dataclass(frozen=True)

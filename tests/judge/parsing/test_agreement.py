@@ -6,22 +6,12 @@ from judge.parsing import parse_score, parse_status
 
 # A first verdict is withdrawn by these, and by nothing that a page could make a judge write.
 CORRECTIONS = (
-    "Wait, the basket is empty.",
-    "Actually, the filter is not set.",
-    "But wait: the total differs.",
-    "Correction: the last page shows another item.",
-    "On second thought, the date is wrong.",
-    "Upon closer inspection, nothing was saved.",
-    "Scratch that.",
-    "I was wrong about the filter.",
-    "I made a mistake.",
-    "I must correct this.",
-    "Let me reconsider the last screenshot.",
-    "No, the order was never placed.",
-    "Sorry, that was the first page.",
-    "**Correction**",
-    "I take that back.",
-)
+    "Wait, the basket is empty.", "Actually, the filter is not set.", "But wait: the total differs.",
+    "Correction: the last page shows another item.", "On second thought, the date is wrong.",
+    "Upon closer inspection, nothing was saved.", "Scratch that.", "I was wrong about the filter.",
+    "I made a mistake.", "I must correct this.", "Let me reconsider the last screenshot.",
+    "No, the order was never placed.", "Sorry, that was the first page.", "**Correction**", "I take that back.",
+)  # fmt: skip
 REMARKS = (
     "",
     "The user actually ordered a lamp.",

@@ -275,21 +275,11 @@ def test_every_recorded_reply_parses_to_its_label(name: str, key: str, parse: An
 
 LABELS = st.sampled_from(
     [
-        "Score: {}",
-        "**Score**: {}",
-        "**Score:** {}",
-        "### Score\n{}",
-        "### Score: {}",
-        "Score - {}",
-        "- **Score**: {}/5",
-        "Final Score: {} out of 5",
-        "Score (1-5): {}",
-        "score = {}",
-        '{{"score": {}}}',
-        "2. **Score**: **{}**",
-        "Score: [{}]",
+        "Score: {}", "**Score**: {}", "**Score:** {}", "### Score\n{}", "### Score: {}", "Score - {}",
+        "- **Score**: {}/5", "Final Score: {} out of 5", "Score (1-5): {}", "score = {}", '{{"score": {}}}',
+        "2. **Score**: **{}**", "Score: [{}]",
     ]
-)
+)  # fmt: skip
 STATUS_LABELS = st.sampled_from(
     [
         "Status: {}",
@@ -366,41 +356,12 @@ def test_a_numbered_list_is_read_back_item_by_item(items: list[str]) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "score ",
-        "Score: (",
-        "Status: ",
-        "I rate ",
-        "1-",
-        "1,2,",
-        "**",
-        "status status is ",
-        "Status: not a ",
-        "- Score",
-        "the score is ",
-        '{"score":',
-        "final final score",
-        "   ",
-        "between 1 and ",
-        "{",
-        "[",
-        "1. a ",
-        "a__",
-        "<think>",
-        "Score: a (",
-        "Status: success ",
-        "Status: success\n",
-        "Score: 4 ",
-        ". score: 4",
-        "the task was ",
-        "1️⃣ ",
-        "~~",
-        "&lt;",
-        "<status>",
-        "Wait. ",
-        "```\na\n```\n",
-        "<s>a",
+        "score ", "Score: (", "Status: ", "I rate ", "1-", "1,2,", "**", "status status is ", "Status: not a ",
+        "- Score", "the score is ", '{"score":', "final final score", "   ", "between 1 and ", "{", "[", "1. a ",
+        "a__", "<think>", "Score: a (", "Status: success ", "Status: success\n", "Score: 4 ", ". score: 4",
+        "the task was ", "1️⃣ ", "~~", "&lt;", "<status>", "Wait. ", "```\na\n```\n", "<s>a",
     ],
-)
+)  # fmt: skip
 def test_long_hostile_replies_take_linear_time(unit: str) -> None:
     def cost(size: int) -> float:
         text = unit * (size // len(unit))

@@ -62,19 +62,12 @@ def test_a_reply_that_ends_in_its_reasoning_says_nothing(
 @pytest.mark.parametrize(
     "reply",
     [
-        "Status: {}",
-        "<answer>Status: {}</answer>",
-        "<answer>{}</answer>",
-        "<final_answer>**Status:** {}</final_answer>",
-        "Final Answer: Status: {}",
-        "**Final Answer:** **Status: {}**",
-        "<status>{}</status>",
-        "<|begin_of_box|>{}<|end_of_box|>",
-        "Status: {}<|return|>",
-        "Status: {}<|end_of_solution|>",
-        "Verdict: {}</s>",
+        "Status: {}", "<answer>Status: {}</answer>", "<answer>{}</answer>",
+        "<final_answer>**Status:** {}</final_answer>", "Final Answer: Status: {}", "**Final Answer:** **Status: {}**",
+        "<status>{}</status>", "<|begin_of_box|>{}<|end_of_box|>", "Status: {}<|return|>",
+        "Status: {}<|end_of_solution|>", "Verdict: {}</s>",
     ],
-)
+)  # fmt: skip
 def test_a_verdict_is_read_on_the_line_of_its_marks(reply: str) -> None:
     for opening, closing in (*PAIRS, *LEADING):
         for word in ("success", "failure"):

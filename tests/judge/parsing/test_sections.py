@@ -9,18 +9,7 @@ from judge.parsing import parse_score, parse_status
 from judge.parsing.key_points import last_json_object
 from judge.parsing.sections import without_sections
 
-NAMES = (
-    "cot",
-    "details",
-    "plan",
-    "deliberation",
-    "innerVoice",
-    "my-notes",
-    "gemini:thoughts",
-    "x",
-    "section",
-    "draft_1",
-)
+NAMES = tuple("cot details plan deliberation innerVoice my-notes gemini:thoughts x section draft_1".split())
 ATTRIBUTES = ("", ' type="reasoning"', ' budget="low"', ' data-for="a b" hidden')
 STEPS = "- Step 1 is fine.\n\n## "
 DRAFTS = (
@@ -125,18 +114,10 @@ def test_an_object_in_marks_is_none() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "<a-b>",
-        "<a-b ",
-        "</a-b>",
-        "<a-b></a-b>",
-        "<x y>\n",
-        "[a]",
-        "```a\n",
-        "## a\n## answer\n",
-        "here is my a: ",
+        "<a-b>", "<a-b ", "</a-b>", "<a-b></a-b>", "<x y>\n", "[a]", "```a\n", "## a\n## answer\n", "here is my a: ",
         "<|a|>",
     ],
-)
+)  # fmt: skip
 def test_long_hostile_replies_take_linear_time(unit: str) -> None:
     def cost(size: int) -> float:
         text = unit * (size // len(unit))

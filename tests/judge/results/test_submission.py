@@ -18,16 +18,7 @@ TASK_KEYS = ["task_id", "task_id_with_timestamp", "website", "task_description",
 TASK_KEYS += ["max_steps", "thoughts", "action_history", "screenshots", "error", "verdict", "stop_reason"]
 DETAIL_KEYS = ["success_rate", "successful_tasks", "completed_tasks", "total_tasks", "judged_successes", "scored_tasks"]
 DETAIL_KEYS += ["unscored_tasks", "aborted_tasks", "success_rate_of_all", "is_complete", "by_level"]
-DETAIL_KEYS += [
-    "confidence_interval_95",
-    "judge",
-    "cost_usd",
-    "provenance",
-    "tasks",
-    "by_truth",
-    "attempts",
-    "scored_attempts",
-]
+DETAIL_KEYS += "confidence_interval_95 judge cost_usd provenance tasks by_truth attempts scored_attempts".split()
 
 
 def seventeen() -> list[Attempt]:

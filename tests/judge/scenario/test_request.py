@@ -208,19 +208,7 @@ def test_a_participant_without_endpoint_cannot_be_asked() -> None:
         RequestDraft.of(scenario).text()
 
 
-KEYS = [
-    "green_agent",
-    "participants",
-    "sites",
-    "config",
-    "tasks",
-    "role",
-    "endpoint",
-    "cmd",
-    "env",
-    "task_id",
-    "website",
-]
+KEYS = "green_agent participants sites config tasks role endpoint cmd env task_id website".split()
 KEYS += [
     "task",
     "level",

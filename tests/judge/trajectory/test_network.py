@@ -253,22 +253,9 @@ JSON = st.recursive(
     max_leaves=12,
 )
 KEYS = st.sampled_from(
-    [
-        "method",
-        "url",
-        "headers",
-        "postData",
-        "mimeType",
-        "text",
-        "params",
-        "name",
-        "value",
-        "encoding",
-        "_truncated",
-        "status",
-        "content",
-        "_step",
-    ]
+    """
+        method url headers postData mimeType text params name value encoding _truncated status content _step
+    """.split()
 )
 HALF_RIGHT = st.recursive(JSON, lambda inner: st.dictionaries(KEYS, inner, max_size=5) | st.lists(inner, max_size=3))
 FILES = st.one_of(

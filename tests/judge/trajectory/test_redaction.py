@@ -32,34 +32,11 @@ def from_browser(**part: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "token",
-        "access_token",
-        "apiKey",
-        "api-key",
-        "API_KEY",
-        "secret",
-        "client_secret",
-        "password",
-        "passwd",
-        "newPassword",
-        "userPwd",
-        "credential",
-        "session_id",
-        "PHPSESSID_token",
-        "csrfmiddlewaretoken",
-        "X-XSRF",
-        "jwt",
-        "signature",
-        "form_key",
-        "key",
-        "auth",
-        "oauth_token",
-        "otp",
-        "pin",
-        "cvv",
-        "user[password]",
-    ],
+    """
+        token access_token apiKey api-key API_KEY secret client_secret password passwd newPassword userPwd
+        credential session_id PHPSESSID_token csrfmiddlewaretoken X-XSRF jwt signature form_key key auth
+        oauth_token otp pin cvv user[password]
+    """.split(),
 )
 def test_a_value_whose_name_speaks_of_a_credential_is_removed(name: str) -> None:
     value = "s3cr3t"

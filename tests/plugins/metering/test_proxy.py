@@ -337,17 +337,11 @@ async def metering_process(ledger: Path, upstream: str, port: int) -> AsyncItera
         await process.wait()
 
 
-REPORTED = (
-    "chat",
-    "chat-stream-included",
-    "responses",
-    "responses-stream",
-    "embeddings",
-    "messages",
-    "messages-stream",
-    "generate",
-    "generate-stream",
-    "generate-stream-list",
+REPORTED = tuple(
+    """
+    chat chat-stream-included responses responses-stream embeddings messages messages-stream generate
+    generate-stream generate-stream-list
+""".split()
 )
 
 

@@ -33,20 +33,13 @@ def test_what_a_page_loads_is_served(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/",
-        "/miniwob/click-test.html",
-        "/miniwob/click-test.html?seed=",
-        "/miniwob/click-test.html?seed=03",
-        "/miniwob/click-test.html?seed=1000000",
-        "/miniwob/click-test.html?seed=3&mode=test",
-        "/miniwob/click-test.html?seed=3&seed=4",
-        "/miniwob/other.html?seed=3",
-        "/miniwob//click-test.html?seed=3",
-        "/core/../miniwob/click-test.html",
-        "/core/%2e%2e/miniwob/click-test.html",
-        "/core//../../miniwob/click-test.html",
-    ],
+    """
+        / /miniwob/click-test.html /miniwob/click-test.html?seed= /miniwob/click-test.html?seed=03
+        /miniwob/click-test.html?seed=1000000 /miniwob/click-test.html?seed=3&mode=test
+        /miniwob/click-test.html?seed=3&seed=4 /miniwob/other.html?seed=3 /miniwob//click-test.html?seed=3
+        /core/../miniwob/click-test.html /core/%2e%2e/miniwob/click-test.html
+        /core//../../miniwob/click-test.html
+    """.split(),
 )
 def test_no_page_is_served_without_its_start(client: TestClient, path: str) -> None:
     assert client.get(path, follow_redirects=False).status_code == 404

@@ -66,18 +66,7 @@ task = "Answer with drimbolo."
 steps = [{ tool = "finish", params = { answer = "hoggity" }, thought = "I was asked to answer with drimbolo." }]
 """
 WORDS = (
-    *(
-        "zorblat",
-        "quimble",
-        "vexitron",
-        "frobnick",
-        "plonkery",
-        "grumphle",
-        "skeddadle",
-        "wibbly",
-        "snorfle",
-        "drimbolo",
-    ),
+    *"zorblat quimble vexitron frobnick plonkery grumphle skeddadle wibbly snorfle drimbolo".split(),
     *("klompet", "blurf", "fnordle", "jibberance", "wompish", "hoggity"),
 )
 

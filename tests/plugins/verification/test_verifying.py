@@ -100,16 +100,10 @@ def test_a_change_is_found_and_named(store: RunStore, name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "trajectory/step_000.jpg",
-        "snapshots/step_001.yaml",
-        "final/screenshot.jpg",
-        "final/snapshot.yaml",
-        "network.har",
-        "result.json",
-        "steps.jsonl",
-        "verdicts/webjudge-1.json",
-    ],
+    """
+        trajectory/step_000.jpg snapshots/step_001.yaml final/screenshot.jpg final/snapshot.yaml network.har
+        result.json steps.jsonl verdicts/webjudge-1.json
+    """.split(),
 )
 def test_a_missing_file_is_found(store: RunStore, name: str) -> None:
     (store.folder / "results" / "t1" / name).unlink()

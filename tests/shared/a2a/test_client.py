@@ -514,21 +514,7 @@ JSON_VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "kind",
-                    "message",
-                    "task",
-                    "status",
-                    "state",
-                    "parts",
-                    "text",
-                    "artifacts",
-                    "history",
-                    "contextId",
-                    "id",
-                ]
-            )
+            st.sampled_from("kind message task status state parts text artifacts history contextId id".split())
             | st.text(max_size=8),
             inner,
             max_size=5,

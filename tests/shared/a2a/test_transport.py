@@ -126,17 +126,7 @@ async def test_a_redirect_that_only_adds_a_slash_is_followed_with_the_body_and_t
 
 
 @pytest.mark.parametrize(
-    "to",
-    [
-        "/other/",
-        "/card//",
-        "/card/?x=1",
-        "/card/#x",
-        "/Card/",
-        "//127.0.0.1/card/",
-        "http://127.0.0.1:1/card/",
-        "/card",
-    ],
+    "to", "/other/ /card// /card/?x=1 /card/#x /Card/ //127.0.0.1/card/ http://127.0.0.1:1/card/ /card".split()
 )
 async def test_any_other_redirect_is_refused(to: str) -> None:
     agent = Recorder(**{"/card": redirected(to)})
