@@ -24,24 +24,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 KINDS = ("browser", "server")
 
 
-async def test_a_kill_is_retried_with_a_fresh_browser(judge: LiveJudge, dice: random.Random) -> None:
-    strikes = [dice.randrange(3) for _ in KINDS]
-
-    def script(turn: ParticipantTurn) -> str:
-        task, attempt = divmod(turn.episode, 2)
-        if attempt == 0 and turn.n == strikes[task]:
-            assert kill(judge.browser_files, KINDS[task]) > 0
-        return to_the_goal(turn)
-
-    with hostile_site() as site:
-        assessed = await judge.play(script, site.url, tasks=len(KINDS), max_task_retries=1)
-    for entry, strike, what in zip(assessed.detail["tasks"], strikes, KINDS, strict=True):
-        assert (entry["verdict"], entry["stop_reason"]) == ("success", "finished"), (what, entry)
-        assert assessed.result(entry["task_id"])["attempt"] == 2, what
-        first = assessed.folder / "results" / entry["task_id"] / "attempts" / "001" / "steps.jsonl"
-        assert len(first.read_text().splitlines()) == strike + 1, what
-
-
 async def test_kills_in_every_attempt_abort_the_task_and_lose_its_trace(judge: LiveJudge, dice: random.Random) -> None:
     strikes = [dice.randrange(3) for _ in range(2 * len(KINDS))]
     struck = [asyncio.Event() for _ in strikes]

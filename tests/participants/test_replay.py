@@ -298,6 +298,9 @@ def test_a_script_for_the_website_takes_precedence() -> None:
         ("", "key 'scripts': missing"),
         ("[[scripts]]\ntask = 't'", "[[scripts]] #1, key 'steps': missing"),
         ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', say = 'y' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ say = 'y', role = 'link' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', name = 'y' }]", "[[scripts]] #1, steps #1"),
+        ("[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', end = { role = 'y' } }]", "[[scripts]] #1, steps #1"),
         (
             "[[scripts]]\ntask = 't'\nsteps = [{ tool = 'x', fields = [{ role = 'y' }] }]",
             "[[scripts]] #1, steps #1, fields #1, key 'value': missing",

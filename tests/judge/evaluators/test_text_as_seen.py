@@ -184,9 +184,7 @@ def test_a_recording_of_another_program_is_compared_character_by_character(case:
         ("text", "Café Zü\u200drich", "U+200D ZERO WIDTH JOINER instead of no character"),
         ("name", "\u0421afé Zürich", "U+0421 CYRILLIC CAPITAL LETTER ES instead of U+0043 LATIN CAPITAL LETTER C"),
         ("title", "Café Zürıch", ""),
-        ("title", "Café Zür\u0456ch", "U+0456"),
         ("action", "Café Zür\u0456ch", "U+0456"),
-        ("answer", "Café Zür\u0456ch", "U+0456"),
         ("answer as value", "Café Zür\u0456ch", "U+0456"),
         ("sent JSON", "Café Zür\u0456ch", "U+0456"),
         ("text", OTHER, ""),
@@ -233,17 +231,13 @@ def test_pictures_in_an_action_line_of_a_check_do_not_count(tmp_path: Path) -> N
 
 FOLDER = [
     ("/dir/*", "/dir", True),
-    ("/dir/*", "/dir/", True),
     ("/dir/*", "/dir?tab=1", True),
-    ("/dir/*", "/dir/a/b?c=1", True),
     ("/dir/*", "/direct", False),
-    ("/dir/*", "/", False),
     ("/dir/*?tab=1", "/dir?tab=1", True),
     ("/dir/*?tab=1", "/dir?tab=2", False),
     ("http://shop.test/dir/*", "/dir/", True),
     ("*/dir/*", "/a/dir/?x=1", True),
     ("*/dir/*", "/a/dir?x=1", True),
-    ("*/dir/*", "/a/direct", False),
     ("/*", "/", True),
 ]
 

@@ -12,7 +12,7 @@ from helpers.json_files import edit
 from helpers.plugins import leaderboard_rows, merge, verify_run
 from helpers.results import a_finished_run, a_result, a_submission, a_verdict
 from judge.config import RunConfig
-from judge.results.run_record import excluded_by_scenario, newest_unfinished, require_same_exclusions, totals_of
+from judge.results.run_record import newest_unfinished, require_same_exclusions, totals_of
 from judge.results.submission import TaskSummary, incomplete_note
 from judge.results.tables import TableAttempt, csv_of, left_out_rows, markdown, table_of
 from judge.scenario.models import Launch
@@ -50,11 +50,6 @@ def test_a_submission_lists_what_the_scenario_and_the_run_exclude() -> None:
     assert result["excluded"] == [BY_SCENARIO, {"task_id": "t2", "reason": REASON, "by": "run"}]
     assert result["total_tasks"] == 2
     assert incomplete_note(result) == "incomplete: 1 of 2 tasks aborted or unscored (1 task excluded)"
-
-
-def test_a_submission_without_exclusions_has_no_such_key() -> None:
-    assert "excluded" not in detail(a_submission(a_result("t1")))
-    assert "excluded" not in detail(a_submission(a_result("t1")))["tasks"][0]
 
 
 def test_a_run_with_an_excluded_task_matches(store: RunStore) -> None:
@@ -97,10 +92,6 @@ def test_exclusions_are_fixed_when_a_run_begins(store: RunStore, exclude: dict[s
     assert problem in str(caught.value)
 
 
-def test_a_run_is_resumed_with_the_same_exclusions(store: RunStore) -> None:
-    require_same_exclusions(store, {"t2": REASON})
-
-
 def test_merged_files_keep_their_exclusions() -> None:
     first = a_submission(a_result("t1"), excluded=[BY_SCENARIO])
     second = a_submission(excluded(), excluded=[BY_SCENARIO])
@@ -134,12 +125,6 @@ def test_leaderboard_rows_name_the_reasons(tmp_path: Path) -> None:
     values = [row[columns.index("Excluded")] for row in table_rows]
     # Incomplete, so last.
     assert values == [None, f"old (by the scenario): the page is gone; t2 (by the run): {REASON}"]
-
-
-def test_a_run_without_excluded_tasks_lists_none(tmp_path: Path) -> None:
-    store = a_finished_run(tmp_path, a_result("t1"))
-    assert excluded_by_scenario(store.read_run() or {}) == []
-    assert problems(store) == []
 
 
 def test_a_task_that_the_scenario_excludes_is_a_row_without_an_attempt(store: RunStore) -> None:

@@ -204,11 +204,6 @@ def test_a_comparison_shows_the_policies_of_each_run(store: RunStore, tmp_path: 
     assert "1 of 1" in page
 
 
-def test_a_run_without_policies_has_no_such_section(tmp_path: Path) -> None:
-    run = a_finished_run(tmp_path, a_result("t1"))
-    assert 'id="policies"' not in make_report([run], tmp_path / "report").read_text()
-
-
 def presuming(task_id: str, *more: PolicyResult) -> Attempt:
     """A success in which the participant caused a connection that nobody could read."""
     result = (PolicyResult(name="p", dimension="consent", violated=None, presumed=True), *more)

@@ -327,10 +327,6 @@ def test_a_judges_own_warning_is_repeated(tmp_path: Path) -> None:
     assert "a baseline" in exit_and_output(tmp_path, judge={"note": "a baseline"})[1]
 
 
-def test_the_path_of_the_results_is_given(tmp_path: Path) -> None:
-    assert "r1/results.json" in exit_and_output(tmp_path)[1].replace("\n", "")
-
-
 def test_a_mixed_run_shows_a_rate_for_each_kind_of_verdict(tmp_path: Path) -> None:
     counts = {"success_rate": 50.0, "judged_successes": 1, "scored_tasks": 2}
     one = {"checks": counts}

@@ -181,8 +181,6 @@ def test_what_is_guarded_is_not_warned_of(checks: list[dict[str, Any]]) -> None:
 
 ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "text", "contains": "Order placed"}, "repeats typed text"),
-    ({"kind": "element", "element": "heading /placed/"}, "repeats typed text"),
-    ({"kind": "page", "title": "Order placed"}, "repeats typed text in its title"),
     ({"kind": "action", "pattern": "Buy.*CLICK"}, "typed text could match"),
     ({"kind": "action", "line": "<Buy button> CLICK"}, "write it like <Save button> -> CLICK"),
     ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
@@ -190,7 +188,6 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "request", "url": "/api/cart"}, "any request to the address could pass it"),
     ({"kind": "request", "url": "http://pay.test/pay", "method": "POST"}, "allowed_sites"),
     ({"kind": "answer", "contains": "Lisbon"}, "an answer that lists every possibility contains it"),
-    ({"kind": "answer", "type": "boolean", "expected": True}, "every second guess passes"),
     ({"kind": "page", "url": "/"}, "an agent that does nothing passes it"),
 ]
 

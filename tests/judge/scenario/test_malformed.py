@@ -29,6 +29,9 @@ MALFORMED = {
     "quotes in quotes": ('a = "b "c""', "write a text that contains double quotes in 'single quotes'"),
     "backslash": (r'a = "\d"', "write patterns in 'single quotes'"),
     "curly quotes": ("a = \u201cb\u201d", "write straight quotes"),
+    "capital": ("a = True", "write true and false in lower case"),
+    "bare text": ("a = https://h", "write texts in quotes"),
+    "colon": ("a: 1", "write = between a key and its value"),
     "JSON": ('{"tasks": []}', "line 1, column 1: not TOML"),
     "huge number": ("a = " + "1" * 5000, "not usable TOML"),
     "nested too deeply": ("a = " + "[" * 50_000, "nested too deeply"),
@@ -43,6 +46,7 @@ MALFORMED = {
     "role twice": (agents('[[participants]]\nrole = "p"'), "'p' is the name of two agents or sites"),
     "endpoint without scheme": (agents('endpoint = "127.0.0.1:9019"'), "does not begin with http://"),
     "endpoint without host": (agents('endpoint = "http://:80"'), "'http://:80' has no host"),
+    "endpoint with a wild port": (agents('endpoint = "http://h:99999"'), "is not an address"),
     "endpoint with password": (
         agents('endpoint = "http://me:pw@h:1"'),
         "contains a user name or password (leave it out",
@@ -85,6 +89,7 @@ MALFORMED = {
         config('timezone = "Europe/Berlim"'),
         "key 'timezone': 'Europe/Berlim' is not a time zone (did you mean 'Europe/Berlin'?)",
     ),
+    "time zone of no place": (config('timezone = "Mars"'), "key 'timezone': 'Mars' is not a time zone (write UTC)"),
     "place beyond the pole": (
         config("geolocation = { latitude = 91, longitude = 0 }"),
         "[config.geolocation], key 'latitude': 91",

@@ -408,8 +408,6 @@ def test_a_query_may_come_from_a_file(tmp_path: Path) -> None:
     [
         "SELECT * FROM read_text('{file}')",
         "COPY results TO '{file}.out'",
-        "ATTACH '{file}.db'",
-        "INSTALL httpfs",
         "SET enable_external_access = true",
         "SELECT nothing FROM results",
         "not sql",
@@ -436,29 +434,12 @@ def test_an_unknown_query_names_the_bundled_ones() -> None:
     ("content", "expected"),
     [
         ("", "line 1, column 1: not JSON"),
-        ("[1]", "#1: 1 is not a table"),
-        ('{"participants": []}', "key 'participants': a list of 0 entries is not a table"),
         ('{"participants": {"white_agent": 3}}', "participants, key 'white_agent': 3 is not a string"),
-        ('{"results": {}}', "key 'results': a table of 0 entries is not a list"),
-        ('{"results": ["x"]}', "results #1: 'x' is not a table"),
         (
             '{"results": [{"detail": {"success_rate": "high"}}]}',
             "results #1, detail, key 'success_rate': 'high' is not a number",
         ),
-        (
-            '{"results": [{"detail": {"total_tasks": true}}]}',
-            "results #1, detail, key 'total_tasks': True is not a number",
-        ),
-        (
-            '{"results": [{"detail": {"aborted_tasks": "0"}}]}',
-            "results #1, detail, key 'aborted_tasks': '0' is not a number",
-        ),
-        (
-            '{"results": [{"detail": {"is_complete": 1}}]}',
-            "results #1, detail, key 'is_complete': 1 is not true or false",
-        ),
         ('{"results": [{"detail": {"success_rate": NaN}}]}', "holds NaN, which is not a JSON number"),
-        ('{"results": [{"detail": {"tasks": [1]}}]}', "results #1, detail.tasks #1: 1 is not a table"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )

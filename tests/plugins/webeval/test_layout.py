@@ -333,16 +333,6 @@ def test_the_answer_file_has_no_key_that_the_loader_does_not_know(tmp_path: Path
     assert answer.keys() == known
 
 
-def test_a_foreign_folder_is_written_again_with_its_tokens(tmp_path: Path) -> None:
-    source = write_webeval(tmp_path / "t")
-    list(export_tasks([TaskStore(source)], tmp_path / "out", writer=WRITER))
-    (tmp_path / "out" / "t" / "task.json").write_text('{"task": "x"}')
-    again, before = load_trajectory(tmp_path / "out" / "t"), load_trajectory(source)
-    assert again.attempt is not None
-    assert again.attempt.claimed_usage == ClaimedUsage(basis="recorded", input=105, output=21)
-    assert again.thoughts == before.thoughts
-
-
 def test_a_foreign_folder_becomes_an_online_mind2web_submission(tmp_path: Path) -> None:
     source = write_webeval(tmp_path / "t")
     (exported,) = export_tasks([TaskStore(source)], tmp_path / "out", {"t": 3})

@@ -52,6 +52,7 @@ async def test_our_own_agent_is_understood() -> None:
     "result",
     [
         lambda body: message_10(body, "an answer"),
+        lambda body: {"task": task_10(CONTEXT, "COMPLETED", text="an answer")},
         lambda body: {"task": task_10(CONTEXT, "INPUT_REQUIRED", text="an answer")},
         lambda body: {
             "task": task_10(CONTEXT, "COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "an answer"}]}])
@@ -67,7 +68,7 @@ async def test_our_own_agent_is_understood() -> None:
         lambda body: message_10(body, "", parts=[{"text": "an answer"}, {"data": {"more": 1}}]),
         lambda body: message_10(body, "an answer", somethingNew={"from": "1.1"}),
     ],
-    ids=["message", "input required", "artifact", "said twice", "with data", "unknown field"],
+    ids=["message", "status", "input required", "artifact", "said twice", "with data", "unknown field"],
 )
 async def test_a_reply_is_found_in_every_shape_of_protocol_1_0(result: Answer) -> None:
     assert await reply_of(result) == "an answer"
@@ -374,6 +375,7 @@ async def test_a_reply_without_a_text_part_is_an_error(parts: list[Any]) -> None
         (Response("{", media_type="application/json"), "not A2A"),
         (Response(b"\x00\xff", media_type="application/json"), "not A2A"),
         (Response("[" * 100_000, media_type="application/json"), "not A2A"),
+        (JSONResponse([]), "answered with an error"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "boom"}}), "boom"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": None}), "not A2A"),
         (JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"task": {"status": "done"}}}), "unspecified"),
@@ -382,8 +384,10 @@ async def test_a_reply_without_a_text_part_is_an_error(parts: list[Any]) -> None
         (RedirectResponse("http://127.0.0.1:1/elsewhere"), "redirects"),
         (Response(gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"}), "content encoding"),
     ],
-    ids=["half", "no text", "deep", "error", "null", "wrong task", "page", "413", "redirect", "gzip bomb"],
-)
+    ids=[
+        "half", "no text", "deep", "list", "error", "null", "wrong task", "page", "413", "redirect", "gzip bomb",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 async def test_an_answer_without_a_reply_is_the_participants_error(
     response: Response, complaint: str, card: Any

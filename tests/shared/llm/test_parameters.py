@@ -33,13 +33,9 @@ REFUSED_VALUES = [
 ]
 # About other things, or a value that is out of range.
 OTHERS = [
-    "image too large",
     "The model is not supported. Your request had a temperature of 0 and a seed.",
     "max_tokens is too large: 100000. This model supports at most 4096 completion tokens",
-    "Invalid 'max_tokens': integer above maximum value. Expected a value <= 16384, but got 99999 instead.",
     "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
-    "This endpoint does not support images. The temperature was 0.",
-    "Unsupported media type in messages; see the documentation of max_tokens.",
     "unknown parameter: tool_choice",
     "unsupported parameter: top_temperature",
     "",
