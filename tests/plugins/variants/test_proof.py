@@ -11,7 +11,7 @@ from helpers.browser.hostile_site import hostile_site
 from helpers.ports import free_ports
 from helpers.results import a_result, a_verdict
 from judge.commands.app import app
-from judge.plugins.variants import measured
+from judge.plugins.variants import measured, proof
 from judge.plugins.variants.proof import change_of, held_variants
 from judge.records.ledger import Coverage, Frozen
 from judge.records.tasks import Task
@@ -20,6 +20,7 @@ from judge.scenario.models import Scenario
 from judge.scenario.pairs import pairs_of, proof_path
 from judge.scenario.toml import load_scenario
 from shared.errors import ConfigError
+from shared.settings import Settings
 
 SCENARIO = """
 [green_agent]
@@ -133,6 +134,23 @@ def test_on_a_frozen_site_a_variant_holds_only_if_the_archive_answers_the_right_
     assert change_of(attempts, pair, "right") == (None if holds else why)
 
 
+def test_what_is_proven_is_kept_when_a_later_task_cannot_be_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(some: Scenario, _: Settings) -> proof.Proof:
+        if [task.task_id for task in some.tasks] == ["u"]:
+            raise ConfigError("the site has gone")
+        return proof.Proof({"t--dark": "digest"}, {})
+
+    monkeypatch.setattr(proof, "_KEPT_AFTER", 1)
+    monkeypatch.setattr(proof, "_proven", found)
+    path = scenario_in(tmp_path)
+    path.write_text(f'{path.read_text()}[[tasks]]\ntask_id = "u"\nwebsite = "http://shop.test/"\ntask = "Go."\n')
+    with pytest.raises(ConfigError, match="the site has gone"):
+        proof.prove(load_scenario(path), Settings.from_environ({}), write=True)
+    assert proof.read_proof(path).held == {"t--dark": "digest"}
+
+
 @pytest.mark.e2e
 def test_validate_writes_which_variants_hold_and_why_others_do_not(tmp_path: Path) -> None:
     with hostile_site({"/": PAGE}) as site:
@@ -140,5 +158,5 @@ def test_validate_writes_which_variants_hold_and_why_others_do_not(tmp_path: Pat
         result = CliRunner().invoke(app, ["tasks", "validate", str(path), "--variants", "--write"])
     assert result.exit_code == 0, result.output
     assert "t--phone is not played: the right script ends as failure" in result.output
-    proof = json.loads(proof_path(path, "variants").read_text())
-    assert (list(proof["held"]), list(proof["lost"])) == (["t--dark"], ["t--phone"])
+    kept = json.loads(proof_path(path, "variants").read_text())
+    assert (list(kept["held"]), list(kept["lost"])) == (["t--dark"], ["t--phone"])

@@ -34,6 +34,8 @@ _REMEDY = "wabe tasks validate {} --variants --write"
 _WRONG = ("wrong.toml", "replay.toml")
 # How many attempts are played at once.
 _AT_ONCE = 2
+# Tasks after which what was found is written: a task takes a minute and more.
+_KEPT_AFTER = 5
 
 
 class Proof(NamedTuple):
@@ -93,30 +95,35 @@ def proven_share(scenario: Path) -> str | None:
 
 def prove(scenario: Scenario, settings: Settings, *, write: bool) -> tuple[list[str], list[str]]:
     """Problems and notes, one line each; `write` keeps what holds beside the scenario. Raises `ConfigError`."""
-    proof = asyncio.run(_proven(scenario, settings))
+    proof = Proof({}, {})
+    for start in range(0, len(scenario.tasks), _KEPT_AFTER):
+        some = scenario.model_copy(update={"tasks": scenario.tasks[start : start + _KEPT_AFTER]})
+        found = asyncio.run(_proven(some, settings))
+        proof = Proof(*({**all_found, **new} for all_found, new in zip(proof, found, strict=True)))
+        if write:
+            _keep(found, some)
     untried = [task.task_id for task in scenario.tasks if not task.reference]
     notes = [f"task {task_id} has no reference: its variants are not tried" for task_id in untried]
     notes += [one_line(f"{task_id} is not played: {why}", 500) for task_id, why in proof.lost.items()]
     counts = Counter(task_id.rpartition("--")[2] for task_id in proof.held)
     notes += [f"holds: {', '.join(f'{name} {counts[name]}' for name in counts) or 'no variant'}"]
     if write:
-        path, tried = (
-            proof_path(scenario.path, "variants"),
-            {pair.task_id for task in scenario.tasks for pair in pairs_of(task)},
-        )
-        # What was proven of other tasks stays.
-        known = read_proof(scenario.path)
-        proof = Proof(
-            *(
-                {key: each for key, each in old.items() if key not in tried} | dict(new)
-                for old, new in zip(known, proof, strict=True)
-            )
-        )
-        with write_errors(path, "make its folder writable, or leave --write out"):
-            write_json(path, proof._asdict())
-        held, lost = counted(len(proof.held), "task"), len(proof.lost)
-        notes.append(f"{path.name} names {held} under variants that hold, and {lost} that do not")
+        kept = read_proof(scenario.path)
+        held, lost = counted(len(kept.held), "task"), len(kept.lost)
+        name = proof_path(scenario.path, "variants").name
+        notes.append(f"{name} names {held} under variants that hold, and {lost} that do not")
     return [], notes
+
+
+def _keep(found: Proof, scenario: Scenario) -> None:
+    """Writes what was found of the scenario's tasks; what was proven of others stays."""
+    tried = {pair.task_id for task in scenario.tasks for pair in pairs_of(task)}
+    known = read_proof(scenario.path)
+    others = ({key: each for key, each in old.items() if key not in tried} for old in known)
+    proof = Proof(*({**old, **new} for old, new in zip(others, found, strict=True)))
+    path = proof_path(scenario.path, "variants")
+    with write_errors(path, "make its folder writable, or leave --write out"):
+        write_json(path, proof._asdict())
 
 
 async def _proven(scenario: Scenario, settings: Settings) -> Proof:
