@@ -23,8 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.results.agreement import LabelledVerdict, agreement, read_pairs
-from judge.results.corrected import SampleLabel, Stratum, allocate, estimate
+from judge.plugins.labels.agreement import agreement, read_pairs
+from judge.plugins.labels.label_plan import allocate
+from judge.results.agreement import LabelledVerdict
+from judge.results.corrected import SampleLabel, Stratum, estimate
 from judge.results.statistics import wilson
 
 PROGRAM = Path(__file__).parents[1] / "tests" / "interop" / "programs" / "rates.py"

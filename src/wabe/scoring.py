@@ -1,5 +1,6 @@
 """Judges stored trajectories from Python, like `wabe score` without its output."""
 
+from contextlib import aclosing
 from pathlib import Path
 
 from judge.config import RunConfig
@@ -22,11 +23,8 @@ async def score(
     config = config or RunConfig(judge_model="offline")
     folders = find_trajectories(Path(folder))
     scored: list[Scored] = []
-    judge = open_judge(config, Settings.from_environ(), cache_dir=None)
-    try:
+    async with aclosing(open_judge(config, Settings.from_environ(), cache_dir=None)) as judge:
         await score_all(
             folders, judge, max_parallel=max_parallel, off_site=config.off_site, again=again, done=scored.append
         )
-    finally:
-        await judge.aclose()
     return scored

@@ -10,7 +10,7 @@ from judge.judges.checked import ChecksJudge
 from judge.records.files import NetworkTrace
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
-from judge.records.verdicts import ImageScore, JudgeInfo, Verdict
+from judge.records.verdicts import NO_PROMPTS, ImageScore, JudgeInfo, Verdict
 from judge.results.identity import identity_in
 from judge.results.rows import COLUMNS, AttemptRow
 from judge.results.run_record import begin_run, end_run, provenance
@@ -164,3 +164,10 @@ def digested(folder: Path, result: dict[str, Any]) -> dict[str, Any]:
     """A `result.json` with the digests of the files in its folder."""
     whole = with_digests(folder, result)
     return whole | {"trajectory_sha256": evidence_sha256(whole)}
+
+
+def by_checks(outcome: str, *failed: dict[str, Any]) -> Any:
+    """A verdict of checks; a failure has those that failed."""
+    info = JUDGE.model_copy(update={"method": "checks", "prompt_set": NO_PROMPTS})
+    evidence = {"checks": [{**each, "passed": False} for each in failed]}
+    return a_verdict(outcome, judge=info, reason="Oak is chosen: failed", evidence=evidence)

@@ -4,7 +4,7 @@ import itertools
 import logging
 import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ async def open_host(
     playing = rehearsing(
         start.scenario, host_settings, config, members, tasks, logins=choice.archives, slots=host.sessions
     )
-    async with playing as stands, _judging(stands.config, host_settings) as judge:
+    async with playing as stands, aclosing(open_judge(stands.config, host_settings, cache_dir=None)) as judge:
         with _episodes(stands, host, judge, start) as episodes:
             setup = AttemptSetup(
                 untimed(stands.config), stands.pool.browser, judge, closed=tuple(closed), archives=choice.archives
@@ -87,19 +87,8 @@ async def open_host(
                 version=version("wabe"),
                 description=f"{counted(len(tasks), 'task')} for a web agent in a real browser, scored by the judge",
             )
-            try:
+            async with aclosing(opened):
                 yield opened
-            finally:
-                await opened.aclose()
-
-
-@asynccontextmanager
-async def _judging(config: RunConfig, settings: Settings) -> AsyncIterator[Judge]:
-    judge = open_judge(config, settings, cache_dir=None)
-    try:
-        yield judge
-    finally:
-        await judge.aclose()
 
 
 @contextmanager

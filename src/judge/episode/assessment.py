@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from judge.episode.attempts import Attempts, AttemptSetup
 from judge.episode.episode import Connect
-from judge.evaluators.attacks import evaluate_attack
-from judge.evaluators.policies import evaluate_policies
+from judge.evaluators.watched import evaluate_watched
 from judge.judges.rescoring import (
     differences,
     is_by_this_code,
@@ -162,7 +161,7 @@ class Assessment:
 
 def _is_current(result: Attempt, trajectory: Trajectory) -> bool:
     """Whether its policies and its attack were decided as this code decides them."""
-    return evaluate_policies(trajectory) == result.policies and evaluate_attack(trajectory) == result.attack
+    return all(getattr(result, key) == value for key, value in evaluate_watched(trajectory).items())
 
 
 def _stored(task: Task, store: TaskStore) -> tuple[Attempt, Trajectory] | None:

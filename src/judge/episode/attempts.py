@@ -21,8 +21,7 @@ from judge.episode.episode import Connect, Episode, EpisodeEnd
 from judge.episode.first_page import OPEN_TO_LOSS, loss_of
 from judge.episode.part import AttemptStage
 from judge.episode.reset import ResetFailed, SiteTurns, SiteUse
-from judge.evaluators.attacks import evaluate_attack
-from judge.evaluators.policies import evaluate_policies
+from judge.evaluators.watched import evaluate_watched
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored, is_unreached, judge_stored
 from judge.network.archives import Archives
@@ -217,10 +216,7 @@ class Attempts:
         if not result.task.watched:
             return result
         trajectory = await asyncio.to_thread(load_trajectory, self.store.folder)
-        evaluators = {"policies": evaluate_policies, "attack": evaluate_attack}
-        return result.model_copy(
-            update={key: await asyncio.to_thread(decide, trajectory) for key, decide in evaluators.items()}
-        )
+        return result.model_copy(update=await asyncio.to_thread(evaluate_watched, trajectory))
 
     async def _blamed(self, end: EpisodeEnd, *, has_acted: bool) -> EpisodeEnd:
         """The end of an attempt on a site that became unreachable after the participant had been on it.

@@ -127,25 +127,3 @@ def estimate(strata: Sequence[Stratum]) -> Estimate | None:
             by_website[label.website].append(weight * (label.is_success - share))
     sums = {name: math.fsum(by_website[name]) for name in sorted(by_website)}
     return Estimate(math.fsum(rates), math.fsum(spread), sums)
-
-
-def allocate(strata: Sequence[Stratum], labels: int, before: Sequence[int] = ()) -> list[int]:
-    """How many labels of each stratum to draw so that there are `labels` in all.
-
-    They are proportional to size times expected deviation; each stratum gets what an estimate needs first, and none
-    more than it has. As many as were drawn `before` stay drawn.
-    """
-    sizes = [0 if each.is_settled else each.size for each in strata]
-    least = [min(MIN_OF_STRATUM, size) for size in sizes]
-    drawn = [max(pair) for pair in zip(least, before, strict=True)] if before else least
-    shares = [size * (each.deviation if size else 0.0) for size, each in zip(sizes, strata, strict=True)]
-    scale = sum(shares) or 1.0
-    for _ in range(max(0, min(labels, sum(sizes)) - sum(drawn))):
-        # One at a time to the stratum that lacks most, so that they add up.
-        lacking = {
-            place: labels * shares[place] / scale - drawn[place]
-            for place, size in enumerate(sizes)
-            if drawn[place] < size
-        }
-        drawn[max(lacking, key=lambda place: (lacking[place], -place))] += 1
-    return drawn

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from judge.records.edits import edit_in
 from judge.records.verdicts import NO_MODEL, UNKNOWN_MODEL, JudgeInfo, Verdict
-from judge.store.layout import TaskStore, readable_verdicts
+from judge.store.layout import readable_verdicts
 from judge.trajectory.files import foreign_verdicts
 from shared.models import Record, TokenUsage
 
@@ -116,19 +116,6 @@ def _digest(judge_id: str, others: Iterable[str]) -> str:
     return own
 
 
-def names_in(folders: Iterable[Path], judge_ids: Iterable[str]) -> dict[str, JudgeName]:
-    """The names of judges that gave verdicts on the tasks in these folders."""
-    names = dict.fromkeys(judge_ids, "")
-    for folder in folders:
-        for judge_id in [judge_id for judge_id, name in names.items() if not name]:
-            # A verdict that cannot be read is reported where it is needed.
-            if (verdict := TaskStore(folder).read_verdict(judge_id)) is not None:
-                names[judge_id] = name_in(verdict, judge_id)
-        if all(names.values()):
-            break
-    return judge_names({judge_id: name or judge_id for judge_id, name in names.items()})
-
-
 def given_verdicts_in(folders: Iterable[Path]) -> Iterator[GivenVerdict]:
     """Every readable verdict on the tasks in these folders."""
     for folder in folders:
@@ -136,7 +123,7 @@ def given_verdicts_in(folders: Iterable[Path]) -> Iterator[GivenVerdict]:
             yield given_verdict_of(judge_id, verdict)
 
 
-def given_verdict_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True) -> GivenVerdict:
+def given_verdict_of(judge_id: str, verdict: Verdict) -> GivenVerdict:
     """Who gave a verdict, and what it cost."""
     return GivenVerdict(
         judge_id=judge_id,
@@ -145,7 +132,6 @@ def given_verdict_of(judge_id: str, verdict: Verdict, *, is_stored: bool = True)
         outcome=verdict.outcome,
         usage=verdict.token_usage,
         cost_usd=verdict.cost,
-        is_stored=is_stored,
     )
 
 

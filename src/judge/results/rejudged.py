@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judge.config import RunConfig
-from judge.evaluators.attacks import evaluate_attack
-from judge.evaluators.policies import evaluate_policies
+from judge.evaluators.watched import evaluate_watched
 from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import CHECKS, JUDGE, Verdict
@@ -151,10 +150,7 @@ def _judged(task: TaskStore, judge_id: str, recomputation: Recomputation) -> Tas
     changes: dict[str, Any] = {}
     if verdict is not None and (counted is None or _repeated_part(verdict) != _repeated_part(counted)):
         changes |= {"verdict": verdict, "progress": progress_of(verdict)}
-    if (policies := evaluate_policies(trajectory)) != attempt.policies:
-        changes[POLICIES] = policies
-    if (attack := evaluate_attack(trajectory)) != attempt.attack:
-        changes[ATTACK] = attack
+    changes |= {key: each for key, each in evaluate_watched(trajectory).items() if each != getattr(attempt, key)}
     if changes:
         attempt = attempt.model_copy(update=changes)
         task.write_result(attempt.to_json())

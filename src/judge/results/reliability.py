@@ -1,11 +1,9 @@
-"""The reliability of judges: how often one contradicts itself when asked again, and how far several agree."""
+"""The reliability of a judge: how often it contradicts itself when asked again."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
-from judge.results.agreement import Interval, LabelledVerdict, rates
 from judge.results.statistics import sample_variance
 from shared.models import Record
 
@@ -35,31 +33,6 @@ class SelfAgreement(Record):
     flips: tuple[Flip, ...]
 
 
-class JudgePair(Record):
-    """Two judges on the trajectories that both decided; `kappa` is `None` if it is not defined."""
-
-    first: str
-    second: str
-    n: int
-    agreement: float | None
-    kappa: float | None
-    kappa_interval_95: Interval | None
-
-
-class JudgeReport(Record):
-    """The totals of each repeat of a judge, and the judge's agreement with itself."""
-
-    repeats: tuple[dict[str, Any], ...]
-    self_agreement: SelfAgreement
-
-
-class Reliability(Record):
-    """What `wabe score --repeat` and `--judges` report: each judge by its name, and each pair of judges."""
-
-    judges: dict[str, JudgeReport]
-    pairs: tuple[JudgePair, ...]
-
-
 def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
     """How far the same judge's repeated verdicts agree."""
     variances, flips = [], []
@@ -82,24 +55,3 @@ def self_agreement(repeats: Sequence[Outcomes]) -> SelfAgreement:
         variance=mean,
         flips=tuple(flips),
     )
-
-
-def compare_judges(judges: Mapping[str, Outcomes]) -> tuple[JudgePair, ...]:
-    """Each pair of judges."""
-    compared = []
-    for (first, ones), (second, others) in itertools.combinations(judges.items(), 2):
-        decided = [
-            (ones[each], others[each]) for each in ones if {ones[each], others.get(each)} <= {"success", "failure"}
-        ]
-        agreement = rates([LabelledVerdict(human=one == "success", judge=other == "success") for one, other in decided])
-        compared.append(
-            JudgePair(
-                first=first,
-                second=second,
-                n=agreement.n,
-                agreement=agreement.accuracy,
-                kappa=agreement.kappa,
-                kappa_interval_95=agreement.intervals_95["kappa"],
-            )
-        )
-    return tuple(compared)

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import aclosing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,11 +108,8 @@ def _ending() -> ModuleType:
 
 async def _check_shared_limits(url: SecretStr, run_id: str) -> None:
     """Raises `SharedStateFault` unless the store that shards share limits through answers."""
-    state = open_state(url, run_id)
-    try:
+    async with aclosing(open_state(url, run_id)) as state:
         await state.check()
-    finally:
-        await state.aclose()
 
 
 async def _until_released(store: RunStore) -> None:

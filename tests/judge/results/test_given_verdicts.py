@@ -1,21 +1,10 @@
 """Names of judges, and what their verdicts cost together."""
 
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.results import JUDGE, a_verdict
-from judge.results.given_verdicts import (
-    cost_of,
-    given_verdict_of,
-    given_verdicts_in,
-    judge_names,
-    judged_by,
-    names_in,
-    plain_name,
-)
-from judge.store.layout import TaskStore
+from judge.results.given_verdicts import cost_of, given_verdict_of, judge_names, judged_by, plain_name
 from shared.models import TokenUsage
 
 MODEL = JUDGE.model_copy(update={"model": "openai:gpt-4.1-mini"})
@@ -53,11 +42,3 @@ def test_verdicts_of_a_judge_are_added_up() -> None:
     # A verdict without a call costs nothing, even if the price is unknown.
     assert (judged.judge, judged.verdicts, judged.times, judged.cost_usd) == ("w-1", 3, 3, 0.75)
     assert cost_of([*given_verdicts, given_verdict_of("w-1", a_verdict(cost_usd=None))]) is None
-
-
-def test_names_are_read_from_verdicts(tmp_path: Path) -> None:
-    TaskStore(tmp_path / "t1").write_verdict("webjudge-1", a_verdict(judge=MODEL))
-    (tmp_path / "t1" / "verdicts" / "webjudge-2.json").write_text("{")
-    names = names_in([tmp_path / "t0", tmp_path / "t1"], ["webjudge-1", "webjudge-2"])
-    assert [str(name) for name in names.values()] == ["webjudge · openai:gpt-4.1-mini", "webjudge-2"]
-    assert [each.judge_id for each in given_verdicts_in([tmp_path / "t1"])] == ["webjudge-1"]

@@ -1,10 +1,10 @@
-"""How far a judge agrees with itself, and judges with each other."""
+"""How far a judge agrees with itself."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.results.reliability import Flip, compare_judges, self_agreement
+from judge.results.reliability import Flip, self_agreement
 
 OUTCOMES = st.sampled_from(["success", "failure", "unscored", "aborted", "broken"])
 BY_TASK = st.dictionaries(st.sampled_from("abcdef"), OUTCOMES)
@@ -29,21 +29,6 @@ def test_flips_variance_and_self_agreement_are_as_calculated_by_hand() -> None:
 def test_with_nothing_to_compare_there_is_no_agreement() -> None:
     measured = self_agreement([{"a": "success"}, {"a": "unscored"}])
     assert (measured.n, measured.agreement, measured.variance) == (0, None, None)
-
-
-def test_each_pair_of_judges_is_compared_on_what_both_decided() -> None:
-    pairs = compare_judges(
-        {
-            "x": {"a": "success", "b": "failure", "c": "success", "d": "success"},
-            "y": {"a": "success", "b": "failure", "c": "failure", "d": "unscored"},
-            "z": {},
-        }
-    )
-    assert [(pair.first, pair.second, pair.n) for pair in pairs] == [("x", "y", 3), ("x", "z", 0), ("y", "z", 0)]
-    # Observed 2/3; expected by chance 2/3 * 1/3 + 1/3 * 2/3 = 4/9; kappa (6/9 - 4/9) / (5/9) = 0.4.
-    assert pairs[0].agreement == pytest.approx(2 / 3)
-    assert pairs[0].kappa == pytest.approx(0.4)
-    assert pairs[1].kappa is None
 
 
 @given(st.lists(BY_TASK, min_size=1, max_size=6))

@@ -1,6 +1,7 @@
 """`wabe harbor`: what runs in the judge's service of an exported task."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
 
@@ -75,10 +76,8 @@ async def _serve(path: Path, task: str, offered: HostSettings, settings: Setting
             async with giving_verdicts(episode, _socket(offered.record, port)):
                 app = build_app(episode, host=host, auth_token=settings.auth_token)
                 typer.echo(f"MCP at {address_of(host, port)}mcp", err=True)
-                try:
+                async with aclosing(episode):
                     await serve_app(app, sock, takes_signals=False)
-                finally:
-                    await episode.aclose()
     finally:
         sock.close()
     return EXIT_DONE

@@ -10,26 +10,27 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.commands import AsJson, Command, OutputDir, table, wide_console
-from judge.plugins.labels.agreement_output import show_order, show_people
-from judge.plugins.labels.corrections import LabelledRun
-from judge.plugins.labels.label_files import AttemptKey, Opinions
-from judge.plugins.labels.labellers import LabellerAgreement, labeller_agreement
-from judge.plugins.labels.labelling import require_different
-from judge.plugins.labels.rank_stability import rank_stability
-from judge.results.agreement import (
+from judge.plugins.labels.agreement import (
     UNDECIDED,
     Agreement,
-    LabelledVerdict,
     Labels,
-    Rates,
+    names_in,
     read_labels,
     read_pairs,
     read_verdicts,
 )
-from judge.results.agreement import agreement as compare
+from judge.plugins.labels.agreement import agreement as compare
+from judge.plugins.labels.agreement_output import show_order, show_people
+from judge.plugins.labels.corrections import LabelledRun
+from judge.plugins.labels.ground_truth import measure
+from judge.plugins.labels.label_files import AttemptKey, Opinions
+from judge.plugins.labels.labellers import LabellerAgreement, labeller_agreement
+from judge.plugins.labels.labelling import require_different
+from judge.plugins.labels.rank_stability import rank_stability
+from judge.results.agreement import LabelledVerdict, Rates
 from judge.results.folders import FolderStore, resolve_store
-from judge.results.given_verdicts import names_in, once, repeat_of
-from judge.results.ground_truth import JudgeDisagreement, measure
+from judge.results.given_verdicts import once, repeat_of
+from judge.results.ground_truth import JudgeDisagreement
 from judge.results.trivial_judges import JudgeFloor, floor_of_pairs
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of
 from shared.errors import ConfigError

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from judge.plugins.labels.label_files import AttemptKey
 from judge.plugins.labels.labelled import LabelledAttempt
-from judge.results.corrected import SampleLabel, Stratum, allocate
+from judge.results.corrected import MIN_OF_STRATUM, SampleLabel, Stratum
 from shared.errors import ConfigError
 from shared.fields import Sha256
 from shared.files import read_errors, read_json, write_errors, write_json
@@ -194,3 +194,25 @@ def _with_sizes(plan: LabelPlan, sizes: Sequence[int]) -> LabelPlan:
 
 def _digest(seed: int, key: AttemptKey, purpose: str) -> str:
     return hashlib.sha256(f"{purpose} {seed} {key.epoch} {key.task_id} {key.sha256}".encode()).hexdigest()
+
+
+def allocate(strata: Sequence[Stratum], labels: int, before: Sequence[int] = ()) -> list[int]:
+    """How many labels of each stratum to draw so that there are `labels` in all.
+
+    They are proportional to size times expected deviation; each stratum gets what an estimate needs first, and none
+    more than it has. As many as were drawn `before` stay drawn.
+    """
+    sizes = [0 if each.is_settled else each.size for each in strata]
+    least = [min(MIN_OF_STRATUM, size) for size in sizes]
+    drawn = [max(pair) for pair in zip(least, before, strict=True)] if before else least
+    shares = [size * (each.deviation if size else 0.0) for size, each in zip(sizes, strata, strict=True)]
+    scale = sum(shares) or 1.0
+    for _ in range(max(0, min(labels, sum(sizes)) - sum(drawn))):
+        # One at a time to the stratum that lacks most, so that they add up.
+        lacking = {
+            place: labels * shares[place] / scale - drawn[place]
+            for place, size in enumerate(sizes)
+            if drawn[place] < size
+        }
+        drawn[max(lacking, key=lambda place: (lacking[place], -place))] += 1
+    return drawn

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from judge.plugins.labels.agreement import pair_of, read_labels
 from judge.plugins.labels.corrections import PLAN_FILE, LabelledRun
 from judge.plugins.labels.label_files import (
     PAGE_VERSION,
@@ -21,7 +22,6 @@ from judge.plugins.labels.label_files import (
 )
 from judge.plugins.labels.label_plan import extended, new_seed, read_plan, require_seed, write_plan
 from judge.plugins.labels.labelled import LabelledAttempt
-from judge.results.agreement import pair_of, read_labels
 from judge.results.corrected import MIN_LABELS
 from judge.results.part import publish
 from judge.store.layout import RunStore

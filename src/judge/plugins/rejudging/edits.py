@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -117,7 +118,7 @@ class Edits:
         judge = EditedJudge(self.open_(), edits, self.path.name)
         tally = _Tally(judge, is_run=self.is_run, is_quiet=self.is_quiet, scenario=self.path.name)
         off_site = self.costs.config.off_site
-        try:
+        async with aclosing(judge):
             if is_announced:
                 self.costs.folders = edited.folders
                 await self.costs.expect([Asking(judge, self.again)])
@@ -130,8 +131,6 @@ class Edits:
                     again=self.again,
                     done=both(InOrder(edited.folders, tally.take), done),
                 )
-        finally:
-            await judge.aclose()
         return tally
 
     def _about(self, scenario: Scenario, edited: EditedTasks, tally: JudgeTally) -> str:

@@ -13,9 +13,9 @@ from rich.text import Text
 from judge.commands import table, wide_console
 from judge.judges.base import Judge
 from judge.judges.rescoring import Scored
+from judge.plugins.rejudging.reliability import JudgePair, Reliability
 from judge.records.verdicts import BUDGET_SPENT, is_unconfirmed
 from judge.results.given_verdicts import plain_name
-from judge.results.reliability import JudgePair, Reliability
 from judge.results.statistics import Percent, repeats_of, tallies_of
 from judge.results.submission import total_cost
 from judge.store.layout import TaskStore

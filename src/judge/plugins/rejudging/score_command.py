@@ -21,11 +21,12 @@ from judge.plugins.rejudging.edits import Edits, is_scenario, require_fitting
 from judge.plugins.rejudging.expected import Asking
 from judge.plugins.rejudging.options import JUDGE_OPTIONS, with_judge_options
 from judge.plugins.rejudging.output import InOrder, JudgeTally, in_order_of, show, spent
+from judge.plugins.rejudging.reliability import JudgeReport, Reliability, compare_judges
 from judge.records.verdicts import OFFLINE
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.given_verdicts import judge_names
 from judge.results.rejudged import adopt, take_over
-from judge.results.reliability import JudgeReport, Reliability, compare_judges, self_agreement
+from judge.results.reliability import self_agreement
 from judge.results.trivial_judges import floors_in
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible
 from judge.store.layout import RunStore, output_folder, resolve_run, run_of

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -43,11 +44,9 @@ async def webarena_tasks(
 ) -> tuple[Task, ...]:
     """The package's tasks, or a subset, or the ones with these numbers. Raises `ConfigError`."""
     addresses = read_addresses(path)
-    package = await WebArenaPackage.open(Settings.from_environ().webarena_python, addresses.without_credentials())
-    try:
+    opened = await WebArenaPackage.open(Settings.from_environ().webarena_python, addresses.without_credentials())
+    async with aclosing(opened) as package:
         package_tasks = await package.tasks(subset)
-    finally:
-        await package.aclose()
     if package_tasks.tasks is None:
         raise ConfigError(f"unknown --subset {printable(subset)}", remedy=did_you_mean(subset, package_tasks.subsets))
     rows = _select(package_tasks.tasks, ids)

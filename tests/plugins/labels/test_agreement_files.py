@@ -6,8 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helpers.results import a_result, a_verdict
-from judge.results.agreement import agreement, pair_of, read_labels, read_pairs, read_verdicts
+from helpers.results import JUDGE, a_result, a_verdict
+from judge.plugins.labels.agreement import agreement, names_in, pair_of, read_labels, read_pairs, read_verdicts
+from judge.results.given_verdicts import given_verdicts_in
+from judge.store.layout import TaskStore
 from shared.errors import ConfigError
 from shared.files import write_json
 
@@ -241,3 +243,13 @@ def test_a_verdict_of_a_task_without_a_result_has_the_labels_groups_only(tmp_pat
     (run / "t1" / "result.json").write_text(json.dumps([]))
     result = read_verdicts(run, {"t1": ("1", {"agent": "x"})}, labels_path=Path("l.csv"), method="webjudge")
     assert result["webjudge-aa"][0].groups == {"agent": "x"}
+
+
+def test_names_are_read_from_verdicts(tmp_path: Path) -> None:
+    TaskStore(tmp_path / "t1").write_verdict(
+        "webjudge-1", a_verdict(judge=JUDGE.model_copy(update={"model": "openai:gpt-4.1-mini"}))
+    )
+    (tmp_path / "t1" / "verdicts" / "webjudge-2.json").write_text("{")
+    names = names_in([tmp_path / "t0", tmp_path / "t1"], ["webjudge-1", "webjudge-2"])
+    assert [str(name) for name in names.values()] == ["webjudge · openai:gpt-4.1-mini", "webjudge-2"]
+    assert [each.judge_id for each in given_verdicts_in([tmp_path / "t1"])] == ["webjudge-1"]
