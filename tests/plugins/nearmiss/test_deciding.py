@@ -56,16 +56,21 @@ def test_the_proposed_check_decides_the_near_miss_rightly(tmp_path: Path) -> Non
     assert after["leave-1"].kind == "same"
 
 
-def test_where_the_right_walks_fail_nothing_is_decided(tmp_path: Path) -> None:
-    gone = {"kind": "page", "url": "/list?done"}
-    assert {each.kind for each in decisions(tmp_path / "2", [gone]).values()} == {"undecided", "stillborn"}
-
-
-def test_without_a_second_right_walk_nothing_is_decided(tmp_path: Path) -> None:
-    right = played(tmp_path, walk_of(RIGHT), [ADDED])
-    miss = played(tmp_path, walk_of(WALKS["twice-1"], "twice-1", "twice"), [ADDED])
-    (decision,) = Deciding({"pack": right.trajectory.task}, NONE_SHARED).decide([right, miss])
-    assert (decision.kind, decision.why) == ("undecided", "there are no two right walks")
+@pytest.mark.parametrize(
+    ("rights", "check", "why"),
+    [
+        (1, ADDED, "there are no two right walks"),
+        (2, {"kind": "page", "url": "/list?done"}, "its right walk does not pass: page url /list?done"),
+    ],
+)
+def test_without_two_right_walks_that_pass_nothing_is_decided(
+    tmp_path: Path, rights: int, check: dict[str, Any], why: str
+) -> None:
+    walks = [walk_of(RIGHT, f"right-{number}") for number in range(rights)]
+    walks.append(walk_of(WALKS["twice-1"], "twice-1", "twice"))
+    recorded = [played(tmp_path, each, [check]) for each in walks]
+    (decision,) = Deciding({"pack": recorded[0].trajectory.task}, NONE_SHARED).decide(recorded)
+    assert (decision.kind, decision.why) == ("undecided", why)
     assert LetThrough.among([decision]) is None
 
 

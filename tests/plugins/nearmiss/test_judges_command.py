@@ -166,7 +166,6 @@ def test_judges_that_look_at_no_page_stand_beside_them(corpus: Path) -> None:
     found = benched(corpus, "--judge", "webjudge@openai:yes")
     assert found["always yes"]["rates"]["false_positives"] == 8
     assert found[OWN_CHECKS]["rates"]["false_positives"] == 6
-    assert found["telemetry"]["is_trivial"]
     # All walks with one action did the task, and all others did not.
     assert found["telemetry"]["rates"]["accuracy"] > found["always yes"]["rates"]["accuracy"]
     text = told(corpus, "--judge", "webjudge@openai:yes")

@@ -41,7 +41,7 @@ class BenchedJudge(Record):
     """What a judge said of the attempts that it decided. Intervals of `accuracy` are clustered by task.
 
     `located`: of the near misses that it failed, those whose fault it found within one action; `None` for judges that
-    never name one. `trivial`: for a judge that looks at no page.
+    never name one.
     """
 
     name: str
@@ -50,7 +50,6 @@ class BenchedJudge(Record):
     accuracy_interval_95: Interval
     balanced_accuracy: float | None
     by_operator: dict[str, Rates]
-    is_trivial: bool = False
     located: Share | None = None
     agreement_with_itself: SelfAgreement | None = None
     cost_usd: float | None = None
@@ -106,7 +105,7 @@ def benched(
     known = [(telemetry[each.task_id], each.human) for each in corpus]
     for name, verdicts in trivial_verdicts(known).items():
         said_by_rule[name] = {each.task_id: verdict for each, verdict in zip(corpus, verdicts, strict=True)}
-    judges += [_figures(name, by_id, own, is_trivial=name != OWN_CHECKS) for name, own in said_by_rule.items()]
+    judges += [_figures(name, by_id, own) for name, own in said_by_rule.items()]
     tasks = {each.task for each in corpus}
     return JudgesBench(attempts=len(corpus), tasks=len(tasks), judges=tuple(judges), pairs=pairs)
 
@@ -131,12 +130,7 @@ def _of_model(
 
 
 def _figures(
-    name: str,
-    corpus: Mapping[str, KnownAttempt],
-    said: Mapping[str, bool],
-    *,
-    unscored: int = 0,
-    is_trivial: bool = False,
+    name: str, corpus: Mapping[str, KnownAttempt], said: Mapping[str, bool], *, unscored: int = 0
 ) -> BenchedJudge:
     pairs = [(corpus[attempt], verdict) for attempt, verdict in said.items()]
     of_all = rates([LabelledVerdict(human=each.human, judge=verdict) for each, verdict in pairs])
@@ -152,7 +146,6 @@ def _figures(
         accuracy_interval_95=interval_95(right.values(), [corpus[name].task for name in right]),
         balanced_accuracy=balanced,
         by_operator={name: rates([each for operator, each in misses if operator == name]) for name in operators},
-        is_trivial=is_trivial,
     )
 
 

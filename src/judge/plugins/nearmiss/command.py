@@ -87,8 +87,8 @@ def play(
     with _opened(file) as own:
         declared, archives = opened(own, settings)
         tasks, today = select(declared.tasks, ids=ids or (), excluded=own.excluded), day_of(declared.config)
-        playing = WalkPlaying(declared, tasks, folder, settings, archives, today, _told, is_whole=is_whole)
-        known = asyncio.run(playing.run(options))
+        playing = WalkPlaying(declared, tasks, folder, settings, archives, today, options, _told, is_whole)
+        known = asyncio.run(playing.run())
     return playing, [each for each in known if each.walk.operator in (*options.operators, RIGHT)]
 
 

@@ -1,5 +1,6 @@
 """Plays the right walk of each task twice, then its near misses, and keeps each as soon as it has been played."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,7 +15,7 @@ from judge.network.archives import Archives
 from judge.plugins.nearmiss.deciding import Deciding, MissDecision
 from judge.plugins.nearmiss.operators import near_misses
 from judge.plugins.nearmiss.oracle import Kind, any_of
-from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded, remove
+from judge.plugins.nearmiss.recordings import Recorded, film, keep, recorded
 from judge.plugins.nearmiss.walks import (
     NUMBER_FIELDS,
     RIGHT,
@@ -69,6 +70,7 @@ class WalkPlaying:
     settings: Settings
     archives: Archives | None
     today: date
+    options: Options
     told: Told
     # Whether whole attempts are kept, which a judge model can judge.
     is_whole: bool = False
@@ -80,7 +82,7 @@ class WalkPlaying:
         """What decides the walks while they are played."""
         return Deciding({task.task_id: task for task in self.tasks}, self.scenario.config.sites)
 
-    async def run(self, options: Options) -> list[Recorded]:
+    async def run(self) -> list[Recorded]:
         """Play what is not recorded yet. Returns everything recorded of these tasks. Raises `ConfigError`."""
         references, lacking = references_of(self.tasks, self.scenario.path.resolve().parent, self.today)
         self.skipped |= lacking
@@ -91,17 +93,18 @@ class WalkPlaying:
             if task.task_id in references
             for number in (1, 2)
         ]
-        known |= await self._played(walks, known, options)
+        known |= await self._played(walks, known)
         loads = self.deciding.loads_of(known.values())
         misses: list[ScriptedWalk] = []
+        operators, limit, seed, _ = self.options
         for task in (each for each in self.tasks if each.task_id in references):
             try:
                 right = self._followed(task, known, loads)
             except NotFollowed as why:
                 self.skipped[task.task_id] = str(why)
             else:
-                misses += near_misses(right, references[task.task_id], options.operators, options.limit, options.seed)
-        known |= await self._played(misses, known, options)
+                misses += near_misses(right, references[task.task_id], operators, limit, seed)
+        known |= await self._played(misses, known)
         return [each for key, each in sorted(known.items()) if key[0] not in self.skipped]
 
     def _right(self, task: Task, steps: ScriptSteps, number: int) -> ScriptedWalk:
@@ -131,7 +134,7 @@ class WalkPlaying:
         return is_safe or any(site.reset or site.restart or site.archive for site in own)
 
     async def _played(
-        self, walks: Sequence[ScriptedWalk], known: Mapping[tuple[str, str], Recorded], options: Options
+        self, walks: Sequence[ScriptedWalk], known: Mapping[tuple[str, str], Recorded]
     ) -> dict[tuple[str, str], Recorded]:
         todo = {f"{each.task_id[:_MAX_ID_CHARS]}-{each.walk_id}": each for each in walks}
         todo = {name: each for name, each in todo.items() if (each.task_id, each.walk_id) not in known}
@@ -158,7 +161,7 @@ class WalkPlaying:
         steps = max(len(each.steps) for each in todo.values()) + _MORE_STEPS
         changes = {
             "record_network": True,
-            "max_parallel": options.max_parallel,
+            "max_parallel": self.options.max_parallel,
             "max_steps": max(steps, self.scenario.config.max_steps),
         }
         with TemporaryDirectory(prefix="wabe-walks-") as folder:
@@ -172,7 +175,7 @@ class WalkPlaying:
                 archives=self.archives,
                 ended=ended,
                 today=self.today,
-                slots=options.max_parallel,
+                slots=self.options.max_parallel,
                 changes=changes,
             ):
                 return found
@@ -211,7 +214,8 @@ def current(
         name = each.walk.task_id
         is_own = digests.get(name) == each.walk.reference
         if removes and name in own and not (is_own and _has_answers(each, own[name])):
-            remove(each)
+            # It was made from another script, or lacks an answer.
+            shutil.rmtree(each.folder, ignore_errors=True)
         elif is_own:
             found[name, each.walk.walk_id] = each
     return found

@@ -102,11 +102,6 @@ def recorded(folder: Path) -> Iterator[Recorded]:
         yield Recorded(walk, path.parent)
 
 
-def remove(walk: Recorded) -> None:
-    """Remove a walk that was made from another script."""
-    shutil.rmtree(walk.folder, ignore_errors=True)
-
-
 def write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write the figures and lists as data."""
     with write_errors(folder, "choose another --output"):

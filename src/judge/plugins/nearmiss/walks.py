@@ -25,7 +25,7 @@ from shared.toml_text import parse_toml
 
 ScriptSteps = tuple[dict[str, Any], ...]
 RIGHT = "right"
-NAVIGATE, BACK, WAIT = "browser_navigate", "browser_navigate_back", "browser_wait_for"
+NAVIGATE, BACK = "browser_navigate", "browser_navigate_back"
 _MAX_NAME_CHARS = 80
 _DATED = ("task", "steps")
 # Of each field for numbers in the page: its label, and the least, the greatest and the smallest step of its values.
