@@ -29,7 +29,7 @@ from helpers.episode.live_judge import (
 from helpers.ports import free_port
 from helpers.runner.commands import BIN
 from judge.runner.follow import RunOutcome, request_assessment
-from shared.a2a.client import AssessmentClient, StatusText
+from shared.a2a.client import AssessmentClient
 
 
 @asynccontextmanager
@@ -93,26 +93,6 @@ async def test_a_full_disk_loses_the_tasks_it_hits_and_says_so(
     assert detail["aborted_tasks"] == 2
     content = json.loads((tmp_path / "runs" / "full" / "results" / "t0" / "result.json").read_text())
     assert content["verdict"] == verdicts[0]
-
-
-@pytest.mark.usefixtures("text_browser")
-async def test_a_device_without_space_aborts_the_task_that_needs_it(judge: LiveJudge, dice: random.Random) -> None:
-    strike = dice.randrange(1, 3)
-
-    def script(turn: ParticipantTurn) -> str:
-        if turn.n == strike:
-            steps = judge.output_dir / "runs" / "nospace" / "results" / "t0" / "steps.jsonl"
-            steps.unlink()
-            steps.symlink_to("/dev/full")
-        return to_the_goal(turn)
-
-    with hostile_site() as site:
-        async with participant(script) as url:
-            assessed = await judge.ask(url, some_tasks(site.url), run_id="nospace")
-    assert assessed.verdict == ("aborted", "environment_fault")
-    assert "No space left on device" in assessed.entry["error"]
-    assert assessed.detail["success_rate"] == 0.0
-    await judge.is_clean()
 
 
 @pytest.mark.usefixtures("text_browser")
@@ -200,23 +180,6 @@ async def test_a_cancelled_run_is_finished_by_asking_for_it_again(judge: LiveJud
     await judge.is_clean()
     assert (results / "t0" / "result.json").read_bytes() == first
     assert assessed.detail["judged_successes"] == 2
-
-
-@pytest.mark.usefixtures("text_browser")
-async def test_a_client_that_vanishes_does_not_stop_the_run(judge: LiveJudge) -> None:
-    with hostile_site() as site:
-        async with participant(to_the_goal) as url:
-            request = judge.request(url, some_tasks(site.url, 2), run_id="vanished")
-            async with AssessmentClient(judge.url) as client, aclosing(client.run(request)) as events:
-                async for event in events:
-                    if isinstance(event, StatusText):
-                        break
-            results = judge.output_dir / "runs" / "vanished" / "results.json"
-            while not results.exists():
-                await asyncio.sleep(0.02)
-    await judge.is_clean()
-    detail = json.loads(results.read_text())["results"][0]["detail"]
-    assert [task["verdict"] for task in detail["tasks"]] == ["success", "success"]
 
 
 @pytest.mark.usefixtures("text_browser")

@@ -446,11 +446,16 @@ def test_a_request_violates_in_every_spelling_that_a_server_could_read(
 PLACES = [
     ("shop.test:80", f"{SHOP}/api/orders", True),
     ("shop.test:80", "/api/orders", True),
+    ("shop.test:443", "/api/orders", True),
     ("shop.test:81", "/api/orders", False),
     ("shop.test:80", f"{OTHER}/*", False),
     ("evil.example:443", f"{OTHER}/x", True),
+    ("evil.example:3478", f"{OTHER}/x", False),
+    ("EVIL.example:443", f"{OTHER}/x", True),
     ("a.evil.example:443", "https://*.example/*", True),
+    ("evil.example.test:443", "https://*.example/*", False),
     ("evil.example:443", "*", True),
+    ("evil.example:443", "*/orders", True),
     ("", f"{OTHER}/x", True),
 ]
 

@@ -231,13 +231,17 @@ def test_pictures_in_an_action_line_of_a_check_do_not_count(tmp_path: Path) -> N
 
 FOLDER = [
     ("/dir/*", "/dir", True),
+    ("/dir/*", "/dir/", True),
     ("/dir/*", "/dir?tab=1", True),
+    ("/dir/*", "/dir/a/b?c=1", True),
     ("/dir/*", "/direct", False),
+    ("/dir/*", "/", False),
     ("/dir/*?tab=1", "/dir?tab=1", True),
     ("/dir/*?tab=1", "/dir?tab=2", False),
     ("http://shop.test/dir/*", "/dir/", True),
     ("*/dir/*", "/a/dir/?x=1", True),
     ("*/dir/*", "/a/dir?x=1", True),
+    ("*/dir/*", "/a/direct", False),
     ("/*", "/", True),
 ]
 

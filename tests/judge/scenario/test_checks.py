@@ -37,16 +37,21 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "request"}], "key 'url': missing"),
     ([{"kind": "request", "url": "/", "method": "P T"}], "key 'method': "),
     ([{"kind": "request", "url": "/", "status": 99}], "key 'status': "),
+    ([{"kind": "request", "url": "/", "query": {}}], "key 'query': "),
     ([{"kind": "request", "url": "/", "post_data": {"a[": 1}}], "key 'post_data': column 2: not a path into JSON"),
     ([{**SOCKET, "url": None}], "key 'url': "),
     ([{**SOCKET, "direction": "both"}], "key 'direction': 'both'"),
     ([{**SOCKET, "message": "("}], "key 'message': "),
+    ([{"kind": "request", "url": "/ws", "message": "x"}], "key 'message': unknown key"),
     ([{"kind": "fetch", "url": "/api"}], "key 'response': missing"),
     ([{"kind": "fetch", "response": "x"}], "key 'url': missing"),
     ([{"kind": "fetch", "url": "/api/*", "response": "x"}], "key 'url': column 1: not one address"),
+    ([{"kind": "fetch", "url": "*/api", "response": "x"}], "key 'url': column 1: not one address"),
     ([{"kind": "fetch", "url": ["/a", "/b"], "response": "x"}], "key 'url': a list of 2 entries is not a string"),
     ([{"kind": "fetch", "url": "/api", "response": {}}], "key 'response': "),
     ([{"kind": "fetch", "url": "/api", "response": " "}], "key 'response': empty"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "on": "/"}], "key 'on': unknown key"),
+    ([{"kind": "fetch", "url": "/api", "response": "x", "bearer": "token"}], "key 'bearer': "),
     (
         [{"kind": "fetch", "url": f"/{number}", "response": "x"} for number in range(6)],
         "key 'checks': 6 different addresses to fetch, more than 5",
@@ -67,6 +72,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ([{"kind": "page"}], "checks #1: neither url nor title (add one of them)"),
     ([{"kind": "page", "url": "done"}], "key 'url': column 1: neither a path nor an address"),
     ([{"kind": "page", "url": "/a b"}], "key 'url': column 3: an address contains no spaces"),
+    ([{"kind": "page", "url": "/", "within": "list"}], "key 'within': unknown key"),
     ([{"kind": "page", "url": "/", "at": "start"}], "key 'at': 'start'"),
     (
         [{"kind": "element", "role": "combobox", "name": "Kind"}],
@@ -181,6 +187,8 @@ def test_what_is_guarded_is_not_warned_of(checks: list[dict[str, Any]]) -> None:
 
 ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "text", "contains": "Order placed"}, "repeats typed text"),
+    ({"kind": "element", "element": "heading /placed/"}, "repeats typed text"),
+    ({"kind": "page", "title": "Order placed"}, "repeats typed text in its title"),
     ({"kind": "action", "pattern": "Buy.*CLICK"}, "typed text could match"),
     ({"kind": "action", "line": "<Buy button> CLICK"}, "write it like <Save button> -> CLICK"),
     ({"kind": "page", "url": "http://pay.test/done"}, "allowed_sites"),
@@ -188,6 +196,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "request", "url": "/api/cart"}, "any request to the address could pass it"),
     ({"kind": "request", "url": "http://pay.test/pay", "method": "POST"}, "allowed_sites"),
     ({"kind": "answer", "contains": "Lisbon"}, "an answer that lists every possibility contains it"),
+    ({"kind": "answer", "type": "boolean", "expected": True}, "every second guess passes"),
     ({"kind": "page", "url": "/"}, "an agent that does nothing passes it"),
 ]
 
