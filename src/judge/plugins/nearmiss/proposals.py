@@ -93,9 +93,11 @@ def _of_writes(task: Task, writes: Sequence[WalkWrite], loads: Iterable[Kind]) -
     (method, path, _), fields = last.kind, dict(_comparable(last))
     sent = {"post_data": fields, "exact": True} if fields else {}
     sending: dict[str, Any] = {"kind": "request", "method": method, "url": path, **sent}
-    allow = [*_allowed(writes[:-1]), *_loading(loads)]
-    strict = {**sending, "only": True, **({"allow": allow} if allow else {})}
-    yield from (strict, {**strict, "times": 1})
+    allow = _allowed(writes[:-1])
+    for some in (allow, [{key: each[key] for key in ("method", "url")} for each in allow]):
+        others = [*some, *_loading(loads)]
+        strict = {**sending, "only": True, **({"allow": others} if others else {})}
+        yield from (strict, {**strict, "times": 1})
     same = sum(each.kind == last.kind and each.fields == last.fields for each in writes)
     yield {**sending, "at": "any", "times": same}
 
