@@ -4,28 +4,18 @@ Those are the verdicts of the run's judge, and another method's without a model 
 Verdicts of other judges are stored under `verdicts/` and do not affect the results.
 """
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from judge.config import RunConfig
 from judge.evaluators.watched import evaluate_watched
-from judge.judges.base import Judge
 from judge.judges.rescoring import verdict_on_file
 from judge.records.verdicts import CHECKS, JUDGE, Verdict
 from judge.results.entries import read_entries
 from judge.results.part import with_totals
 from judge.results.progress import progress_of
 from judge.results.recomputed import Recomputation, deciding_config, is_of_checks
-from judge.results.run_record import (
-    excluded_by_scenario,
-    judge_id_of,
-    made_with,
-    provenance,
-    settings_checksum,
-    tasks_of,
-    totals_of,
-)
+from judge.results.run_record import excluded_by_scenario, judge_id_of, made_with, provenance, tasks_of, totals_of
 from judge.results.submission import TaskSummary, build_submission
 from judge.store.layout import RunStore, TaskStore
 from judge.trajectory.files import load_trajectory, read_attempt
@@ -33,23 +23,6 @@ from judge.trajectory.record import ATTACK, POLICIES, SELF_RECORDED
 from shared.errors import ConfigError, TrajectoryError, WabeError
 from shared.fields import as_mapping
 from shared.files import read_json
-
-
-def adopt(store: RunStore, config: RunConfig, judge: Judge) -> None:
-    """Make `judge` the own judge of a self-recorded run that has none yet, if it has decided anything there."""
-    record = store.read_run() or {}
-    if not record.get(SELF_RECORDED) or record.get("judge_id") is not None:
-        return
-    has_decided, judge_ids = False, {}
-    for task in store.tasks():
-        with contextlib.suppress(TrajectoryError):
-            judge_ids[task.name] = judge.judges_of(read_attempt(task.folder).task)[0].id
-            verdict = task.read_verdict(judge_ids[task.name])
-            has_decided = has_decided or (verdict is not None and verdict.outcome != "unscored")
-    if has_decided:
-        settings = config.recorded()
-        own = {"config": settings, "config_checksum": settings_checksum(settings), "judge_model": config.judge_model}
-        store.write_run({**record, **own, "judge_id": judge.id, "judge_ids": judge_ids})
 
 
 def take_over(store: RunStore) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ never leave the folder.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -20,9 +20,8 @@ from judge.trajectory.paths import TASK_FILE, inside
 from judge.trajectory.record import Attempt, Texts, Trajectory
 from shared.errors import TrajectoryError
 from shared.fields import first_mistake, without_none
-from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, reason_of, sha256_file, sha256_json
+from shared.files import MAX_FILE_BYTES, read_errors, read_file, read_json, sha256_file, sha256_json
 from shared.models import Action
-from shared.strict_json import parse_json
 from shared.text import one_line
 
 V2_SCHEMA = "online-mind2web-v2"
@@ -56,30 +55,6 @@ def read_object(folder: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> 
 def read_document(folder: Path, name: str, model: type[M]) -> M:
     """A JSON file of the folder, which may contain images, as a model. Raises `TrajectoryError`."""
     return validated(model, folder, read_object(folder, name, max_bytes=_MAX_DOCUMENT_BYTES), name=name)
-
-
-def read_lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a file with one on each line. An incomplete last line, left by a killed process, is left out.
-
-    Raises `TrajectoryError`.
-    """
-    path = inside(folder, name, source=folder / name, max_bytes=MAX_FILE_BYTES)
-    with read_errors(path, kind=TrajectoryError):
-        lines = read_file(path).decode("utf-8", "replace").split("\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            value = parse_json(line)
-        except ValueError as error:
-            if number == len(lines):
-                return
-            raise TrajectoryError(f"line {number}: {reason_of(error)}", location=str(path)) from None
-        if not isinstance(value, dict):
-            raise TrajectoryError(
-                f"line {number}: expected a JSON object, found {type(value).__name__}", location=str(path)
-            )
-        yield value
 
 
 def starts_like(path: Path, pattern: re.Pattern[bytes]) -> bool:

@@ -64,17 +64,6 @@ def evaluator_named(method: str) -> JudgeInfo:
     return JudgeInfo(method=method, model=UNKNOWN_MODEL, threshold=0, code_checksum="unknown", **unknown)
 
 
-def usage_of(components: Mapping[str, Any]) -> ClaimedUsage | None:
-    """The sum over `{component: {"prompt_tokens": n, "completion_tokens": n}}`; `None` without any."""
-
-    def total(key: str) -> int:
-        counts = [value.get(key) for value in components.values() if isinstance(value, Mapping)]
-        # Not `isinstance`, because a bool is an int.
-        return sum(count for count in counts if type(count) is int and count > 0)
-
-    return tokens_of(total("prompt_tokens"), total("completion_tokens"))
-
-
 def tokens_of(tokens_in: object, tokens_out: object, cost_usd: object = None) -> ClaimedUsage | None:
     """What another program says that the participant's model used; `None` without a usable number."""
     counts = [count if type(count) is int and 0 < count < _MAX_TOKENS else 0 for count in (tokens_in, tokens_out)]

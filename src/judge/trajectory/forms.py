@@ -1,7 +1,7 @@
 """Bodies and messages with named values: JSON, and forms in both encodings. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,13 +75,6 @@ def parts_of(body: bytes, mime_type: str) -> list[Part]:
     pieces = [] if mark is None else (b"\r\n" + body).split(mark)[1:]
     parts = [piece.removeprefix(b"\r\n").partition(b"\r\n\r\n") for piece in pieces]
     return [Part(head, data) for head, blank, data in parts if blank]
-
-
-def written_parts(parts: Iterable[Part], mime_type: str) -> bytes:
-    """The body of these parts."""
-    mark = (mark_of(mime_type) or b"\r\n--").removeprefix(b"\r\n")
-    pieces = [mark + b"\r\n" + part.head + b"\r\n\r\n" + part.data + b"\r\n" for part in parts]
-    return b"".join(pieces) + mark + b"--\r\n"
 
 
 def mark_of(mime_type: str) -> bytes | None:

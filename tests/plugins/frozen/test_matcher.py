@@ -14,8 +14,8 @@ from judge.plugins.frozen.kinds import kind_of
 from judge.plugins.frozen.matching.index import Index
 from judge.plugins.frozen.matching.matcher import Matcher
 from judge.plugins.frozen.matching.requests import canonical_body, is_write
-from judge.plugins.frozen.secrets import Secrets
-from judge.trajectory.forms import parts_of, written_parts
+from judge.plugins.frozen.secrets import Secrets, written_parts
+from judge.trajectory.forms import parts_of
 from plugins.frozen.made import AGAIN, MINUTE_MS, START_MS, answer, played_twice, recording, request, walk
 
 JSON = (("Content-Type", "application/json"),)

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -25,7 +25,7 @@ from judge.plugins.frozen.exchanges import (
     header,
     without_headers,
 )
-from judge.trajectory.forms import inner_json, is_form, is_multipart, parts_of, written_parts
+from judge.trajectory.forms import Part, inner_json, is_form, is_multipart, mark_of, parts_of
 from judge.trajectory.json_bodies import is_json
 from judge.trajectory.redaction import is_secret_header, is_secret_name, is_session_cookie
 from shared.strict_json import parse_json
@@ -244,3 +244,10 @@ def _json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: _value(key, item) if isinstance(item, str) else _json(item) for key, item in value.items()}
+
+
+def written_parts(parts: Iterable[Part], mime_type: str) -> bytes:
+    """The body of these parts."""
+    mark = (mark_of(mime_type) or b"\r\n--").removeprefix(b"\r\n")
+    pieces = [mark + b"\r\n" + part.head + b"\r\n\r\n" + part.data + b"\r\n" for part in parts]
+    return b"".join(pieces) + mark + b"--\r\n"

@@ -16,6 +16,7 @@ from judge.judges.base import Judge
 from judge.judges.factory import open_judge
 from judge.judges.methods import METHODS, check_judge_model, evaluator, evaluators, model_methods, named_judge
 from judge.judges.stored import find_trajectories, score_all
+from judge.plugins.rejudging.adoption import adopt
 from judge.plugins.rejudging.costs import Costs, Estimated, both
 from judge.plugins.rejudging.edits import Edits, is_scenario, require_fitting
 from judge.plugins.rejudging.expected import Asking
@@ -25,7 +26,7 @@ from judge.plugins.rejudging.reliability import JudgeReport, Reliability, compar
 from judge.records.verdicts import OFFLINE
 from judge.results.folders import FolderStore, give_tasks, keep_counted_judge
 from judge.results.given_verdicts import judge_names
-from judge.results.rejudged import adopt, take_over
+from judge.results.rejudged import take_over
 from judge.results.reliability import self_agreement
 from judge.results.trivial_judges import floors_in
 from judge.runner.boundary import EXIT_DONE, EXIT_LOST, Interrupted, run_interruptible

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from judge.plugins.webeval.layout import ENDINGS, NO_ANSWER, action_line
+from judge.plugins.webeval.recorded import read_lines, usage_of
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
 from judge.trajectory.foreign import (
@@ -21,13 +22,12 @@ from judge.trajectory.foreign import (
     from_steps,
     period_of,
     read_document,
-    read_lines,
     read_object,
     shown_page,
     tool_line,
     validated,
 )
-from judge.trajectory.foreign_verdicts import foreign_verdict, usage_of
+from judge.trajectory.foreign_verdicts import foreign_verdict
 from judge.trajectory.formats import Format, FormatReader
 from judge.trajectory.paths import usable_id
 from judge.trajectory.record import Trajectory

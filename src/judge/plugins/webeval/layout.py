@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from judge.plugins.webeval.recorded import read_lines, usage_of
 from judge.plugins.webeval.scores import score_files, score_texts, verdicts
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.verdicts import Verdict
@@ -37,10 +38,8 @@ from judge.trajectory.foreign import (
     local_name,
     plain,
     read_document,
-    read_lines,
     read_object,
 )
-from judge.trajectory.foreign_verdicts import usage_of
 from judge.trajectory.formats import ExportedTask, Format, FormatReader, FormatWriter, Source, turns
 from judge.trajectory.paths import inside, usable_id
 from judge.trajectory.record import JUDGED_ENDS, Attempt, Trajectory
