@@ -82,6 +82,16 @@ def test_a_task_is_played_again_if_the_judge_asks_its_site_for_more(scenario: Pa
     assert {each.name for each in (scenario.parent / "run").iterdir()} == {"pack-right-1", "pack-right-2"}
 
 
+def test_a_reference_that_failed_is_played_again(scenario: Path) -> None:
+    gone = {"kind": "page", "url": "/list?done"}
+    scenario.write_text(scenario.read_text().replace("checks = [", f"checks = [{toml_value(gone)}, "))
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["tasks", "mutate", str(scenario)])
+        assert "skipped pack: its right walk does not pass" in result.stdout
+        assert len(list((scenario.parent / "run").iterdir())) == 2
+        shutil.rmtree(scenario.parent / "run")
+
+
 def test_a_corpus_keeps_attempts_whole_and_nothing_in_them_names_the_walk(scenario: Path, tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     assert "8 attempts, 4 that did the task, 4 near misses" in invoked("judges", "corpus", scenario, "--output", folder)
