@@ -1,6 +1,7 @@
 """What the judge changes about the server's own actions, seen by pages that notice."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -115,6 +116,18 @@ async def test_a_file_chooser_that_is_cancelled_is_noticed(browser: PlaywrightBr
         assert page.notice == Notice(code="file_chooser_cancelled")
         assert "cancelled" in page.snapshot
         assert (await browser.observe()).notice is None
+
+
+async def test_a_click_is_carried_out_although_the_document_that_it_opens_is_late(browser: PlaywrightBrowser) -> None:
+    def late(handler: Handler) -> None:
+        time.sleep(4)
+        handler.send(b"<title>Late</title><h1>Late</h1>")
+
+    with hostile_site({"/": "<title>First</title><a href=/late>Go</a>", "/late": late}) as site:
+        await browser.open(site.url, "real-time")
+        link = ref_of((await browser.observe()).snapshot, '"Go"')
+        assert (await browser.act("browser_click", {"target": link})).ok
+        assert (await browser.observe()).title == "Late"
 
 
 async def test_an_action_is_answered_before_the_document_that_it_opens_is_complete(browser: PlaywrightBrowser) -> None:

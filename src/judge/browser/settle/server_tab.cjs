@@ -32,6 +32,8 @@ const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
 // For an action that something prevents: it is tried with the page scrolled in several ways.
 const PREVENTED_LIMIT = 1500;
+// How the server's log of an action ends that ran out of time afterwards.
+const CARRIED_OUT = /- \w+ action done[^\n]*\n[^\n]*- waiting for scheduled navigations to finish[^\n]*\s*$/;
 const MAX_DEFAULT_CHARS = 1000;
 const PLACES = fs.readFileSync(path.join(__dirname, "../places.js"), "utf8");
 // In the page.
@@ -101,14 +103,14 @@ class Adapted {
   }
 
   // Carries out one of the server's actions; if something prevents it (`why`, then `what` asked again), it fails soon and says
-  // what.
+  // what. Settling waits for the document that it opens.
   async usually(name, options, why, what, ...given) {
-    if (!why) return this.own[name](...given, options);
-    const timeout = Math.min(options?.timeout || PREVENTED_LIMIT, PREVENTED_LIMIT);
+    const timeout = why ? Math.min(options?.timeout || PREVENTED_LIMIT, PREVENTED_LIMIT) : options?.timeout;
     try {
       await this.own[name](...given, { ...options, timeout });
     } catch (error) {
-      const reason = await soon(this.locator.evaluate(what), LOOK_LIMIT);
+      if (CARRIED_OUT.test(error.message)) return;
+      const reason = why && await soon(this.locator.evaluate(what), LOOK_LIMIT);
       throw reason ? new Error(`The element cannot be used: ${reason}`) : error;
     }
   }
