@@ -86,7 +86,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("./agents.toml:two", AgentsFile(Path("./agents.toml"), "two"), "two"),
         ("random/scenario.toml", AgentsFile(Path("random/scenario.toml")), "random"),
         ("replay", BundledAgent("replay"), "replay"),
-        ("computer-use", BundledAgent("computer-use"), "computer-use"),
         ("mcp:claude", AgentOverMcp("claude"), "claude"),
         ("mcp:python ./agent.py {mcp_url}", AgentOverMcp("python ./agent.py {mcp_url}"), "agent.py"),
         ("node ./agent.mjs --port {port}", AgentCommand("node ./agent.mjs --port {port}"), "agent.mjs"),

@@ -25,6 +25,7 @@ from helpers.paths import ROOT
 from helpers.pictures import a_jpeg
 from judge.plugins.computer_use.computers.actions import press
 from judge.plugins.computer_use.participant import create
+from judge.runner.agents import BundledAgent, label_of, read_agent
 from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions
 from shared.a2a.client import ParticipantClient
@@ -321,3 +322,9 @@ def test_the_scenario_on_the_page_of_the_plug_in_is_valid(tmp_path: Path) -> Non
     (example,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "scenario.toml").write_text(example)
     assert load_scenario(tmp_path / "scenario.toml").participants[0].role == "white_agent"
+
+
+def test_a_run_can_name_it_with_a_hyphen() -> None:
+    agent = read_agent("computer-use")
+    assert agent == BundledAgent("computer-use")
+    assert label_of(agent) == "computer-use"
