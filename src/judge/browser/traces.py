@@ -18,7 +18,11 @@ from judge.browser.mcp_server import PageTrouble
 from judge.browser.playwright import PlaywrightBrowser
 from shared.errors import WabeError
 
-_START = "async page => { await page.context().tracing.start({ screenshots: true, snapshots: true }); }"
+_START = """async page => {
+  const context = page.context();
+  await context.tracing.start({ screenshots: true, snapshots: true });
+  context[Symbol.for("wabe.traced")] = true;
+}"""
 _STOP = "async page => {{ await page.context().tracing.stop({{ path: {} }}); }}"
 # Writing a long attempt's trace takes seconds.
 _SAVE_LIMIT_S = 60.0

@@ -26,7 +26,8 @@ const { choose, giving, note, typing } = require("../contents.cjs");
 const { clickAgain, drag, press, pressHere } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
-const [TYPING, UPLOADS] = ["wabe.typing", "wabe.uploads"].map(Symbol.for);
+// Of a context: `TRACED` is set in `../traces.py`.
+const [TRACED, TYPING, UPLOADS] = ["wabe.traced", "wabe.typing", "wabe.uploads"].map(Symbol.for);
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
@@ -138,8 +139,9 @@ class Adapted {
     return null;
   }
 
-  // Whether the mouse is on the element, after moving there.
+  // Whether the mouse is on the element, after moving there. A trace names an element only in the server's actions.
   async isUnder([x, y]) {
+    if (this.page.context()[TRACED]) return null;
     await soon(this.page.mouse.move(x, y), STEP_LIMIT);
     return this.ask(isOn, [x, y]);
   }
