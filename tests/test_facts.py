@@ -32,13 +32,12 @@ FOREIGN: Mapping[str, str] = {
     "shared.llm.parameters": "errors of providers and gateways",
 }
 # Single texts of others, formats that are recorded or documented, and words that only look like another module's.
-_LABEL = ("judge.results.agreement", "not executable")
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("judge.commands.doctor", "judge model"): "the subject of a finding of its own",
     ("judge.plugins.leaderboard.command", "Lower Bound"): "a column of the queries",
     ("judge.plugins.leaderboard.command", "Upper Bound"): "a column of the queries",
     ("judge.scenario.guards", "in all"): "words of a task's check",
-    _LABEL: "a label in a user's file",
+    ("judge.plugins.labels.agreement", "not executable"): "a label in a user's file",
     ("judge.plugins.suggestions.relevance", "it is"): "answers of participants",
     ("judge.plugins.ray.engine", "error:"): "the mark of errors on standard error, a constant of judge.runner.boundary",
     ("judge.network.policy", "this machine"): "a reason of its own",
@@ -224,7 +223,6 @@ def test_everything_that_is_allowed_is_needed() -> None:
     result = our_parsed_prose()
     # A plug-in may have been taken away, with what it matches or writes.
     there = {key for key in ALLOWED if key[0] in our_modules() or not key[0].startswith("judge.plugins.")}
-    there -= set() if "judge.plugins.labels.agreement_command" in our_modules() else {_LABEL}
     assert there - result.keys() == set()
     assert FOREIGN.keys() - {module for module, _ in result} == set()
 
