@@ -52,8 +52,8 @@ from shared.errors import Blame, TrajectoryError
 from shared.logs import log_context
 
 _TOO_BUSY = (
-    "this machine is too busy for {} at once: time limits wait for it, but everything takes long; lower max_parallel,"
-    " or stop what else it runs"
+    "this machine is too busy for {} at once: time limits wait for it, but everything takes long; stop what else it"
+    " runs, or play fewer at once (--max-parallel)"
 )
 _log = logging.getLogger(__name__)
 
