@@ -162,7 +162,7 @@ with recorded_episodes(Path(sys.argv[1]), config=CONFIG, tasks=TASKS, judge=judg
 
 
 def test_after_a_kill_every_step_is_there_and_the_episode_is_interrupted(tmp_path: Path) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
     assert subprocess.run([sys.executable, "-c", DIES, tmp_path], env=environ, check=False).returncode == 7
     run = runs_in(tmp_path)[0]
     assert "interrupted" in invoke("runs", "--output-dir", tmp_path)
