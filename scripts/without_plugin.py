@@ -2,9 +2,9 @@
 
     python scripts/without_plugin.py NAME[,NAME…] [--imports] [pytest arguments]
 
-`all` names every plug-in, `each` takes away one after another, `halves` about half of them a few times, so that of any
-two plug-ins each is once there without the other. `--imports` only imports every module and reads every command's
-help. Otherwise the quick suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
+`all` takes away every plug-in, `each` one at a time, `halves` about half of them at a time: for any two plug-ins, there
+is a run with the first and without the second. `--imports` only imports every module and reads every command's help.
+Otherwise the quick suite runs. `sizes.py` counts the code lines of the core and of each plug-in.
 """
 
 import itertools
@@ -27,7 +27,7 @@ def plugin_names() -> list[str]:
 
 
 def halves(names: Sequence[str]) -> list[list[str]]:
-    """Groups of names, so that of any two names each is in a group without the other (Sperner's theorem)."""
+    """Groups in which, for any two names, the first is without the second in at least one (Sperner's theorem)."""
     count = next(number for number in itertools.count(2) if math.comb(number, number // 2) >= len(names))
     groups_of = dict(zip(names, itertools.combinations(range(count), count // 2), strict=False))
     return [[name for name in names if group in groups_of[name]] for group in range(count)]

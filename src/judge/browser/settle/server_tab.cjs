@@ -26,15 +26,15 @@ const { choose, giving, note, typing } = require("../contents.cjs");
 const { clickAgain, drag, press, pressHere } = require("./mouse.cjs");
 const { soon } = require("./timing.cjs");
 
-// Of a context: `TRACED` is set in `../traces.py`.
+// `../traces.py` sets `TRACED` of a context.
 const [TRACED, TYPING, UPLOADS] = ["wabe.traced", "wabe.typing", "wabe.uploads"].map(Symbol.for);
 const LOOK_LIMIT = 1000;
 const STEP_LIMIT = 1000;
 const PLACE_TRIES = 20;
 // For an action that something prevents: it is tried with the page scrolled in several ways.
 const PREVENTED_LIMIT = 1500;
-// How the server's log of an action ends that ran out of time afterwards.
-const CARRIED_OUT = /- \w+ action done[^\n]*\n[^\n]*- waiting for scheduled navigations to finish[^\n]*\s*$/;
+// How the server's log of an action ends that ran out of time afterwards. Lines that quote the page contain `<`.
+const CARRIED_OUT = /\n[^\n<]*- \w+ action done[^\n<]*\n[^\n<]*- waiting for scheduled navigations to finish[^\n<]*\s*$/;
 const MAX_DEFAULT_CHARS = 1000;
 const PLACES = fs.readFileSync(path.join(__dirname, "../places.js"), "utf8");
 // In the page.
@@ -122,6 +122,8 @@ class Adapted {
     const usual = { how: "usual" };
     const [isStill] = await Promise.all([this.time.isStill(), this.element()].map(each => soon(each, LOOK_LIMIT)));
     const found = await this.ask(decide, isStill) ?? usual;
+    // A trace names elements in the server's actions only.
+    if (found.how === "there" && this.page.context()[TRACED]) return usual;
     if (["usual", "focus", "there"].includes(found.how)) return found;
     const point = found.how === "moving" ? await this.caught() : await soon(inPage(await this.element(), this.page, found), LOOK_LIMIT);
     return point ? { how: "at", point } : usual;
@@ -139,9 +141,8 @@ class Adapted {
     return null;
   }
 
-  // Whether the mouse is on the element, after moving there. A trace names an element only in the server's actions.
+  // Moves the mouse to a point; whether the element is still there.
   async isUnder([x, y]) {
-    if (this.page.context()[TRACED]) return null;
     await soon(this.page.mouse.move(x, y), STEP_LIMIT);
     return this.ask(isOn, [x, y]);
   }

@@ -195,7 +195,7 @@ def read_verdicts(
 
 
 def pair_of(human: str, judge: str | None, groups: Mapping[str, str], where: str) -> LabelledVerdict:
-    """One row as a pair; `judge` is `None` if there is no verdict. Raises `ConfigError` for an unknown label."""
+    """Both verdicts of one row; `judge` is `None` without a verdict. Raises `ConfigError` for an unknown label."""
     label, judge_word = human.strip().lower(), None if judge is None else judge.strip().lower()
     if label in _NO_LABEL:
         return LabelledVerdict(excluded="not_executable", groups=dict(groups))
