@@ -1,8 +1,10 @@
 """How near misses are made of a right walk."""
 
+from dataclasses import replace
+
 import pytest
 
-from judge.plugins.nearmiss.operators import near_misses
+from judge.plugins.nearmiss.operators import OPERATORS, near_misses
 from judge.plugins.nearmiss.walks import Moment, RightWalk
 from judge.records.tasks import Task
 from shared.elements import ElementQuery, find_element
@@ -49,6 +51,15 @@ def test_a_walk_that_does_something_else_first_enters_the_whole_form_again(login
     names = [each.get("name") or each["params"].get("url") for each in walks['first also Type: "Play"'].steps]
     assert names[4:] == ["Create", *back, "Type", "Create", None]
     assert walks['then also Type: "Play"'].steps[-3]["params"] == {"values": ["Play"]}
+
+
+def test_a_task_that_is_a_log_in_has_near_misses_like_any_other() -> None:
+    after = parse_snapshot('- navigation [ref=e1]:\n  - link "Help" [ref=e2]:\n    - /url: /help')
+    right = replace(
+        a_walk(a_moment(LOG_IN, "type", "textbox", "Password", text="x", submit=True)), last_page=after, last_url=HOME
+    )
+    walks = near_misses(right, right.steps, list(OPERATORS), 99, 0)
+    assert {"stop", "leave"} <= {each.operator for each in walks}
 
 
 def test_a_step_on_another_element_names_that_one_alone() -> None:

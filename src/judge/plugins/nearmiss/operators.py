@@ -306,16 +306,20 @@ def _leave(right: RightWalk) -> Iterator[Variant]:
 
 def _another_way(right: RightWalk) -> Iterator[Variant]:
     """A look at another page first; another value first, which is corrected before it is sent."""
-    for place, moment in enumerate(right.moments[right.first :], right.first):
+    moments = right.moments[right.first :]
+    for place, moment in enumerate(moments, right.first):
         for other, about in itertools.islice(_other_values(right, moment), 1):
             if not moment.writes:
                 params = {key: value for key, value in as_mapping(other.get("params")).items() if key != "submit"}
                 yield _with(right, place, ({**other, "params": params},), f"first enters {about}")
-    page = right.moments[right.first].page if right.moments[right.first :] else right.last_page
+    if not moments:
+        # The log-in is the whole task.
+        return
+    page = moments[0].page
     for node in page.nodes:
         is_inside = node.role == "link" and node.ref and (node.url or "").startswith("/") and _is_around(page, node)
         if is_inside and (query := named(page, node)):
-            detour = ({"tool": "browser_click", **query}, _to(right.moments[right.first].url))
+            detour = ({"tool": "browser_click", **query}, _to(moments[0].url))
             yield _with(right, right.first, detour, f"first looks at {excerpt(query.get('name', ''))}")
             return
 
