@@ -58,10 +58,10 @@ build_image() {
 # Any module of src/participants that has a `create` function is a participant, and so is every provider of models. Without
 # plug-ins that bring some, the last pattern matches nothing.
 list_agents() {
-  for module in src/participants/*.py src/shared/llm/providers/*.py src/judge/plugins/*/participant.py; do
+  for module in src/participants/*.py src/shared/llm/providers/*.py src/judge/plugins/*/*.py; do
     if grep -qsE '^(def create\(|PROVIDER = )' "$module"; then
       name=$(basename "$module" .py)
-      # A plug-in's is named after its folder.
+      # A plug-in's module of this name stands for its folder.
       [ "$name" != participant ] || name=$(basename "$(dirname "$module")")
       echo "$name"
     fi

@@ -40,6 +40,7 @@ OWN: Mapping[str, str] = {
     "judge/plugins/shards/merging_runs.py": "folders copied by `copy_file`",
     "judge/browser/downloads.py": "a file of its own browser",
     "judge/plugins/site_tools/webmcp.py": "a script of this package",
+    "judge/plugins/mcp_agents/supervisor.py": "its own specification, and files of the kernel",
     "judge/browser/uploads.py": "files that it creates, in a folder of its own",
     "judge/plugins/sealing/command.py": "a file that it creates",
     "judge/plugins/labels/label_files.py": "the last byte of the file that it writes to",

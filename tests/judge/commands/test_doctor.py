@@ -181,6 +181,7 @@ def test_scripts_that_the_browser_draws_as_boxes_are_named_with_their_packages()
 def test_a_program_over_mcp_is_examined_as_its_participant_would_start_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("judge.plugins.mcp_agents")
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\necho 9.9 of a test\n")
     program.chmod(0o755)

@@ -131,11 +131,13 @@ async def test_the_first_pages_of_an_instance_are_looked_for_at_its_sites_addres
     ],
 )
 def test_a_program_over_mcp_that_lacks_something_is_named_before_a_site_starts(options: str, said: str) -> None:
+    pytest.importorskip("judge.plugins.mcp_agents")
     agent = Member(name="agent", endpoint="http://127.0.0.1:9", cmd=f"wabe participant mcp {options}", is_agent=True)
     with pytest.raises(ConfigError, match=said):
         require_programs([agent], {"PATH": "/usr/bin:/bin"})
 
 
 def test_a_program_over_mcp_that_has_what_it_needs_is_accepted() -> None:
+    pytest.importorskip("judge.plugins.mcp_agents")
     cmd = f"wabe participant mcp --command '{sys.executable} {{mcp_url}}' --logs {{logs}} --port 9"
     require_programs([Member(name="agent", endpoint="http://127.0.0.1:9", cmd=cmd, is_agent=True)], {"PATH": "/bin"})

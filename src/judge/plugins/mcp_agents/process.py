@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from participants.mcp_agents import sandbox
+from judge.plugins.mcp_agents import sandbox
 from shared.text import one_line
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")

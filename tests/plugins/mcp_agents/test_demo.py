@@ -9,13 +9,13 @@ import tomli
 
 from helpers.a2a.agents import served
 from helpers.cases import each
-from helpers.mcp_agents.playing import AGENT, SDK_PROGRAM
 from helpers.paths import ROOT
+from judge.plugins.mcp_agents.mcp import create
 from judge.runner.launch import Member
 from judge.runner.rehearsal import played
 from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions, build_participant
-from participants.mcp import create
+from plugins.mcp_agents.playing import AGENT, SDK_PROGRAM
 from shared.settings import Settings
 
 pytestmark = pytest.mark.e2e

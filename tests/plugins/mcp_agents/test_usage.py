@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from participants.mcp_agents.usage import usage_in
+from judge.plugins.mcp_agents.usage import usage_in
 
 PATHS = {"input": "usage.input_tokens", "cost_usd": "cost"}
 

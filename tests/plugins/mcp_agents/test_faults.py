@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.mcp_agents.playing import AGENT
 from helpers.ports import free_ports
 from helpers.runner.commands import FinishedCommand, run_command
+from plugins.mcp_agents.playing import AGENT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 EPOCHS = 3

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from helpers.browser.hostile_site import hostile_site
-from helpers.mcp_agents.playing import playing, program
+from judge.plugins.mcp_agents.mcp import create
+from judge.plugins.mcp_agents.sandbox import require_loopback, require_sandbox, shown_paths
 from participants.base import ParticipantOptions
-from participants.mcp import create
-from participants.mcp_agents.sandbox import require_loopback, require_sandbox, shown_paths
+from plugins.mcp_agents.playing import playing, program
 from shared.errors import ConfigError
 from shared.settings import Settings
 

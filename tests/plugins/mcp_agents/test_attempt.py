@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.mcp_agents.playing import MARK, SDK_PROGRAM, Judge, playing, program
+from judge.plugins.mcp_agents.mcp import create
 from participants.base import ParticipantOptions
-from participants.mcp import create
+from plugins.mcp_agents.playing import MARK, SDK_PROGRAM, Judge, playing, program
 from shared.errors import ConfigError, ParticipantError
 
 

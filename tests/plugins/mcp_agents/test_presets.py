@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from participants.mcp_agents.presets import PLACES, Preset, filled, preset_names, read_preset
+from judge.plugins.mcp_agents.presets import PLACES, Preset, filled, preset_names, read_preset
 
 PLACE_NAMES = st.sampled_from(PLACES)
 

@@ -15,10 +15,10 @@ from typing import Any
 from pydantic import SecretStr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from judge.plugins.mcp_agents.presets import Preset, filled
+from judge.plugins.mcp_agents.process import AgentProcess, KeptOutput, started, status_text
+from judge.plugins.mcp_agents.usage import usage_in
 from participants.base import Observation, Reply
-from participants.mcp_agents.presets import Preset, filled
-from participants.mcp_agents.process import AgentProcess, KeptOutput, started, status_text
-from participants.mcp_agents.usage import usage_in
 from shared.a2a.serving import address_of, listen, require_bearer, serve_app
 from shared.errors import ParticipantError
 from shared.mcp_tools import TaskOver, TaskTools, TurnPage, mcp_app, spoken

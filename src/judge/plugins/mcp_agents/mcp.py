@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from judge.plugins.mcp_agents.attempt import AgentAttempt, AgentSetup
+from judge.plugins.mcp_agents.presets import Preset, preset_names, read_preset
+from judge.plugins.mcp_agents.sandbox import require_loopback, require_sandbox
 from participants.base import Decide, Observation, ParticipantOptions, Reply, per_attempt
-from participants.mcp_agents.attempt import AgentAttempt, AgentSetup
-from participants.mcp_agents.presets import Preset, preset_names, read_preset
-from participants.mcp_agents.sandbox import require_loopback, require_sandbox
 from shared.a2a.extensions import ISOLATION, NETWORK_ONLY, NOT_ISOLATED, TOOLS_OFF
 from shared.errors import ConfigError, ParticipantError
 

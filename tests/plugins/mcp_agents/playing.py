@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from helpers.a2a.agents import JPEG, served
+from judge.plugins.mcp_agents.mcp import create
 from participants.base import ParticipantOptions, build_participant
-from participants.mcp import create
 from shared.a2a.client import ParticipantClient
 from shared.models import ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
