@@ -8,11 +8,11 @@ import argparse
 import sys
 from statistics import median
 
+from judge.plugins.play_page.desk import BY_PROGRAM
 from judge.results.statistics import exact
 from judge.store.layout import RunStore, find_run, output_folder
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.record import Trajectory
-from participants.play_page.desk import BY_PROGRAM
 from shared.fields import as_mapping
 from shared.participants import HUMAN
 

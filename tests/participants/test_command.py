@@ -79,7 +79,7 @@ def test_it_lists_the_participants() -> None:
     listed = [line.split()[0] for line in done.stdout.splitlines()]
     assert listed == sorted(listed)
     # Plug-ins may add others.
-    assert {"anthropic", "gemini", "human", "idle", "obedient", "openai", "random", "replay"} <= {*listed}
+    assert {"anthropic", "gemini", "idle", "obedient", "openai", "random", "replay"} <= {*listed}
 
 
 def test_a_mistake_is_one_line_and_exit_code_2() -> None:

@@ -215,6 +215,7 @@ def test_an_image_gets_the_variables_that_it_names_and_none_of_their_values_on_t
 
 
 def test_a_person_gets_points_boxes_and_time_and_the_address_of_the_page() -> None:
+    pytest.importorskip("judge.plugins.play_page")
     scenario = ROOT / "scenarios" / "demo" / "scenario.toml"
     plan = make_plan(RunOptions(scenario=scenario, agent=("human",)), Settings.from_environ(ENVIRON))
     assert plan.config is not None

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 
 
 async def test_a_demonstration_becomes_a_scenario_whose_script_passes_its_checks(tmp_path: Path) -> None:
+    pytest.importorskip("judge.plugins.play_page")
     port, folder, runs = free_port(), tmp_path / "rug", tmp_path / "out"
     site = [sys.executable, str(ROOT / "scenarios" / "demo" / "site.py"), "--port", str(port)]
     address, text = f"http://127.0.0.1:{port}/", "Add one 'Tide Wool Rug' to the cart, and open the cart."

@@ -9,8 +9,8 @@ import pytest
 from helpers.browser.pages import open_browser, violations, watched_page
 from helpers.play_page import Hand, address_of_the_page, play
 from helpers.runner.commands import BIN, command
+from judge.plugins.play_page.desk import BY_PROGRAM
 from judge.store import load_trajectory
-from participants.play_page.desk import BY_PROGRAM
 
 pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 TASKS = ("lisbon_hours", "change_of_mind")

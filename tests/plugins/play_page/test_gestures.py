@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from participants.play_page.gestures import Gesture, action_of
+from judge.plugins.play_page.gestures import Gesture, action_of
 from shared.errors import ConfigError
 from shared.models import Action, ToolSpec
 from shared.points import element_at

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from judge.plugins.play_page.gestures import AimPlace, Gesture, action_of, aim_at
+from judge.plugins.play_page.views import element_view, view_of
 from participants.base import Observation
-from participants.play_page.gestures import AimPlace, Gesture, action_of, aim_at
-from participants.play_page.views import element_view, view_of
 from shared.errors import ConfigError
 from shared.models import Action, Record
 from shared.replies import ENDING_TOOLS

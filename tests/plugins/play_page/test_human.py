@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
+from judge.plugins.play_page.desk import BY_PROGRAM
+from judge.plugins.play_page.human import Human, create
 from participants.base import Observation, ParticipantOptions
-from participants.human import Human, create
-from participants.play_page.desk import BY_PROGRAM
 from shared.models import Action, ObservationMessage, Page, Tab, ToolSpec
 from shared.pages import TOKEN_HEADER
 

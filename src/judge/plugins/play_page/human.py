@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from starlette.routing import BaseRoute
 
+from judge.plugins.play_page.desk import Desk
+from judge.plugins.play_page.routes import play_routes
 from participants.base import Observation, ParticipantOptions
-from participants.play_page.desk import Desk
-from participants.play_page.routes import play_routes
 from shared.models import Action
 
 

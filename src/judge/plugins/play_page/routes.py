@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from participants.play_page.desk import Desk, Move, Pass
-from participants.play_page.gestures import AimPlace
+from judge.plugins.play_page.desk import Desk, Move, Pass
+from judge.plugins.play_page.gestures import AimPlace
 from shared.a2a.local_pages import LocalPages
 from shared.errors import ConfigError
 from shared.pages import BODY_END, HtmlPage, asset, body_start, page_frame, page_head, page_policy
 from shared.participants import PLAY_PATH
 
-_OWN = "participants.play_page"
+_OWN = "judge.plugins.play_page"
 _REFUSAL = "The page for a person who plays is shown on its own machine only, at a loopback address.\n"
 _NAV = """<span class="home">WABE play</span><span class="link" id="status" role="status">connecting …</span>"""
 # Not longer, so that the server can stop while a page waits.
