@@ -77,6 +77,7 @@ print(json.dumps({
 def test_a_recorded_fact_is_one_line_in_the_record_and_one_in_the_row(
     copy: Path, tmp_path: Path, evidence: bool
 ) -> None:
+    skip_without_command("export")
     fact = f"    gusts: Annotated[int, ResultKey(evidence={evidence})] = omit_default(0)\n"
     add_below(copy / "judge" / "trajectory" / "record.py", "    shared_state: bool = omit_default(False)\n", fact)
     text = '    gusts: int = column(lambda it: it.attempt.gusts, heading="Gusts")\n'

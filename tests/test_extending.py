@@ -127,6 +127,7 @@ def test_a_check_decides_and_the_verdict_names_the_package(site: Path, tmp_path:
 
 
 def test_a_layout_is_written_and_read_again(site: Path, tmp_path: Path) -> None:
+    skip_without_command("export")
     a_finished_run(tmp_path, a_result("t1", verdict=a_verdict("success")))
     wabe(site, "export", "run-1", "--format", "notes", "--output", tmp_path / "notes", "--output-dir", tmp_path)
     assert (tmp_path / "notes" / "t1" / "notes.txt").is_file()
@@ -317,6 +318,7 @@ print(json.dumps([facts, end.to_json()["refused_calls"], [step.flags for step in
 
 
 def test_a_limit_on_a_tool_is_a_plug_in_of_one_folder(site: Path, tmp_path: Path) -> None:
+    skip_without_command("export")
     played = python(site, "-c", LIMITED_PROGRAM, str(tmp_path))
     assert played.returncode == 0, played.stderr
     facts, recorded, flags, messages, code, said = json.loads(played.stdout.splitlines()[-1])

@@ -48,6 +48,16 @@ def verify_signature(store: RunStore, key: Path) -> Any:
     return pytest.importorskip("judge.plugins.verification.signing").verify_signature(store, key)
 
 
+def export_tasks(*given: Any, **more: Any) -> list[Any]:
+    """See the plug-in `export`."""
+    return list(pytest.importorskip("judge.plugins.export.folders").export_tasks(*given, **more))
+
+
+def action_v2(line: str) -> str:
+    """See the plug-in `export`."""
+    return str(pytest.importorskip("judge.plugins.export.online_mind2web").action_v2(line))
+
+
 def skip_without_command(*words: object) -> None:
     """Skip the test if the plug-in with this command, or with the format that it names, was taken away."""
     wanted = {("wabe.commands", str(words[0])), ("wabe.commands", ".".join(map(str, words[:2])))}

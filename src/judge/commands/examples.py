@@ -24,11 +24,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe report latest --single-file --output report.html",
             "wabe report 20260101-120000-1a2b3c4d 20260102-120000-5e6f7a8b --output comparison",
         ),
-        "export": (
-            "wabe export latest",
-            "wabe export latest --format online-mind2web-v2 --output submission",
-            "wabe export latest --format csv --output attempts.csv",
-        ),
         "tasks": (
             "wabe tasks validate my.toml --try",
             "wabe tasks sample --from my.toml --count 5 --seed 1",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.server_tools import SERVER_TOOLS, tool
+from helpers.plugins import action_v2
 from judge.browser.replies import CheckedReply, understand
 from judge.browser.tools import offered_tools
 from judge.config import ActionMode
@@ -26,7 +27,6 @@ from judge.records.tools import (
     verb_of,
     writes,
 )
-from judge.trajectory.formats.online_mind2web import action_v2
 from shared.action_lines import value
 from shared.models import Action, ToolSpec
 from shared.protocol import render_reply

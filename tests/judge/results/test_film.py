@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.browser.pages import open_browser
 from helpers.cases import each
+from helpers.plugins import skip_without_command
 from helpers.runs import write_synthetic_run
 from judge.commands.app import app as wabe
 from judge.report.build import make_report
@@ -64,6 +65,7 @@ def test_a_picture_that_is_not_a_lossy_webp_makes_no_film() -> None:
 
 
 def test_a_film_is_written_for_the_task_that_is_named_and_linked_in_the_report(run: RunStore) -> None:
+    skip_without_command("export")
     output_dir = str(run.output_dir)
     completed = CliRunner().invoke(
         wabe, ["export", run.run_id, "--format", "webm", "--task", "task_001", "--output-dir", output_dir]
@@ -78,6 +80,7 @@ def test_a_film_is_written_for_the_task_that_is_named_and_linked_in_the_report(r
 
 
 def test_a_task_that_was_not_played_has_no_film(run: RunStore) -> None:
+    skip_without_command("export")
     completed = CliRunner().invoke(
         wabe, ["export", run.run_id, "--format", "gif", "--task", "task_01", "--output-dir", str(run.output_dir)]
     )

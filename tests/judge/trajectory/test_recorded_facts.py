@@ -246,6 +246,7 @@ def test_a_submission_is_made_as_it_was_recorded(output: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_as_they_were(output: Path, kind: str) -> None:
+    skip_without_command("export")
     done = CliRunner().invoke(app, ["export", str(output / "runs" / kind), "--format", "jsonl", "--output", "-"])
     assert done.exit_code == 0, done.output
     rows = recorded("runs")["rows"][kind]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from helpers.plugins import skip_without_command
 from helpers.scenario.texts import AGENTS
 from judge.commands.app import app as wabe
 from judge.store.layout import RunStore
@@ -43,6 +44,7 @@ def run(tmp_path: Path, scenario: Path) -> str:
 
 
 def export(tmp_path: Path, *arguments: str) -> Result:
+    skip_without_command("export")
     options = ["--format", "harbor", "--output-dir", str(tmp_path / "out")]
     return CliRunner().invoke(wabe, ["export", *arguments, *options])
 

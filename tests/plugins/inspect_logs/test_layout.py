@@ -5,10 +5,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from helpers.plugins import export_tasks
 from helpers.results import a_result, a_step, a_verdict, write_attempt
 from judge.plugins.inspect_logs.layout import FORMAT
 from judge.records.steps import Outcome
-from judge.results.export import export_tasks
 from judge.store.layout import TaskStore
 from shared.claims import ClaimedUsage
 

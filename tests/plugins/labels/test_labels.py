@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
-from helpers.plugins import sign_run, verify_run, verify_signature
+from helpers.plugins import sign_run, skip_without_command, verify_run, verify_signature
 from helpers.results import a_result, a_verdict, write_attempt
 from judge.commands.app import app
 from judge.plugins.labels.corrections import LabelledRun
@@ -362,6 +362,7 @@ def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_p
 
 
 def test_the_summary_in_markdown_has_the_corrected_rate(tmp_path: Path) -> None:
+    skip_without_command("export")
     run = labelled_run(tmp_path)
     done = CliRunner().invoke(app, ["export", str(run.folder), "--format", "markdown", "--output", "-"])
     assert re.search(

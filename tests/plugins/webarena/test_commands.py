@@ -96,6 +96,7 @@ def test_a_missing_environment_is_a_note_with_the_command_that_makes_it() -> Non
 
 
 def test_a_submission_is_checked_in_its_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_command("export")
     monkeypatch.delenv("WABE_WEBARENA_PYTHON", raising=False)
     result = CliRunner().invoke(wabe, ["export", "--format", "webarena-verified", "--validate", str(tmp_path)])
     assert isinstance(result.exception, ConfigError)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from helpers.episode.offline_judge import play_scenario
 from helpers.interop.environments import environment
 from helpers.paths import ROOT
+from helpers.plugins import skip_without_command
 from judge.commands.app import app
 from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions
@@ -63,6 +64,7 @@ def wabe(*arguments: object, folder: Path, expect: Sequence[int] = (0,)) -> str:
 
 @pytest.fixture(scope="module")
 def webarena_run(demonstration: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebarenaRun]:
+    skip_without_command("export")
     folder: Path = tmp_path_factory.mktemp("webarena")
     python = str(environment("webarena"))
     with pytest.MonkeyPatch.context() as patch:

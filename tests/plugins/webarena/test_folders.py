@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from helpers.plugins import skip_without_command
 from judge.commands.app import app as wabe
 from judge.judges.stored import find_trajectories
 from judge.plugins.webarena.judge import WebArenaJudge
@@ -167,6 +168,7 @@ def test_v8_the_summary_lists_each_sites_tasks_with_their_status(tmp_path: Path)
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq")
 def test_v7_the_documented_jq_recipes_run_unchanged_on_an_export(tmp_path: Path) -> None:
+    skip_without_command("export")
     for name, status in (("1", "success"), ("2", "failure")):
         recorded(tmp_path / "in" / name, eval_result=result(status))
     arguments = [

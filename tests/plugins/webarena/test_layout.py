@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from helpers.plugins import export_tasks
 from helpers.results import a_result, write_attempt
 from judge.plugins.webarena.layout import WRITER
 from judge.records.files import NetworkTrace
-from judge.results.export import TaskExport, export_tasks
 from judge.store.layout import TaskStore
 from plugins.webarena.sites import entry, har
 from shared.errors import ConfigError
@@ -18,8 +18,8 @@ from shared.files import sha256_file
 ANSWER = '```json\n{"task_type": "NAVIGATE", "status": "SUCCESS"}\n```'
 
 
-def exported_from(stores: list[TaskStore], output: Path) -> list[TaskExport]:
-    return list(export_tasks(stores, output, writer=WRITER))
+def exported_from(stores: list[TaskStore], output: Path) -> list[Any]:
+    return export_tasks(stores, output, writer=WRITER)
 
 
 def recorded(folder: Path, task_id: str, **changes: Any) -> TaskStore:

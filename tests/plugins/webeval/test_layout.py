@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.plugins import export_tasks
 from helpers.results import JPEG, JUDGE, a_result, a_step, a_verdict, write_attempt, write_verdict_on
 from judge.config import RunConfig
 from judge.judges.checked import ChecksJudge
@@ -17,7 +18,6 @@ from judge.records.steps import Outcome
 from judge.records.tasks import Task
 from judge.records.verdicts import Verdict
 from judge.results.categories import failure_categories
-from judge.results.export import export_tasks, write_tasks
 from judge.results.folders import FolderStore, give_tasks
 from judge.store.layout import TaskStore
 from judge.trajectory.files import foreign_verdicts, load_trajectory
@@ -268,7 +268,7 @@ def test_nothing_that_the_layout_can_hold_is_lost_on_the_way_there_and_back(tmp_
     store = a_run_of_ours(tmp_path / "run" / "t1")
     write_verdict_on(store, "webjudge-1", a_verdict("failure", reason="No tent."))
     list(export_tasks([store], tmp_path / "out", writer=WRITER))
-    write_tasks([store], tmp_path / "out" / "tasks.json")
+    pytest.importorskip("judge.plugins.export.folders").write_tasks([store], tmp_path / "out" / "tasks.json")
     folder = tmp_path / "out" / "t1"
     give_tasks([folder], tmp_path / "out" / "tasks.json")
     ours, theirs = load_trajectory(store.folder), load_trajectory(folder)

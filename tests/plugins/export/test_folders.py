@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from helpers.results import a_result
+from judge.plugins.export.folders import export_tasks, read_reference_lengths
+from judge.plugins.export.online_mind2web import validate_folder
 from judge.records.steps import Outcome, Step, StopReason
 from judge.records.tasks import Task
-from judge.results.export import export_tasks, read_reference_lengths
 from judge.store import load_trajectory
 from judge.store.layout import TaskStore
-from judge.trajectory.formats.online_mind2web import validate_folder
 from shared.errors import ConfigError
 from shared.models import Action, Page
 

@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from judge.plugins.export.online_mind2web import WRITER as ONLINE_MIND2WEB
 from judge.records.verdicts import Verdict
 from judge.results.folders import FoundTask, verdicts_beside
 from judge.scenario.sources import read_task_rows
 from judge.store.layout import TaskStore
 from judge.trajectory.files import load_trajectory
 from judge.trajectory.formats import ExportedTask, FormatWriter, Source
-from judge.trajectory.formats.online_mind2web import WRITER as ONLINE_MIND2WEB
 from judge.trajectory.record import Trajectory
 from shared.errors import ConfigError, TrajectoryError
 from shared.files import read_file, write_atomic, write_errors, write_json

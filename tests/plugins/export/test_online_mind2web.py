@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from helpers.results import a_result
 from judge.browser.action_lines import action_line
 from judge.browser.tools import CheckedAction
+from judge.plugins.export.online_mind2web import action_v2, check_document, submission
 from judge.records.steps import Outcome, Step
 from judge.records.tasks import Task
-from judge.trajectory.formats.online_mind2web import action_v2, check_document, submission
 from judge.trajectory.record import Trajectory
 from shared.action_lines import one_line
 from shared.errors import TrajectoryError

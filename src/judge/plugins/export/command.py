@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from judge.commands import RUN_HELP, OutputDir, TasksFile
-from judge.commands.films import FILM_FORMATS, write_films
+from judge.commands import RUN_HELP, Command, OutputDir, TasksFile
 from judge.commands.run import scenario_file
-from judge.results.export import export_tasks, read_reference_lengths, write_tasks
+from judge.plugins.export.films import FILM_FORMATS, write_films
+from judge.plugins.export.folders import export_tasks, read_reference_lengths, write_tasks
 from judge.results.folders import resolve_store
 from judge.results.part import parts_of
 from judge.results.rows import AttemptRow
@@ -239,3 +239,13 @@ def _report(folder: Path, checked: FolderCheck) -> None:
     typer.echo(f"{folder}: {checked.valid} of {counted(checked.total, 'submission')} valid")
     if checked.valid < checked.total:
         raise typer.Exit(EXIT_LOST)
+
+
+COMMAND = Command(
+    export,
+    (
+        "wabe export latest",
+        "wabe export latest --format online-mind2web-v2 --output submission",
+        "wabe export latest --format csv --output attempts.csv",
+    ),
+)
