@@ -36,8 +36,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 import psutil
 
+from judge.plugins.apps import apps_folder, is_installed, load_apps, the_app
 from judge.records.sites import origin_of
-from judge.scenario.apps import apps_folder, is_installed, load_apps, the_app
 from judge.scenario.toml import load_scenario
 from shared.errors import WabeError
 from shared.settings import Settings

@@ -96,7 +96,7 @@ def modules_that_read() -> dict[str, list[int]]:
     # Participants and bundled applications read none of a run's files.
     paths = [path for name in ("judge", "shared", "wabe") for path in sorted((SOURCES / name).rglob("*.py"))]
     results = {path.relative_to(SOURCES).as_posix(): list(reads(path.read_text())) for path in paths}
-    return {name: lines for name, lines in results.items() if lines and "scenario/apps/" not in name}
+    return {name: lines for name, lines in results.items() if lines and "plugins/apps/" not in name}
 
 
 def test_files_of_runs_archives_and_labels_are_read_in_one_way(modules_that_read: dict[str, list[int]]) -> None:

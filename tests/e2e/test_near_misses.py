@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from helpers.episode.offline_judge import play_scenario
 from helpers.paths import ROOT
 from helpers.scenario.copies import scenario_on_free_ports
 from judge.records.tasks import Task
-from judge.scenario.apps import apps_folder, is_installed, load_apps
 from judge.scenario.models import Scenario
 from judge.scenario.toml import load_scenario
 from participants.base import Decide, Observation, Reply, per_attempt
@@ -54,11 +53,16 @@ def walks(scenario: Scenario, scripts: str, task_ids: Sequence[str] = ()) -> tup
     return played, per_attempt(begin)
 
 
-def with_sites(scenario: Scenario) -> Scenario:
-    """The scenario with the sites of its tasks only. Applications not installed here are left out."""
-    settings = Settings.from_environ()
-    apps = load_apps(settings.scenarios_folder)
-    missing = {name for name in apps if not is_installed(apps[name], apps_folder(settings.cache_folder) / name)}
+def not_installed() -> set[str]:
+    """See the plug-in `apps`."""
+    settings, plugin = Settings.from_environ(), pytest.importorskip("judge.plugins.apps")
+    folder = plugin.apps_folder(settings.cache_folder)
+    apps = plugin.load_apps(settings.scenarios_folder)
+    return {name for name in apps if not plugin.is_installed(apps[name], folder / name)}
+
+
+def with_sites(scenario: Scenario, missing: Collection[str]) -> Scenario:
+    """The scenario with the sites of its tasks only, without missing ones."""
     sites = [site for site in scenario.sites if site.name not in missing]
     tasks = [task for task in scenario.tasks if any(task.website.startswith(site.endpoint) for site in sites)]
     needed = [site for site in sites if any(task.website.startswith(site.endpoint) for task in tasks)]
@@ -96,7 +100,7 @@ async def test_what_is_done_besides_fails_and_a_detour_does_not(
     if name != "apps":
         text = re.sub(r"http://127\.0\.0\.1:\d+", scenario.sites[0].endpoint, text)
     scenario, decide = walks(scenario, text, task_ids)
-    scenario = with_sites(scenario)
+    scenario = with_sites(scenario, not_installed() if name == "apps" else ())
     outcome = await play_scenario(scenario, decide, tmp_path)
     verdicts = {task["task_id"]: task["verdict"] for task in outcome.results[0]["detail"]["tasks"]}
     assert verdicts == {task.task_id: verdict for task in scenario.tasks}

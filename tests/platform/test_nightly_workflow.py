@@ -21,7 +21,7 @@ def test_it_takes_all_cases_in_both_settle_modes_and_applications_frozen_sites_a
     assert 'benchmarks/fault_table.py --settle "$SETTLE"' in steps_of(jobs["faults"])
     assert jobs["faults"]["steps"][-1]["env"] == {"SETTLE": "${{ matrix.settle }}"}
     assert "--hypothesis-profile=thorough" in steps_of(jobs["thorough"])
-    for command in ("--nightly tests/e2e/test_apps.py", "benchmarks/apps.py", "benchmarks/frozen sites"):
+    for command in ("--nightly tests/plugins/apps/test_demo.py", "benchmarks/apps.py", "benchmarks/frozen sites"):
         assert command in steps_of(jobs["applications"])
     assert "benchmarks/mutants.py" in steps_of(jobs["mutants"])
     for names in ("all", "each"):

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from judge.records.checks import AnyOf
-from judge.scenario.apps import load_apps
 from judge.scenario.checks import contradictions_of, warnings_of
 from judge.scenario.toml import load_scenario
 from participants.replay import find_script, load_book
@@ -55,6 +54,7 @@ def test_every_task_on_an_application_has_a_right_script_and_a_wrong_one(name: s
 
 
 def test_every_application_of_the_scenario_can_be_installed() -> None:
+    load_apps = pytest.importorskip("judge.plugins.apps").load_apps
     sites = load_scenario(SCENARIOS / "apps" / "scenario.toml").sites
     assert sorted(site.name for site in sites) == sorted(load_apps(Settings().scenarios_folder))
     assert all(f"apps.serve {site.name} --port " in (site.cmd or "") for site in sites)

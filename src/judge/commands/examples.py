@@ -29,7 +29,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "wabe tasks sample --from my.toml --count 5 --seed 1",
             "wabe tasks import dataset.json --level easy --limit 20 --output easy.toml",
         ),
-        "apps": ("wabe apps install", "wabe apps install datasette radicale", "wabe apps install all"),
         "doctor": ("wabe doctor", "wabe doctor my.toml", "wabe doctor --agent http://127.0.0.1:9019 --wait 30"),
     }
 )

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from judge.commands.app import app
-from judge.scenario.apps import apps_folder, load_apps, mark_installed
+from judge.plugins.apps import apps_folder, load_apps, mark_installed
 from shared.errors import ConfigError
 from shared.settings import Settings
 

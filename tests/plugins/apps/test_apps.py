@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from judge.scenario.apps import App, Description, apps_folder, is_installed, load_apps, the_app
-from judge.scenario.apps.install import install
-from judge.scenario.apps.serve import command_of, fresh_state, start
+from judge.plugins.apps import App, Description, apps_folder, is_installed, load_apps, the_app
+from judge.plugins.apps.install import install
+from judge.plugins.apps.serve import command_of, fresh_state, start
 from shared.errors import ConfigError, WabeError
 from shared.settings import Settings
 

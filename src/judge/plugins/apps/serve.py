@@ -1,4 +1,4 @@
-"""Starts an installed application in its initial state: `python -m judge.scenario.apps.serve NAME --port N`.
+"""Starts an installed application in its initial state: `python -m judge.plugins.apps.serve NAME --port N`.
 
 Every start begins with a fresh copy of the state, so that a site with `restart = true` is the same for every attempt.
 The application replaces this process.
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from judge.scenario.apps import STATE, App, apps_folder, is_installed, load_apps, programs, the_app
+from judge.plugins.apps import STATE, App, apps_folder, is_installed, load_apps, programs, the_app
 from shared.errors import WabeError
 from shared.settings import Settings
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.scenario.apps import NPM_LOCK, NPM_MANIFEST, PIP_LOCK, PREPARE, STATE, App, mark_installed
+from judge.plugins.apps import NPM_LOCK, NPM_MANIFEST, PIP_LOCK, PREPARE, STATE, App, mark_installed
 from shared.errors import ConfigError, WabeError
 from shared.files import reason_of, write_errors
 

@@ -1,4 +1,4 @@
-"""Real applications for scenarios: their declarations in `scenarios/apps`, and where they are installed.
+"""`wabe apps`: real applications for scenarios: their declarations in `scenarios/apps`, and where they are installed.
 
 Each folder there with an `app.toml` is one application. `install` installs it from a package registry into the cache;
 `serve` starts an installed one in a known state.

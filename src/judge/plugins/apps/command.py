@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from judge.commands import plain_app, table, wide_console
-from judge.scenario.apps import apps_folder, is_installed, load_apps, the_app
-from judge.scenario.apps.install import install
+from judge.commands import Command, plain_app, table, wide_console
+from judge.plugins.apps import apps_folder, is_installed, load_apps, the_app
+from judge.plugins.apps.install import install
 from shared.settings import Settings
 
 ALL = "all"
@@ -51,3 +51,6 @@ def install_apps(
         typer.echo(f"{app_text}: installing, about {app.description.size_mb} MB")
         install(app, place, settings.environ)
         typer.echo(f"{app_text}: installed in {place}")
+
+
+COMMAND = Command(apps, ("wabe apps install", "wabe apps install datasette radicale", "wabe apps install all"))

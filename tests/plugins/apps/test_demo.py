@@ -6,7 +6,7 @@ import pytest
 
 from helpers.episode.offline_judge import play_scenario
 from helpers.paths import ROOT
-from judge.scenario.apps import apps_folder, is_installed, load_apps
+from judge.plugins.apps import apps_folder, is_installed, load_apps
 from judge.scenario.toml import load_scenario
 from participants.base import ParticipantOptions
 from participants.replay import create
