@@ -10,7 +10,7 @@ import pytest
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.kept import browser_pool
 from helpers.browser.pending import ANSWERS, Chain, chains, said_after
-from helpers.browser.sessions import browser_settings
+from helpers.browser.sessions import browser_settings, ref_of
 from helpers.cases import each
 from judge.browser import chromium, pool, settle
 
@@ -75,7 +75,28 @@ UNNOTICED = {
     '"requestFullscreen"': "needs a display",
     '"captureStream"': "needs a display",
     '"speak"': "needs a voice",
+    '"IntersectionObserver"': "it calls in the frames that are waited for anyway, see `BY_PROPERTIES`",
 }
+# What a click changes in the next frames, by properties and styles that no observer of documents reports.
+BY_PROPERTIES = {
+    "resized": """new ResizeObserver(() => { if (box.offsetWidth > 60) field.value = 'over' }).observe(box);
+        const go = () => { box.style.width = '90px' }""",
+    "resized in one frame after another": """const [{ style: rule }] = sheet.sheet.cssRules; let left = 12;
+        new ResizeObserver(() => {
+          if (rule.width && --left) rule.width = `${80 + left}px`; else if (rule.width) field.value = 'over'
+        }).observe(box);
+        const go = () => { rule.width = '80px' }""",
+    "in view": """new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting) field.value = 'over' })
+        .observe(low);
+        const go = () => { far.style.height = 0 }""",
+    "scrolled": "list.onscroll = () => { field.value = 'over' }; const go = () => { list.scrollTop = 9 }",
+    "under the mouse": "const go = () => { button.style.display = 'none' }",
+}
+_BY_PROPERTIES = """<title>By properties</title>
+<style id=sheet>#box { height: 9px } #menu { display: none } #under:hover + #menu { display: block }</style>
+<button id=button onclick="go()">go</button><p id=under>under</p><p id=menu>over</p><div id=box></div>
+<input id=field aria-label=said><div id=list style="height: 40px; overflow: auto"><p style="height: 90px">list</p></div>
+<div id=far style="height: 4000px">far</div><p id=low>low</p><script>%s</script>"""
 # After as many, a browser starts again.
 _TOGETHER = 25
 
@@ -97,6 +118,17 @@ async def test_the_look_after_an_act_shows_the_last_change_that_it_causes(
                         said[chain] = await said_after(browser, site, chain)
     record_property("outcome", f"{len(said)} pages")
     assert {chain: each for chain, each in said.items() if each != "over"} == {}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("script", BY_PROPERTIES.values(), ids=BY_PROPERTIES)
+async def test_the_look_shows_what_frames_change_by_properties(script: str) -> None:
+    async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:
+        with hostile_site({"/": _BY_PROPERTIES % script}) as site:
+            await browser.open(site.url, "page-time")
+            before = await browser.observe()
+            await browser.act("browser_click", {"target": ref_of(before.snapshot, 'button "go"')})
+            assert "over" in (await browser.observe()).snapshot
 
 
 def _rows(source: str) -> list[str]:

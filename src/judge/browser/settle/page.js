@@ -206,6 +206,18 @@
     },
   });
 
+  // What calls back about the page itself, with a frame at the latest: whether it has, since a snapshot was begun.
+  let observations = 0;
+  const observing = type => new Proxy(type, {
+    construct(made, [heard, ...more], target) {
+      const called = function (...given) {
+        observations += 1;
+        return apply(heard, this, given);
+      };
+      return Reflect.construct(made, [typeof heard === "function" ? called : heard, ...more], target);
+    },
+  });
+
   // What sends something, but calls nothing back.
   const sending = start => function (...given) {
     current();
@@ -314,6 +326,7 @@
     [History.prototype, ["back", "forward", "go"], leading, COUNTED],
     [globalThis.Navigation?.prototype, ["back", "forward", "navigate", "reload", "traverseTo"], leading, COUNTED],
     [globalThis, ["open"], sending],
+    [globalThis, ["IntersectionObserver", "PerformanceObserver", "ResizeObserver"], observing, COUNTED],
   ];
   const install = wanted => {
     for (const [owner, names, how, kind = 0] of SOURCES)
@@ -399,13 +412,15 @@
   // Timers that change the page soon, rather than end what it shows meanwhile.
   answer("-short", () => isDue(({ wait }) => wait < longMs));
   answer("-worker", () => [...pending.values()].some(isNew));
-  answer("-active", () => [...others.values()].some(({ cause, name }) => name && isNew(cause) && isFirst(name)));
-  // Told when something last called back, and when the page's next timer is due, -1 if it has none, unless something else may
-  // call back.
+  const paced = wanted => [...others.values()].some(({ cause, name }) => name && wanted(name) && isNew(cause) && isFirst(name));
+  answer("-active", () => paced(() => true));
+  answer("-idle", () => paced(name => name === "requestIdleCallback"));
+  // Told when something last called back, how often observers did, and when the page's next timer is due, -1 if it has none,
+  // unless something else may call back.
   hear("-still", () => {
     const isIdle = !hasUnknown && !pending.size && !others.size;
     const next = Math.min(...timers().map(({ at }) => Math.max(0, at - now())));
-    const detail = { activeAt, next: !isIdle ? null : next === Infinity ? -1 : next };
+    const detail = { activeAt, observations, next: !isIdle ? null : next === Infinity ? -1 : next };
     apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-next`, { detail })]);
   });
   hear("-observed", () => {

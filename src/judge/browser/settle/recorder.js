@@ -243,6 +243,10 @@
   listen(["scroll"], () => { scrolls += 1; });
   // Typing changes a property, which observers do not report.
   listen(["input", "change"], () => { changedAt = now(); });
+  // What may change what a page shows, but nothing that observers report, such as styles under the mouse.
+  let events = 0;
+  for (const type of ["error", "focusin", "focusout", "load", "mouseout", "mouseover", "scroll", "selectionchange"])
+    document.addEventListener(type, () => { events += 1; }, { capture: true, passive: true });
 
   const isBlank = () => {
     if (!document.body || document.body.innerText.trim()) return false;
@@ -357,8 +361,8 @@
   listenTo("runs", act => tellJudge({ runs: running = act }));
   listenTo("sends", url => tellJudge({ sent: String(url) }));
   listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
-  let [due, activeAt] = [null, -Infinity];
-  listenTo("next", told => { ({ next: due, activeAt } = told); });
+  let [due, activeAt, observations] = [null, -Infinity, 0];
+  listenTo("next", told => { ({ next: due, activeAt, observations } = told); });
   // In how long the next timer is due, -1 for never, if nothing else can change the page; `null` otherwise.
   const nextIn = () => {
     [due, activeAt] = [null, -Infinity];
@@ -465,10 +469,12 @@
         quiet,
         next,
         changedAt,
+        happened: events + observations,
         scrolls,
         timer,
         worker: ask(`${eventName}-worker`),
         active: ask(`${eventName}-active`),
+        idle: ask(`${eventName}-idle`),
         busy: Boolean(loading.isBusy),
         unfinished: Boolean(loading.isShown),
         moving: isQuiet && isMoving(),

@@ -251,6 +251,9 @@ exports.adapt = (page, time) => {
     if (format !== "none") void time.shoot().catch(() => {});
     return capture(root, depth, boxes, relativeTo, format, ...rest);
   };
+  const snapshot = page.ariaSnapshot.bind(page);
+  // With boxes as the judge looks at the page.
+  page.ariaSnapshot = options => options?.boxes ? time.snapshot(() => snapshot(options)) : snapshot(options);
   page[TYPING] = given => typing(page, { tab, drive: time.drive }, given);
   page.on("filechooser", chooser => page.context()[UPLOADS]?.opened(page, tab, chooser));
   page.on("dialog", dialog => {

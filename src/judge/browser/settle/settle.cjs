@@ -14,6 +14,7 @@ const { emptyClipboard } = require("./clipboard.cjs");
 const { Delays } = require("./delays.cjs");
 const { glance } = require("./glance.cjs");
 const { clickAgain, drag, press } = require("./mouse.cjs");
+const { open } = require("./opening.cjs");
 const { adapt } = require("./server_tab.cjs");
 const { EVENT, MAX_FRAMES, TICK, Target } = require("./target.cjs");
 const { limitTabs } = require("./tabs.cjs");
@@ -67,11 +68,9 @@ const MAX_REAL_PASS = 4500;
 const SLICES_PER_LOOK = 3;
 const LOOK_REAL = 30;
 const STUCK = 1000;
+// What is called in one frame may lead to something in the next one.
+const STILL_TRIES = 10;
 const MAX_ADDRESSES = 1000;
-// Some pages never fire their `load` event.
-const MAX_LOAD = 5000;
-// The document of a truncated answer never becomes complete.
-const BROKEN_OFF = 500;
 // A page that loads this many documents in one settle and is still not quiet is restless.
 const MAX_NAVIGATIONS = 5;
 // This many events in so short a time block this process: their page is closed.
@@ -305,7 +304,7 @@ class Settler {
     const seen = {
       // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions used.
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
-      ...Object.fromEntries(["timer", "worker", "active", "blank"].map(name => [name, states.some(state => state[name])])),
+      ...Object.fromEntries(["timer", "worker", "active", "idle", "blank"].map(name => [name, states.some(state => state[name])])),
       // A request that takes too long to wait for may still fill a page that says so.
       busy: states.some(state => state.busy || (state.unfinished && this.isOverdue(round))),
       unfinished: states.some(state => state.unfinished),
@@ -326,7 +325,7 @@ class Settler {
     // Of one document: others can change it.
     const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
     const next = isFollowed ? states[0].next : null;
-    return { isQuiet, isCalm, isMoving: seen.moving, isActive: seen.active, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, changedAt: states[0]?.changedAt };
+    return { isQuiet, isCalm, isMoving: seen.moving, awaitsIdle: seen.idle, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, ...states[0] && { changedAt: states[0].changedAt, happened: states[0].happened } };
   }
 
   // Whether nothing but the page's document can change it, as far as this process knows.
@@ -435,7 +434,7 @@ class Settler {
       if (!needsRealTime && (isPassing || (isDone && round.pageTime >= QUIET_PAGE))) break;
       if (needsRealTime) await this.realTimePasses(round);
       // The browser is idle only after frames.
-      else if (seen.isActive) await this.framesDrawn();
+      else if (seen.awaitsIdle) await this.framesDrawn();
       // Nothing happens until a timer fires, so pacing would only cost time.
       const isCoarse = (isQuiet && !isMoving && round.pageTime >= QUIET_PAGE) || (isCalm && !needsRealTime);
       // Exactly until the next timer, if there is nothing else.
@@ -445,12 +444,27 @@ class Settler {
     }
   }
 
-  // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen.
-  async isStill(round, { next, changedAt }) {
-    if (next !== -1) return false;
-    await Promise.all([this.framesDrawn(), ...this.all().map(target => target.findListening())]);
-    const seen = await this.look(round);
-    return round.isStill = seen.next === -1 && seen.changedAt === changedAt;
+  // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen,
+  // and a snapshot taken meanwhile shows the page as it stays.
+  async isStill(round, before) {
+    let early = before.next === -1 && this.take?.().catch(() => null);
+    for (let tries = 0; before.next === -1 && tries < STILL_TRIES; tries++) {
+      await Promise.all([this.framesDrawn(), ...this.all().map(target => target.findListening())]);
+      const seen = await this.look(round);
+      if (seen.changedAt !== before.changedAt) return false;
+      round.isStill = seen.next === -1 && seen.happened === before.happened;
+      if (round.isStill) this.early = early;
+      if (round.isStill) return true;
+      [before, early] = [seen, null];
+    }
+    return false;
+  }
+
+  // The snapshot that `take` takes, and that the next settle takes early.
+  async snapshot(take) {
+    const { early } = this;
+    [this.take, this.early] = [take, null];
+    return await early ?? take();
   }
 
   async realTimePasses(round) {
@@ -480,7 +494,7 @@ class Settler {
     const [until, end] = [began + limit, began + longLimit];
     const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
-    [this.navigations, this.shot] = [0, null];
+    [this.navigations, this.shot, this.early] = [0, null, null];
     this.all().forEach(target => Object.assign(target, { isSettling: true, heldUntil: -Infinity }));
     let found, document;
     do {
@@ -523,6 +537,7 @@ class Settler {
     const found = (await Promise.all(asked)).flatMap(([each]) => each);
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
     this.isPassing = found.some(each => each.passing);
+    if (round.isStill) void this.context.shoot(this.page);
     return found;
   }
 
@@ -621,6 +636,7 @@ class Context {
   }
 
   glance = page => glance(this, page);
+  open = (page, ...given) => open(this, page, ...given);
 
   // Called once, before the first navigation, until which no page needs to be watched.
   // With `clock` (page time only), the clocks of all pages begin there, in milliseconds since 1970. `attack` is what goes
@@ -669,41 +685,6 @@ class Context {
     }
   }
 
-  // Opens an address, and waits for the document, and briefly for its images.
-  async open(page, url, limit) {
-    await this.wake(page);
-    const until = performance.now() + limit;
-    let isOver = false;
-    // A script may navigate to a download, or to a site that answers with 204, before its document is complete. Chromium
-    // then stops loading the document but stays on it, and the events that Playwright waits for never fire.
-    const brokenOff = async () => {
-      const settler = await this.attach(page);
-      const target = settler.targets.get(page);
-      for (let isComplete = false; !isOver && !(isComplete && !settler.isNavigating());) {
-        await delay(LOOK_REAL);
-        if (performance.now() - settler.brokenOffAt > BROKEN_OFF) return;
-        // Not answered while the page is navigating; a script that does not end is stopped.
-        const answer = await target.send("Runtime.evaluate", { expression: "document.readyState" }).catch(() => {});
-        isComplete = answer?.result.value === "complete";
-      }
-    };
-    try {
-      const go = () => page.goto(url, { waitUntil: "commit", timeout: limit });
-      const recorder = page.context()[REQUESTS];
-      await (recorder ? recorder.judgeOpens(page, url, go) : go());
-      const isComplete = brokenOff();
-      // A timeout of 0 would mean no timeout.
-      const timeout = Math.max(1, Math.round(until - performance.now()));
-      await Promise.race([page.waitForLoadState("domcontentloaded", { timeout }), isComplete]);
-      await Promise.race([page.waitForLoadState("load", { timeout: MAX_LOAD }), isComplete]).catch(() => {});
-    } catch (error) {
-      // For a download the page stays, and fires an event.
-      if (!error.message.includes("Download is starting")) throw error;
-    } finally {
-      isOver = true;
-    }
-  }
-
   // What belongs to the snapshot just taken: who wrote what it shows and what is joined in it, one entry for each
   // document (`provenance.js`, `joins.js`), nothing from those that do not answer in time; a screenshot; and how many
   // origins the page has had since it settled, 1 unless it went from one to another. `again`: documents are missing.
@@ -726,15 +707,16 @@ class Context {
     return { documents: found, image: isLate ? null : picture.toString("base64"), origins: settler.origins.size };
   }
 
-  // Begins with the snapshot, to which the picture belongs.
+  // Begins with the snapshot, to which the picture belongs, or before it if nothing can change the page.
   async shoot(page) {
-    if (this.shotOptions) (await this.attach(page)).shot = page.screenshot(this.shotOptions).catch(error => error);
+    if (this.shotOptions) (await this.attach(page)).shot ??= page.screenshot(this.shotOptions).catch(error => error);
   }
 
   // Takes an attack's content out of the pages, or puts it back: probes read pages without it.
   async putAttack(page, where) {
     if (!this.attack) return;
     const settler = await this.attach(page);
+    [settler.early, settler.shot] = [null, null];
     const told = settler.all().map(target => target.evaluate(`dispatchEvent(new Event("${EVENT}-${where}"))`));
     await soon(Promise.all(told), ATTACH_LIMIT);
   }
@@ -747,6 +729,7 @@ class Context {
       pass: ms => this.pass(page, ms),
       drive: call => this.drive(page, call),
       shoot: () => this.shoot(page),
+      snapshot: async take => this.isBegun ? (await this.attach(page)).snapshot(take) : take(),
       isStill: async () => this.isBegun && (await this.attach(page)).isAtRest(),
       session: async () => this.isBegun && (await this.attach(page)).targets.get(page)?.session,
       takeHold: () => [this.hold, this.hold = 0][0],
