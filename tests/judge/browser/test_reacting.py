@@ -8,7 +8,7 @@ import pytest
 
 from helpers.browser.hostile_site import hostile_site
 from helpers.browser.pages import open_page
-from helpers.browser.sessions import a_browser
+from helpers.browser.sessions import a_browser, ref_of
 from helpers.cases import each
 from judge.browser.settle import SettleMode
 from shared.snapshot import as_shown, parse_snapshot
@@ -83,6 +83,17 @@ async def test_everything_that_reacts_to_clicks_can_be_clicked_by_a_reference(se
                 else:
                     clicked.append(f"no reference: {name}")
     assert clicked == list(ICONS)
+
+
+async def test_what_begins_to_listen_without_a_change_of_the_document_has_a_reference_in_the_next_look() -> None:
+    begins = "<button onclick='bare.addEventListener(`click`, () => 0)'>begin</button>"
+    with hostile_site({"/": f"<title>Later</title>{begins}<div id=bare style='width:20px;height:20px'></div>"}) as site:
+        async with a_browser() as browser:
+            await browser.open(site.url, "page-time")
+            before = (await browser.observe()).snapshot
+            await browser.act("browser_click", {"target": ref_of(before, 'button "begin"')})
+            after = (await browser.observe()).snapshot
+    assert ("[cursor=pointer]" in before, "[cursor=pointer]" in after) == (False, True)
 
 
 async def test_nothing_else_gets_a_reference() -> None:

@@ -447,15 +447,16 @@ class Settler {
   // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen,
   // and a snapshot taken meanwhile shows the page as it stays.
   async isStill(round, before) {
-    let early = before.next === -1 && this.take?.().catch(() => null);
     for (let tries = 0; before.next === -1 && tries < STILL_TRIES; tries++) {
-      await Promise.all([this.framesDrawn(), ...this.all().map(target => target.findListening())]);
+      const listening = Promise.all(this.all().map(target => target.findListening()));
+      const early = listening.then(() => this.take?.()).catch(() => null);
+      await Promise.all([this.framesDrawn(), listening]);
       const seen = await this.look(round);
       if (seen.changedAt !== before.changedAt) return false;
       round.isStill = seen.next === -1 && seen.happened === before.happened;
       if (round.isStill) this.early = early;
       if (round.isStill) return true;
-      [before, early] = [seen, null];
+      before = seen;
     }
     return false;
   }
