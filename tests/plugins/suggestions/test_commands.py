@@ -79,6 +79,7 @@ def test_a_file_with_a_script_for_the_task_is_not_touched(tmp_path: Path, conten
 def test_a_recording_begins_only_with_an_address_a_task_and_a_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], problem: str
 ) -> None:
+    pytest.importorskip("judge.plugins.play_page")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("mine")
     assert problem in refusal_of("record", *arguments)
@@ -88,6 +89,8 @@ def test_a_recording_begins_only_with_an_address_a_task_and_a_place(
 def test_a_recording_that_came_to_nothing_begins_again_with_the_same_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("judge.plugins.play_page")
+
     async def interrupted(*_: object) -> int:
         raise Interrupted("interrupted, everything is stopped", remedy="resume with: wabe run gone/scenario.toml")
 
