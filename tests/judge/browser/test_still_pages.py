@@ -97,6 +97,10 @@ _BY_PROPERTIES = """<title>By properties</title>
 <button id=button onclick="go()">go</button><p id=under>under</p><p id=menu>over</p><div id=box></div>
 <input id=field aria-label=said><div id=list style="height: 40px; overflow: auto"><p style="height: 90px">list</p></div>
 <div id=far style="height: 4000px">far</div><p id=low>low</p><script>%s</script>"""
+_PICTURE = """<title>Picture</title><style>#box { width: 50px; height: 90px }</style><div id=box>box</div>
+<canvas id=canvas></canvas><button onclick="go()">go</button><input id=field aria-label=field><script>
+const draw = () => canvas.getContext('2d').fillRect(0, 0, box.offsetWidth, 90);
+%s</script>"""
 # After as many, a browser starts again.
 _TOGETHER = 25
 
@@ -129,6 +133,26 @@ async def test_the_look_shows_what_frames_change_by_properties(script: str) -> N
             before = await browser.observe()
             await browser.act("browser_click", {"target": ref_of(before.snapshot, 'button "go"')})
             assert "over" in (await browser.observe()).snapshot
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    "script",
+    [
+        "const go = () => { box.style.background = 'red' }",
+        "new ResizeObserver(() => draw()).observe(box); const go = () => { box.style.width = '99%' }",
+        "new ResizeObserver(() => draw()).observe(box); const go = () => { field.focus(); box.style.width = '99%' }",
+    ],
+    ids=["by style", "by an observer", "by an observer, with a caret"],
+)
+async def test_the_picture_of_a_look_is_the_one_that_a_later_look_would_show(script: str) -> None:
+    async with browser_pool(browser_settings(), is_guarded=False) as pool, pool.browser(None) as browser:
+        with hostile_site({"/": _PICTURE % script}) as site:
+            await browser.open(site.url, "page-time")
+            before = await browser.observe()
+            await browser.act("browser_click", {"target": ref_of(before.snapshot, 'button "go"')})
+            pictures = [(await browser.observe()).screenshot for _ in range(2)]
+    assert pictures[0] == pictures[1] != before.screenshot
 
 
 def _rows(source: str) -> list[str]:

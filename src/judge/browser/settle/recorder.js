@@ -255,13 +255,20 @@
   };
   // What moves by itself and is nowhere counted. Lazy images begin to load at any time.
   const UNCOUNTED = "audio, video, object, embed, marquee, meta[http-equiv=refresh i], animate, animateMotion, animateTransform, set";
-  const [stateOf, fontsOf, imagesOf] = ["readyState", "fonts", "images"].map(name => getter(Document, name));
+  const NO_CARET = ["a", "button", "summary", "select", ...["button", "checkbox", "radio", "reset", "submit"].map(type => `input[type=${type}]`)]
+    .map(each => `${each}:not([contenteditable])`).join();
+  const [stateOf, fontsOf, imagesOf, focusOf] = ["readyState", "fonts", "images", "activeElement"].map(name => getter(Document, name));
   const [find, animationsOf] = [method(Document, "querySelector"), method(Document, "getAnimations")];
   const isAtRest = () => {
     for (const root of shadows) if (!root.host.isConnected) shadows.delete(root);
     return stateOf(document) === "complete" && fontsOf(document).status === "loaded" && !find(document, UNCOUNTED) &&
       [...imagesOf(document)].every(each => each.complete) &&
       [...animationsOf(document), ...[...shadows].flatMap(root => root.getAnimations())].every(each => each.playState !== "running");
+  };
+  // What has the focus may show a caret, unless it is known to have none.
+  const hasCaret = () => {
+    const focused = focusOf(document);
+    return focused !== null && (focused === document.body ? focused.isContentEditable : !matches(focused, NO_CARET));
   };
   const isMoving = () => Reflect.apply(Document.prototype.getAnimations, document, []).some(animation => {
     const timing = animation.effect?.getComputedTiming();
@@ -470,6 +477,7 @@
         next,
         changedAt,
         happened: events + observations,
+        caret: hasCaret(),
         scrolls,
         timer,
         worker: ask(`${eventName}-worker`),

@@ -325,7 +325,7 @@ class Settler {
     // Of one document: others can change it.
     const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
     const next = isFollowed ? states[0].next : null;
-    return { isQuiet, isCalm, isMoving: seen.moving, awaitsIdle: seen.idle, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, ...states[0] && { changedAt: states[0].changedAt, happened: states[0].happened } };
+    return { isQuiet, isCalm, isMoving: seen.moving, awaitsIdle: seen.idle, isBusy: seen.busy, isDone, isPassing, needsRealTime, next, ...states[0] && { changedAt: states[0].changedAt, happened: states[0].happened, hasCaret: states[0].caret } };
   }
 
   // Whether nothing but the page's document can change it, as far as this process knows.
@@ -445,16 +445,18 @@ class Settler {
   }
 
   // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen,
-  // and a snapshot taken meanwhile shows the page as it stays.
+  // and a snapshot and a picture taken meanwhile show the page as it stays.
   async isStill(round, before) {
     for (let tries = 0; before.next === -1 && tries < STILL_TRIES; tries++) {
       const listening = Promise.all(this.all().map(target => target.findListening()));
       const early = listening.then(() => this.take?.()).catch(() => null);
+      // Playwright hides a caret by a change of the document.
+      const picture = before.hasCaret ? null : this.context.picture(this.page, { caret: "initial" });
       await Promise.all([this.framesDrawn(), listening]);
       const seen = await this.look(round);
       if (seen.changedAt !== before.changedAt) return false;
       round.isStill = seen.next === -1 && seen.happened === before.happened;
-      if (round.isStill) this.early = early;
+      if (round.isStill) [this.early, this.shot] = [early, picture];
       if (round.isStill) return true;
       before = seen;
     }
@@ -710,7 +712,12 @@ class Context {
 
   // Begins with the snapshot, to which the picture belongs, or before it if nothing can change the page.
   async shoot(page) {
-    if (this.shotOptions) (await this.attach(page)).shot ??= page.screenshot(this.shotOptions).catch(error => error);
+    const settler = await this.attach(page);
+    settler.shot ??= this.picture(page);
+  }
+
+  picture(page, options) {
+    return this.shotOptions ? page.screenshot({ ...this.shotOptions, ...options }).catch(error => error) : null;
   }
 
   // Takes an attack's content out of the pages, or puts it back: probes read pages without it.
