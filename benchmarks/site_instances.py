@@ -123,7 +123,7 @@ def shop() -> Scenario:
 def application(name: str) -> Scenario:
     """An application's site and the first of its tasks, each with a right and a wrong script."""
     (port,) = free_ports(1)
-    parts = [f"[[{part}" for part in (APPS / "scenario.toml").read_text().split("[[")[1:]]
+    parts = re.split(r"^(?=\[\[)", (APPS / "scenario.toml").read_text(), flags=re.MULTILINE)[1:]
     read = [(part, tomllib.loads(part.partition("\n[config]")[0])) for part in parts]
     (site,) = [
         (part, table["sites"][0]) for part, table in read if "sites" in table and table["sites"][0]["name"] == name
