@@ -244,9 +244,11 @@
   // Typing changes a property, which observers do not report.
   listen(["input", "change"], () => { changedAt = now(); });
   // What may change what a page shows, but nothing that observers report, such as styles under the mouse.
+  // A window hears first, before the page can stop an event, but not what elements have loaded.
   let events = 0;
-  for (const type of ["error", "focusin", "focusout", "load", "mouseout", "mouseover", "scroll", "selectionchange"])
-    document.addEventListener(type, () => { events += 1; }, { capture: true, passive: true });
+  const happens = () => { events += 1; };
+  listen(["focusin", "focusout", "mouseout", "mouseover", "scroll", "selectionchange"], happens);
+  for (const type of ["error", "load"]) document.addEventListener(type, happens, { capture: true, passive: true });
 
   const isBlank = () => {
     if (!document.body || document.body.innerText.trim()) return false;

@@ -447,17 +447,20 @@ class Settler {
   // Whether nothing is pending, and nothing happens in two frames, after which nothing is pending. So nothing begins to listen,
   // and a snapshot and a picture taken meanwhile show the page as it stays.
   async isStill(round, before) {
-    for (let tries = 0; before.next === -1 && tries < STILL_TRIES; tries++) {
+    for (let tries = 0; before.next === -1 && tries < STILL_TRIES && this.goesOn(round); tries++) {
       const listening = Promise.all(this.all().map(target => target.findListening()));
       const early = listening.then(() => this.take?.()).catch(() => null);
       // Playwright hides a caret by a change of the document.
       const picture = before.hasCaret ? null : this.context.picture(this.page, { caret: "initial" });
       await Promise.all([this.framesDrawn(), listening]);
       const seen = await this.look(round);
-      if (seen.changedAt !== before.changedAt) return false;
+      // A round that a dialog ended goes on after it, beside the next one.
+      if (seen.changedAt !== before.changedAt || this.round !== round) return false;
       round.isStill = seen.next === -1 && seen.happened === before.happened;
       if (round.isStill) [this.early, this.shot] = [early, picture];
       if (round.isStill) return true;
+      // One at a time: pictures wait for each other.
+      await Promise.all([early, picture]);
       before = seen;
     }
     return false;
@@ -497,7 +500,7 @@ class Settler {
     const [until, end] = [began + limit, began + longLimit];
     const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
-    [this.navigations, this.shot, this.early] = [0, null, null];
+    [this.round, this.navigations, this.shot, this.early] = [round, 0, null, null];
     this.all().forEach(target => Object.assign(target, { isSettling: true, heldUntil: -Infinity }));
     let found, document;
     do {
@@ -505,6 +508,7 @@ class Settler {
       document = found?.map(each => each.document).find(Boolean) ?? null;
       // Between two documents nothing answers, so wait for a page that navigates by itself.
     } while (found && !document && this.navigations > 1 && this.goesOn(round));
+    this.round = null;
     const hasDialog = this.all().some(target => target.hasDialog);
     const [wasStopped, isHopeless] = [this.all().some(target => target.stops), this.isHopeless()];
     this.all().forEach(target => Object.assign(target, { isSettling: false, stops: 0, usedAt: performance.now() }));
@@ -540,7 +544,7 @@ class Settler {
     const found = (await Promise.all(asked)).flatMap(([each]) => each);
     this.links.push(...found.flatMap(each => each.links).slice(0, MAX_LINKS - this.links.length));
     this.isPassing = found.some(each => each.passing);
-    if (round.isStill) void this.context.shoot(this.page);
+    if (round.isStill && this.round === round) void this.context.shoot(this.page);
     return found;
   }
 
