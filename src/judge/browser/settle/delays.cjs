@@ -38,7 +38,7 @@ class Delays {
     const ms = Math.min(await this.tell(settler), most);
     if (!(ms > 0)) return 0;
     if (settler.isNavigating()) this.between += ms;
-    else await Promise.all(settler.all().map(target => target.advance(ms)));
+    else await settler.advance(ms);
     await this.tell(settler);
     settler.skipped(ms);
     return ms;

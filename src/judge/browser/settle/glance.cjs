@@ -17,7 +17,7 @@ exports.glance = async (context, page) => {
   for (let isDone = false; !isDone;) {
     // Pictures are drawn only while the clock moves.
     isDone = await Promise.race([shot.then(() => true), delay(PAUSE).then(() => false)]);
-    if (!isDone) await Promise.race([shot, settler.framePass()]);
+    if (!isDone) await Promise.race([shot, settler.clocksPass()]);
   }
   const [title, picture] = [await soon(page.title(), LIMIT), await shot];
   const isSame = settler.origins.size === 1 && origin(page) === origin({ url: () => url });

@@ -53,9 +53,13 @@ const CLICKS = new Set(["click", "mousedown", "mouseup", "pointerdown", "pointer
 // Types of answers that no page waits for the end of.
 const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
+// A renderer's clock: the grants of its tabs and frames, one at a time, because a grant that ends stops the clock for all of
+// them; when it was last moved, what of it has not passed yet, and until when it stands.
+const stopped = () => ({ queue: Promise.resolve(), movedAt: -Infinity, pending: null, pendingSince: -Infinity, heldUntil: -Infinity });
+
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
-  constructor(session, { isPageTime, maxCpu, clockOffset, attack }, isNavigating, follow, leads) {
+  constructor(session, { isPageTime, maxCpu, clockOffset, attack, renderers }, isNavigating, follow, leads) {
     this.session = session;
     this.maxCpu = maxCpu;
     this.isNavigating = isNavigating;
@@ -68,7 +72,6 @@ class Target {
     this.seenClock = 0;
     this.worlds = new Map();
     this.snapshotWorlds = new Map();
-    this.queue = Promise.resolve();
     this.isClosed = false;
     // The send times of the commands that have not been answered yet, oldest first.
     this.unanswered = new Map();
@@ -78,11 +81,11 @@ class Target {
     this.stops = 0;
     this.hasDialog = false;
     this.granted = performance.now();
+    this.queue = Promise.resolve();
+    // By isolate; and this target's, `null` until it is known.
+    [this.renderers, this.renderer] = [renderers, null];
     this.grants = 0;
-    // Until granted time has passed.
-    this.pending = null;
     this.usedAt = performance.now();
-    this.heldUntil = -Infinity;
     // The arriving answers: when each began, and when its last piece came.
     this.bodies = new Map();
   }
@@ -102,7 +105,8 @@ class Target {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
     });
     session.on("Runtime.executionContextsCleared", () => {
-      this.pending = null;
+      if (this.renderer) this.renderer.pending = null;
+      this.renderer = null;
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
     });
     for (const event of ["Page.frameRequestedNavigation", "Page.windowOpen"]) session.on(event, () => this.leads());
@@ -138,9 +142,17 @@ class Target {
       this.attack.places.add(() => session.send("Page.removeScriptToEvaluateOnNewDocument", { identifier }).catch(() => {}));
     }
     if (!this.isPageTime) return;
+    await this.findRenderer();
+    const isMoved = this.renderer.movedAt > 0;
     // Before the first document, which reads the clock.
-    if (this.clockOffset !== null) await this.advance(LEAD);
-    void this.tick();
+    if (this.clockOffset !== null && !isMoved) await this.advance(LEAD);
+    void this.tick(isMoved ? 1 : LEAD);
+  }
+
+  async findRenderer() {
+    const { id } = await this.send("Runtime.getIsolateId");
+    if (!this.renderers.has(id)) this.renderers.set(id, stopped());
+    this.renderer = this.renderers.get(id);
   }
 
   provenance() {
@@ -248,32 +260,55 @@ class Target {
     return (await Promise.all(asked)).filter(value => value !== undefined);
   }
 
-  // Move the page's clock.
+  // Move the page's clock: by `ms`, or by as much time as has passed since it was last moved, through this target or
+  // another one of the same renderer.
   advance(ms) {
-    const grant = async () => {
-      const now = performance.now();
-      // Between two documents there is no answer, or only after the next document has arrived.
-      this.stoodStill ||= this.isNavigating() || now - this.granted > MAX_PAUSE;
-      this.granted = now;
-      if (this.isNavigating() || await this.isPending()) return;
-      const isChecked = this.stoodStill || ++this.grants % GRANTS_PER_CHECK === 0;
-      const before = isChecked ? await this.clock() : undefined;
-      if (before !== undefined) ms = Math.max(ms, Math.min(this.now() + LEAD - before, MAX_LAG));
-      this.stoodStill = false;
-      await this.grant(ms);
-      if (before === undefined || this.pending) return;
-      const lost = ms - (await this.clock() - before);
-      // The same instant at which the time cut off ends.
-      if (lost > 1) await this.grant(lost);
+    const move = async () => {
+      // Between two documents there is no answer, or only after the next document has arrived, maybe from another
+      // renderer.
+      if (this.isNavigating()) {
+        this.renderer = null;
+        this.stoodStill = true;
+        this.granted = performance.now();
+        return;
+      }
+      if (!this.renderer) await this.findRenderer();
+      const { renderer } = this;
+      await (renderer.queue = renderer.queue.catch(() => {}).then(() => this.move(ms, renderer)));
     };
     // A navigation may interrupt a command, so continue unless the page is gone.
-    return this.queue = this.queue.then(grant).catch(error => { this.isClosed ||= /closed/.test(error.message); });
+    return this.queue = this.queue.then(move).catch(error => { this.isClosed ||= /closed/.test(error.message); });
   }
 
-  async grant(ms) {
-    this.pendingSince = performance.now();
-    const pending = this.pending = new Promise(done => { this.expired = done; });
-    void pending.then(() => { if (this.pending === pending) this.pending = null; });
+  async move(ms, renderer) {
+    const now = performance.now();
+    ms ??= now - Math.max(this.granted, renderer.movedAt);
+    this.stoodStill ||= now - this.granted > MAX_PAUSE;
+    this.granted = now;
+    if (ms < 1 || this.isNavigating() || await this.isPending(renderer)) return;
+    renderer.movedAt = now;
+    const isChecked = this.stoodStill || ++this.grants % GRANTS_PER_CHECK === 0;
+    const before = isChecked ? await this.clock() : undefined;
+    if (before !== undefined) ms = Math.max(ms, Math.min(this.now() + LEAD - before, MAX_LAG));
+    this.stoodStill = false;
+    await this.moverOf(renderer).grant(ms, renderer);
+    if (before === undefined || renderer.pending) return;
+    const lost = ms - (await this.clock() - before);
+    // The same instant at which the time cut off ends.
+    if (lost > 1) await this.moverOf(renderer).grant(lost, renderer);
+  }
+
+  // What several targets grant in turn ends too early, or never.
+  moverOf(renderer) {
+    const { mover } = renderer;
+    if (!mover || mover.isClosed || mover.renderer !== renderer || mover.isNavigating()) renderer.mover = this;
+    return renderer.mover;
+  }
+
+  async grant(ms, renderer) {
+    const pending = new Promise(done => { this.expired = done; });
+    Object.assign(renderer, { pending, pendingSince: performance.now() });
+    void pending.then(() => { if (renderer.pending === pending) renderer.pending = null; });
     const policy = { policy: "advance", budget: ms };
     // For the process in which virtual time is not enabled yet; ignored by all others.
     if (this.clockOffset !== null) policy.initialVirtualTime = Math.max(this.now(), this.seenClock) / 1000;
@@ -289,11 +324,11 @@ class Target {
   // Whether granted time has still not passed, because the page is busy. It is not replaced: Chromium would stop
   // the clock in the middle of the new one, when the old one ends, and so on with every later one. A new document may
   // have taken it along.
-  async isPending() {
-    if (!this.pending) return false;
-    await Promise.race([this.pending, delay(MAX_GRANT)]);
+  async isPending(renderer) {
+    if (!renderer.pending) return false;
+    await Promise.race([renderer.pending, delay(MAX_GRANT)]);
     this.stoodStill = true;
-    return this.pending !== null && performance.now() - this.pendingSince < MAX_PENDING;
+    return renderer.pending !== null && performance.now() - renderer.pendingSince < MAX_PENDING;
   }
 
   // The page's clock, read where no script of the page can tamper with it.
@@ -305,13 +340,13 @@ class Target {
   }
 
   // Between settles the page's clock runs at the speed of the wall clock.
-  async tick() {
-    await this.advance(LEAD);
+  async tick(first) {
+    await this.advance(first);
     while (!this.isClosed) {
       const isAwake = performance.now() - this.usedAt < AWAKE;
       await (isAwake ? delay(TICK) : Promise.race([delay(SLOW_TICK), new Promise(done => { this.rouse = done; })]));
-      if (performance.now() < this.heldUntil) this.granted = performance.now();
-      else if (!this.isSettling && !this.hasDialog) await this.advance(performance.now() - this.granted);
+      if (performance.now() < this.renderer?.heldUntil) this.granted = performance.now();
+      else if (!this.isSettling && !this.hasDialog) await this.advance();
     }
   }
 
@@ -319,18 +354,23 @@ class Target {
   // are drawn.
   async hold() {
     const clock = await this.clock();
-    if (clock !== undefined) this.heldUntil = performance.now() + clock - this.now() - LEAD;
+    if (clock !== undefined && this.renderer) this.renderer.heldUntil = performance.now() + clock - this.now() - LEAD;
+  }
+
+  begin() {
+    this.isSettling = true;
+    if (this.renderer) this.renderer.heldUntil = -Infinity;
   }
 
   // Called before an action.
   wake() {
-    this.heldUntil = -Infinity;
+    if (this.renderer) this.renderer.heldUntil = -Infinity;
     this.usedAt = performance.now();
     this.rouse?.();
   }
 
   async catchUp() {
-    if (this.isPageTime && !this.hasDialog) await this.advance(Math.max(1, performance.now() - this.granted));
+    if (this.isPageTime && !this.hasDialog) await this.advance();
   }
 }
 
