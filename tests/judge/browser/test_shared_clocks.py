@@ -54,3 +54,19 @@ async def test_as_much_time_passes_for_two_frames_of_one_process_as_for_their_pa
     passed = [int(ms) / 1000 for ms in re.findall(r"after (\d+) ms", after.snapshot)]
     assert len(passed) == 2
     assert all(settled.page_s - 0.2 <= seconds <= settled.page_s + 2 for seconds in passed), settled
+
+
+@pytest.mark.e2e
+async def test_a_document_that_its_page_opens_behind_another_tab_is_there_when_its_tab_is_chosen() -> None:
+    opens = "<title>Opener</title><button onclick=\"window.open('/opened'); location.href = '/landed'\">Open</button>"
+    pages = {"/": opens, "/opened": "<title>Opened</title>", "/landed": slowly(0.3, "<title>Landed</title><p>Landed</p>")}
+    with hostile_site(pages) as site:
+        async with a_browser() as browser:
+            await browser.open(site.url, "page-time")
+            before = await browser.observe()
+            await browser.act("browser_click", {"target": ref_of(before.snapshot, 'button "Open"')})
+            await browser.observe()
+            await browser.act("browser_tabs", {"action": "select", "index": 0})
+            after = await browser.observe()
+    assert after.title == "Landed"
+    assert "Landed" in after.snapshot

@@ -272,7 +272,11 @@ class Target {
         this.granted = performance.now();
         return;
       }
-      if (!this.renderer) await this.findRenderer();
+      if (!this.renderer) {
+        await this.findRenderer();
+        // A new document stands until its own page moves the clock.
+        this.renderer.mover = this;
+      }
       const { renderer } = this;
       await (renderer.queue = renderer.queue.catch(() => {}).then(() => this.move(ms, renderer)));
     };
