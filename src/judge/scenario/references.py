@@ -15,6 +15,7 @@ from shared.files import read_errors, read_text
 from shared.text import plain
 from shared.toml_text import parse_toml
 
+NO_REFERENCE = 'it has no reference script; write one, and name its file: reference = "replay.toml"'
 _DATED = ("task", "steps")
 # Mistakes in dates are the same on every day.
 _ANY_DAY = date(2000, 1, 1)

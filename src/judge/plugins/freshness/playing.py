@@ -14,6 +14,7 @@ from judge.runner.rehearsal import played, walker_of
 from judge.scenario.days import undated
 from judge.scenario.logins import with_logins
 from judge.scenario.models import Scenario
+from judge.scenario.references import NO_REFERENCE
 from judge.trajectory.network import Entry, read_har
 from judge.trajectory.record import Trajectory
 from shared.dates import written_dates
@@ -21,8 +22,6 @@ from shared.errors import TrajectoryError
 from shared.files import read_errors, read_text
 from shared.settings import Settings
 from shared.text import one_line
-
-_NO_REFERENCE = "it has no reference script"
 
 
 async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> list[AttemptOutcome]:
@@ -36,7 +35,7 @@ async def check_tasks(scenario: Scenario, settings: Settings, today: date) -> li
         if (why := over_since(task.valid_until, today))
     }
     bare = {
-        task.task_id: AttemptOutcome(task_id=task.task_id, unplayed=_NO_REFERENCE)
+        task.task_id: AttemptOutcome(task_id=task.task_id, unplayed=NO_REFERENCE)
         for task in scenario.tasks
         if not task.reference
     }

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from judge.records.sites import RunSites
 from judge.records.steps import Step
 from judge.records.tasks import Task
+from judge.scenario.references import NO_REFERENCE
 from judge.trajectory.record import Trajectory
 from shared.dates import with_dates
 from shared.elements import ElementQuery, elements_for, written_name
@@ -154,7 +155,7 @@ def references_of(tasks: Iterable[Task], folder: Path, today: date) -> tuple[dic
     lacking: dict[str, str] = {}
     for task in tasks:
         if not task.reference or not task.checks:
-            lacking[task.task_id] = "it has no checks" if task.reference else "it has no reference script"
+            lacking[task.task_id] = "it has no checks" if task.reference else NO_REFERENCE
             continue
         try:
             found[task.task_id] = _script_of(task, folder / task.reference, today)
