@@ -53,9 +53,10 @@ const CLICKS = new Set(["click", "mousedown", "mouseup", "pointerdown", "pointer
 // Types of answers that no page waits for the end of.
 const ENDLESS = new Set(["EventSource", "Media", "Ping"]);
 
-// A renderer's clock: the grants of its tabs and frames, one at a time, because a grant that ends stops the clock for all of
-// them; when it was last moved, what of it has not passed yet, and until when it stands.
-const stopped = () => ({ queue: Promise.resolve(), movedAt: -Infinity, pending: null, pendingSince: -Infinity, heldUntil: -Infinity });
+// A renderer, whose tabs and frames share a clock. Their grants are queued, because one that ends stops the clock for all of
+// them, and `mover` sends them; when the clock was last moved, what of it has not passed yet, and until when it stands.
+const newRenderer = () =>
+  ({ queue: Promise.resolve(), mover: null, movedAt: -Infinity, pending: null, pendingSince: -Infinity, heldUntil: -Infinity });
 
 // One renderer's session: the page itself, or a frame in its own process.
 class Target {
@@ -105,7 +106,8 @@ class Target {
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.delete(event.executionContextId);
     });
     session.on("Runtime.executionContextsCleared", () => {
-      if (this.renderer) this.renderer.pending = null;
+      // What another target has granted still passes.
+      if (this.renderer?.mover === this) this.renderer.pending = null;
       this.renderer = null;
       for (const worlds of [this.worlds, this.snapshotWorlds]) worlds.clear();
     });
@@ -151,7 +153,7 @@ class Target {
 
   async findRenderer() {
     const { id } = await this.send("Runtime.getIsolateId");
-    if (!this.renderers.has(id)) this.renderers.set(id, stopped());
+    if (!this.renderers.has(id)) this.renderers.set(id, newRenderer());
     this.renderer = this.renderers.get(id);
   }
 
