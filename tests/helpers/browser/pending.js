@@ -80,7 +80,7 @@
     worker('onmessage = ({ ports }) => setTimeout(() => ports[0].postMessage(1), 100)').postMessage(1, [port2])
   },
   "broadcast"(next) {
-    const [one, other] = [1, 2].map(() => new BroadcastChannel('x')); let left = 100;
+    const [one, other] = [1, 2].map(() => new BroadcastChannel('x')); let left = 250;
     one.onmessage = () => one.postMessage(1); other.onmessage = () => --left ? other.postMessage(1) : next(); other.postMessage(1)
   },
   "waiting"(next) {
@@ -187,7 +187,7 @@
   },
   "sound"(next) { new OfflineAudioContext(1, 44100 * 600, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 7000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 4000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {
@@ -214,6 +214,43 @@
   "details"(next) {
     const details = document.createElement('details'); document.body.append(details); details.ontoggle = next;
     details.open = true
+  },
+  "popover"(next) {
+    const shown = document.createElement('p'); shown.popover = 'auto'; document.body.append(shown);
+    shown.ontoggle = () => { shown.remove(); next() }; shown.showPopover()
+  },
+  "selection"(next) {
+    const field = document.createElement('input'); field.value = 'x'; document.body.append(field);
+    field.onselect = () => { field.remove(); next() }; field.select()
+  },
+  "local image"(next) {
+    let left = 300; const image = new Image(); image.onload = () => { if (--left) image.src = picture(left); else next() };
+    const picture = at => `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='${at}' height='9'></svg>`;
+    image.src = picture(left)
+  },
+  "local script"(next) {
+    let left = 30; globalThis.loaded = () => --left ? each() : next();
+    const each = () => {
+      const script = document.createElement('script'); script.src = 'data:text/javascript,loaded()'; document.body.append(script)
+    };
+    each()
+  },
+  "local module"(next) {
+    (async () => { for (let left = 3; left; left--) await import(`data:text/javascript,export default ${Math.random()}`); next() })()
+  },
+  "local style"(next) {
+    let left = 30; const each = () => {
+      const link = document.createElement('link'); link.rel = 'stylesheet'; link.href = `data:text/css,p { color: black }`;
+      link.onload = () => { link.remove(); if (--left) each(); else next() }; document.head.append(link)
+    };
+    each()
+  },
+  "local frame"(next) {
+    let left = 8; const frame = document.createElement('iframe');
+    frame.onload = () => { if (--left) frame.srcdoc = left; else { frame.remove(); next() } }; frame.srcdoc = left; document.body.append(frame)
+  },
+  "cookie change"(next) {
+    cookieStore.onchange = () => { cookieStore.onchange = null; next() }; cookieStore.set('y', `${Math.random()}`)
   },
   "hash"(next) { onhashchange = next; location.hash = Math.random() },
   "back"(next) {

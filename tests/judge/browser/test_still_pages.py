@@ -22,6 +22,9 @@ SUITE: tuple[Chain, ...] = (
     ("crypto", "script", "interval"),
     ("written frame", "view", "task"),
     ("late timer", "scrolling"),
+    ("module", "caches", "permission"),
+    ("abort", "finished animation", "back", "transition"),
+    ("broadcast", "yields"),
 )
 # Rows of the table in `page.js` by something in them, and pages that are looked at too early without that row.
 NOTICED: dict[str, Chain] = {
@@ -53,22 +56,27 @@ NOTICED: dict[str, Chain] = {
     "FileSystemFileHandle": ("opened file",),
     "FileSystemWritable": ("written file",),
     "globalThis.WritableStream": ("closed files",),
+    "broadcasting": ("broadcast",),
+    '["src"], loading': ("local image",),
     "AbortSignal": ("abort",),
     '"waitAsync"': ("waiting",),
 }
 # Rows without such a page, and why.
 UNNOTICED = {
     '"requestAnimationFrame"': "a look waits for some frames anyway",
-    '"fetch"': "the network tells of it, too, except for addresses of data",
-    "XMLHttpRequest": "the network tells of it, too",
+    '"fetch"': "the network tells of it, too, and what an address contains usually comes at once",
+    "XMLHttpRequest": "the same",
     "FontFace": "the network tells of it, too",
     "StreamDefaultReader": "the network tells of it, too",
     "HTMLMediaElement": "plays in real time, which is waited for briefly only",
     '"decode"': "it goes on only while frames are drawn",
     'SharedWorker"], meeting': "the page's clock waits for it, too",
+    'BroadcastChannel"], joining': "other documents may answer",
+    "closing": "says which channels hear nothing any more, so that the wait ends",
     "MessageChannel": "says which port an answer comes to, so that the wait ends",
     '"startViewTransition"': "its animations are seen, too",
-    "scrolling": "it is seen once it moves; rarely, it begins after the look",
+    "scrolling": "it is seen once it moves, which it nearly always does before the look",
+    "traversing": "the browser goes there while time passes anyway, unless the machine is busy",
     "leading": "leads to another document, which is seen once it is asked for",
     '"Audio"': "what nobody follows, hardware, or the network tells of it",
     '"getAsString"': "needs a person's drag",
@@ -90,13 +98,14 @@ BY_PROPERTIES = {
         .observe(low);
         const go = () => { far.style.height = 0 }""",
     "scrolled": "list.onscroll = () => { field.value = 'over' }; const go = () => { list.scrollTop = 9 }",
+    "opened": "more.ontoggle = () => { field.value = 'over' }; const go = () => { more.open = true }",
     "under the mouse": "const go = () => { button.style.display = 'none' }",
 }
 _BY_PROPERTIES = """<title>By properties</title>
 <style id=sheet>#box { height: 9px } #menu { display: none } #under:hover + #menu { display: block }</style>
 <button id=button onclick="go()">go</button><p id=under>under</p><p id=menu>over</p><div id=box></div>
 <input id=field aria-label=said><div id=list style="height: 40px; overflow: auto"><p style="height: 90px">list</p></div>
-<div id=far style="height: 4000px">far</div><p id=low>low</p><script>%s</script>"""
+<details id=more></details><div id=far style="height: 4000px">far</div><p id=low>low</p><script>%s</script>"""
 _PICTURE = """<title>Picture</title><style>#box { width: 50px; height: 90px }</style><div id=box>box</div>
 <canvas id=canvas></canvas><button onclick="go()">go</button><input id=field aria-label=field><script>
 const draw = () => canvas.getContext('2d').fillRect(0, 0, box.offsetWidth, 90);

@@ -164,13 +164,25 @@
       if (isFollowing) begin(askedBy.get(target) ?? known() ?? { input, act: UNKNOWN }, false, isBeing(event));
     }, true]);
   };
+  // Of requests for addresses that contain their answers, the network tells nothing.
+  const isInside = /^(?:blob|data):/i, locals = new WeakSet();
+  const opening = start => function (...given) {
+    locals[isInside.test(given[1]) ? "add" : "delete"](this);
+    return apply(start, this, given);
+  };
+  const fetching = (start, name, kind) => {
+    const [remote, local] = [kind, AWAITED].map(each => promising(start, name, each));
+    return function (...given) {
+      return apply(isInside.test(given[0]) ? local : remote, this, given);
+    };
+  };
   const asking = types => (start, name, kind) => function (...given) {
     const cause = current();
     for (const each of [this, peers.get(this) ?? this]) {
       hearing(each, types);
       askedBy.set(each, together(askedBy.get(each), cause));
     }
-    waits(peers.get(this) ?? this, cause, kind, name);
+    waits(peers.get(this) ?? this, cause, locals.has(this) ? AWAITED : kind, name);
     // Another session tells of what is sent, and later.
     if (isFollowing && this instanceof WebSocket && this.readyState === WebSocket.OPEN)
       apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-sends`, { detail: apply(urlOf, this, []) })]);
@@ -206,6 +218,38 @@
     },
   });
 
+  // Images outside of the document whose addresses contain them: no request tells of them, nor does the document.
+  const addressOf = Object.getOwnPropertyDescriptor(HTMLImageElement.prototype, "src").get;
+  const loading = (set, name, kind) => function (...given) {
+    const cause = current();
+    apply(set, this, given);
+    if (this.isConnected || !isInside.test(apply(addressOf, this, []))) return;
+    waits(this, cause, kind);
+    for (const type of ["load", "error"]) apply(listen, this, [type, () => over(this, cause, name), { capture: true, once: true }]);
+  };
+
+  // Channels of this document, which hear each other by way of the browser; other documents may hear them as well.
+  const channels = new Map();
+  const joining = type => new Proxy(type, {
+    construct(...given) {
+      hasUnknown = true;
+      const made = Reflect.construct(...given), { name } = made;
+      channels.set(name, (channels.get(name) ?? new Set()).add(made));
+      apply(listen, made, ["message", () => over(made, pending.get(made), "BroadcastChannel"), true]);
+      return made;
+    },
+  });
+  const broadcasting = (start, _, kind) => function (...given) {
+    const cause = current();
+    for (const each of channels.get(this.name) ?? []) if (each !== this) waits(each, cause, kind);
+    return apply(start, this, given);
+  };
+  const closing = start => function () {
+    channels.get(this.name)?.delete(this);
+    pending.delete(this);
+    return apply(start, this, []);
+  };
+
   // What calls back about the page itself, with a frame at the latest: whether it has, since a snapshot was begun.
   let observations = 0;
   const observing = type => new Proxy(type, {
@@ -236,12 +280,27 @@
     return apply(start, this, given);
   };
 
+  // Going to another entry of the history, which the browser does in its own time. Without such an entry, or with one of
+  // another site, nothing tells the end.
+  const TRAVERSES = "traverses", { navigation } = globalThis;
+  const traversing = (start, name, kind) => {
+    const lead = leading(start);
+    return function (...given) {
+      const steps = { back: -1, forward: 1 }[name] ?? Number(given[0]);
+      if (steps && navigation?.currentEntry && navigation.entries()[navigation.currentEntry.index + steps]) waits(TRAVERSES, current(), kind);
+      return apply(lead, this, given);
+    };
+  };
+
   // What scrolls smoothly, in real time, is not known to be over until the page has been observed.
   const styleOf = globalThis.getComputedStyle;
   const scrolling = start => function (...given) {
     const scrolled = this instanceof Element ? this : document.documentElement;
     const isSmooth = given.some(each => each?.behavior === "smooth") || (scrolled && styleOf(scrolled).scrollBehavior === "smooth");
-    if (isSmooth) others.set(LEADS, {});
+    if (isSmooth) {
+      others.set(LEADS, {});
+      apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-scrolls`)]);
+    }
     return apply(start, this, given);
   };
 
@@ -261,7 +320,7 @@
     ], promising, AWAITED],
     [globalThis.WebAssembly, ["compile", "compileStreaming", "instantiate", "instantiateStreaming"], promising, AWAITED],
     [globalThis, ["createImageBitmap"], promising, AWAITED],
-    [globalThis, ["fetch"], promising, COUNTED],
+    [globalThis, ["fetch"], fetching, COUNTED],
     [Response.prototype, ["arrayBuffer", "blob", "formData", "json", "text"], promising, AWAITED],
     [Blob.prototype, ["arrayBuffer", "text"], promising, AWAITED],
     [ReadableStreamDefaultReader.prototype, ["read"], promising, COUNTED],
@@ -273,9 +332,13 @@
     [Worker.prototype, ["postMessage"], asking(["message"]), AWAITED],
     [globalThis, ["MessageChannel"], making(["message"]), COUNTED],
     [prototype, ["postMessage"], asking(["message"]), COUNTED],
+    [globalThis, ["BroadcastChannel"], joining, COUNTED],
+    [BroadcastChannel.prototype, ["postMessage"], broadcasting, AWAITED],
+    [BroadcastChannel.prototype, ["close"], closing, COUNTED],
     [globalThis, ["WebSocket"], making(["message"])],
     [WebSocket.prototype, ["send"], asking(["message"])],
     [globalThis, ["XMLHttpRequest"], making(["readystatechange", "load", "loadend"])],
+    [XMLHttpRequest.prototype, ["open"], opening, COUNTED],
     [XMLHttpRequest.prototype, ["send"], asking(["readystatechange", "load", "loadend"]), COUNTED],
     [globalThis, ["FileReader"], making(["load", "loadend"])],
     [FileReader.prototype, ["readAsArrayBuffer", "readAsDataURL", "readAsText"], asking(["load", "loadend"]), AWAITED],
@@ -289,6 +352,7 @@
     [globalThis.Scheduler?.prototype, ["yield"], promising, COUNTED],
     [globalThis.CookieStore?.prototype, ["delete", "get", "getAll", "set"], promising, AWAITED],
     [HTMLImageElement.prototype, ["decode"], promising, AWAITED],
+    [HTMLImageElement.prototype, ["src"], loading, AWAITED],
     [globalThis.FontFace?.prototype, ["load"], promising, COUNTED],
     [globalThis.OffscreenCanvas?.prototype, ["convertToBlob"], promising, AWAITED],
     [HTMLCanvasElement.prototype, ["toBlob"], calling([0]), AWAITED],
@@ -300,7 +364,7 @@
     [globalThis.FileSystemWritableFileStream?.prototype, ["seek", "truncate", "write"], promising, AWAITED],
     [globalThis.WritableStream?.prototype, ["abort", "close"], promising, AWAITED],
     [globalThis, [
-      "Audio", "AudioContext", "BroadcastChannel", "EventSource", "IdleDetector", "ImageDecoder", "MediaRecorder", "MediaSource",
+      "Audio", "AudioContext", "EventSource", "IdleDetector", "ImageDecoder", "MediaRecorder", "MediaSource",
       "Notification", "PaymentRequest", "PressureObserver", "RTCPeerConnection", "SharedWorker",
       "VideoDecoder", "WebSocket", "WebSocketStream", "WebTransport", "Worker", "showDirectoryPicker", "showOpenFilePicker",
       "showSaveFilePicker", "webkitSpeechRecognition",
@@ -323,15 +387,20 @@
     [Document.prototype, ["execCommand"], sending],
     [EventTarget.prototype, ["dispatchEvent"], leading, COUNTED],
     [Navigator.prototype, ["sendBeacon"], sending],
-    [History.prototype, ["back", "forward", "go"], leading, COUNTED],
-    [globalThis.Navigation?.prototype, ["back", "forward", "navigate", "reload", "traverseTo"], leading, COUNTED],
+    [History.prototype, ["back", "forward", "go"], traversing, AWAITED],
+    [globalThis.Navigation?.prototype, ["back", "forward"], traversing, AWAITED],
+    [globalThis.Navigation?.prototype, ["navigate", "reload", "traverseTo"], leading, COUNTED],
     [globalThis, ["open"], sending],
     [globalThis, ["IntersectionObserver", "PerformanceObserver", "ResizeObserver"], observing, COUNTED],
   ];
   const install = wanted => {
     for (const [owner, names, how, kind = 0] of SOURCES)
       if (Boolean(kind) === wanted)
-        for (const name of names) if (typeof owner?.[name] === "function") owner[name] = how(owner[name], name, kind);
+        for (const name of names) {
+          const { set, ...more } = (owner && Object.getOwnPropertyDescriptor(owner, name)) ?? {};
+          if (set) Object.defineProperty(owner, name, { ...more, set: how(set, name, kind) });
+          else if (typeof owner?.[name] === "function") owner[name] = how(owner[name], name, kind);
+        }
   };
   if (isPageTime) install(true);
   const hear = (name, heard) => addEventListener(`${eventName}${name}`, event => {
@@ -397,6 +466,9 @@
     if (get) Object.defineProperty(Navigator.prototype, name, { ...more, get: unknown(get) });
     else if (typeof value === "function") Navigator.prototype[name] = unknown(value);
   }
+  const traversed = ({ type }) => over(TRAVERSES, pending.get(TRAVERSES), type);
+  addEventListener("popstate", traversed, true);
+  if (navigation) apply(listen, navigation, ["navigateerror", traversed]);
   hear("-input", () => { [input, calls] = [input + 1, new Map()]; });
   // Asked by the recorder, which receives the answer as `defaultPrevented`.
   const answer = (name, isPending) => hear(name, event => isPending() && event.preventDefault());

@@ -247,7 +247,10 @@
   // A window hears first, before the page can stop an event, but not what elements have loaded.
   let events = 0;
   const happens = () => { events += 1; };
-  listen(["focusin", "focusout", "mouseout", "mouseover", "scroll", "selectionchange"], happens);
+  listen([
+    "animationend", "cancel", "close", "focusin", "focusout", "hashchange", "mouseout", "mouseover", "popstate", "scroll", "scrollend",
+    "selectionchange", "toggle", "transitionend",
+  ], happens);
   for (const type of ["error", "load"]) document.addEventListener(type, happens, { capture: true, passive: true });
 
   const isBlank = () => {
@@ -378,6 +381,8 @@
     tellPage("still");
     return due === null || isAtRest() ? due : null;
   };
+  let asked = 0;
+  listenTo("scrolls", () => { asked += 1; });
   listenTo("acting", isActing);
   const isElement = node => {
     try {
@@ -478,9 +483,11 @@
         quiet,
         next,
         changedAt,
+        activeAt,
         happened: events + observations,
         caret: hasCaret(),
         scrolls,
+        asked,
         timer,
         worker: ask(`${eventName}-worker`),
         active: ask(`${eventName}-active`),
@@ -493,7 +500,15 @@
       };
     },
     next: nextIn,
-    frames: () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true)))),
+    // Two frames, and every task that was queued before, such as an event that the browser fires: frames are drawn also while
+    // the page's clock, and with it its tasks, stand still.
+    frames: async () => {
+      const { port1, port2 } = new MessageChannel();
+      const tasks = new Promise(done => { port1.onmessage = done; });
+      port2.postMessage(null);
+      await Promise.all([tasks, new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))]);
+      port1.close();
+    },
     // Addresses of other origins that the document links to and that have not been reported yet.
     links() {
       const found = [];
@@ -514,7 +529,7 @@
       const isReadable = ({ text }) => !wabeLoading.isText(text) && !TEMPLATE.test(text);
       const found = shown.length > MAX_SHOWN ? [] : [...gone.values()].filter(each => isReadable(each) && !isStill(each));
       const passing = messages().length > 0;
-      staying = [];
+      [staying, asked] = [[], 0];
       gone = new Map();
       watched = new Map();
       replaced = new WeakMap();

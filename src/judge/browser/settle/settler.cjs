@@ -26,7 +26,10 @@ const REQUEST_LIMIT = 3500;
 // An address requested this often, with shorter pauses in between, is polled.
 const POLLS = 3;
 const POLL_PAUSE = 1200;
+// Since work outside of the page's thread began or last answered.
 const WORKER_LIMIT = 3300;
+// Answers of workers and of storage reach a page only while its clock moves.
+const ANSWER_REAL = 4;
 // After the response, as `requestfinished` may never follow; and between two pieces of an answer.
 const [REQUEST_GRACE, PIECE_PAUSE] = [200, 400];
 const SOCKET_LIMIT = 3300;
@@ -292,10 +295,11 @@ class Settler {
     const calm = this.isPageTime ? CALM_PAGE : limit;
     const found = await Promise.all(this.all().map(target => target.evaluate(`wabe.state(${calm}, ${this.openSockets.size > 0})`)));
     const states = found.flat();
-    const scrolls = states.reduce((sum, state) => sum + state.scrolls, 0);
+    const [scrolls, asked] = ["scrolls", "asked"].map(name => states.reduce((sum, state) => sum + state[name], 0));
     const now = performance.now();
-    if (scrolls !== (round.scrolls ?? scrolls)) round.scrolledAt = now;
-    round.scrolls = scrolls;
+    // What a script scrolls smoothly begins to move a few frames later.
+    if (scrolls !== (round.scrolls ?? scrolls) || asked > round.asked) round.scrolledAt = now;
+    [round.scrolls, round.asked] = [scrolls, asked];
     const seen = {
       // A page whose state is unknown is not quiet: it may be being replaced, or have shadowed the functions used.
       quiet: states.length || !this.all().some(target => target.worlds.size) ? Math.min(...states.map(state => state.quiet)) : 0,
@@ -316,7 +320,8 @@ class Settler {
     // A message with a control: the page is shown before the message is gone, as early as a quiet page in real time.
     const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
-    const needsRealTime = this.needsRealTime(round, seen.worker) || awaitsServer;
+    const answeredAt = String(states.map(state => state.activeAt));
+    const needsRealTime = this.needsRealTime(round, seen.worker, answeredAt) || awaitsServer;
     // Of one document: others can change it.
     const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
     const next = isFollowed ? states[0].next : null;
@@ -337,11 +342,12 @@ class Settler {
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
-  needsRealTime(round, hasWorker) {
+  needsRealTime(round, hasWorker, answeredAt) {
     const now = performance.now();
-    round.workerSince = hasWorker ? round.workerSince ?? now : null;
-    const awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
-    return now - round.scrolledAt < SCROLL_REAL || awaitsWorker || this.isPolling();
+    if (!hasWorker || answeredAt !== round.answeredAt) round.workerSince = now;
+    round.answeredAt = answeredAt;
+    round.awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
+    return now - round.scrolledAt < SCROLL_REAL || round.awaitsWorker || this.isPolling();
   }
 
   // An empty or busy page, and whose server writes into it through a socket, waits for that server.
@@ -470,7 +476,7 @@ class Settler {
     const until = performance.now() + MAX_REAL_PASS;
     do {
       // A picture of a canvas is made while the browser is idle, which it is only after frames.
-      await this.framesDrawn();
+      await this.framesDrawn(round.awaitsWorker ? ANSWER_REAL : SLICE_REAL);
       await this.requestsPass(round);
     } while (performance.now() < until && this.goesOn(round) && (await this.look(round)).needsRealTime);
   }
@@ -491,7 +497,7 @@ class Settler {
   async settle(limit, longLimit, withLinks) {
     const began = performance.now();
     const [until, end] = [began + limit, began + longLimit];
-    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, pageTime: 0, waits: new Set() };
+    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, asked: 0, pageTime: 0, waits: new Set() };
     this.inTurn.clear();
     [this.round, this.navigations, this.shot, this.early] = [round, 0, null, null];
     this.all().forEach(target => target.begin());
@@ -555,18 +561,18 @@ class Settler {
     }
   }
 
-  async framesDrawn() {
+  async framesDrawn(pause = SLICE_REAL) {
     const frames = Promise.all(this.all().map(target => target.evaluate("wabe.frames()")));
-    await Promise.race([frames, this.framesPass(frames)]);
+    await Promise.race([frames, this.framesPass(frames, pause)]);
   }
 
   // The clock must keep moving, because otherwise no frames are drawn.
-  async framesPass(frames) {
+  async framesPass(frames, pause) {
     let isDone = false;
     frames.finally(() => { isDone = true; }).catch(() => {});
     const until = performance.now() + FRAMES;
     while (!isDone && performance.now() < until) {
-      await delay(SLICE_REAL);
+      await delay(pause);
       await this.clocksPass();
     }
   }
