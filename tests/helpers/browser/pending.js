@@ -187,7 +187,7 @@
   },
   "sound"(next) { new OfflineAudioContext(1, 44100 * 600, 44100).startRendering().then(next) },
   "program"(next) {
-    (async () => { for (let left = 4000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+    (async () => { for (let left = 2000; left; left--) await WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
     next() })()
   },
   "size"(next) {
@@ -224,7 +224,7 @@
     field.onselect = () => { field.remove(); next() }; field.select()
   },
   "local image"(next) {
-    let left = 300; const image = new Image(); image.onload = () => { if (--left) image.src = picture(left); else next() };
+    let left = 150; const image = new Image(); image.onload = () => { if (--left) image.src = picture(left); else next() };
     const picture = at => `data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='${at}' height='9'></svg>`;
     image.src = picture(left)
   },
@@ -254,7 +254,10 @@
   },
   "hash"(next) { onhashchange = next; location.hash = Math.random() },
   "back"(next) {
-    let left = 30; history.pushState(1, ''); onpopstate = () => --left ? history.go(left % 2 ? 1 : -1) : next(); history.back()
+    let left = 30; history.pushState(1, ''); onpopstate = () => {
+      if (--left) history.go(left % 2 ? 1 : -1); else { onpopstate = null; next() }
+    };
+    history.back()
   },
   "navigation"(next) {
     let left = 30; history.pushState(1, '');
