@@ -129,6 +129,30 @@
     else if (isPageTime && wait <= horizonMs) due.set(id, { at: now() + wait, cause, wait, hasFired: false });
     return id;
   };
+  // A time that is known when it begins, until `signal` takes it back or tells that it is over.
+  const lapses = (wait, cause, signal, key = signal) => {
+    if (!isPageTime || !(wait <= horizonMs)) return;
+    due.set(key, { at: now() + wait, cause, wait, hasFired: false });
+    if (signal instanceof AbortSignal) apply(listen, signal, ["abort", () => due.delete(key)]);
+  };
+  const posting = (post, name, kind) => {
+    const start = calling([0])(post, name, kind);
+    return function (task, options) {
+      const { delay, signal } = options ?? {}, key = {}, cause = current();
+      const called = function () {
+        due.delete(key);
+        return task();
+      };
+      const result = apply(start, this, [typeof task === "function" ? called : task, options]);
+      if (delay > 0) lapses(delay, cause, signal, key);
+      return result;
+    };
+  };
+  const lapsing = start => function (wait) {
+    const cause = current(), signal = apply(start, this, [wait]);
+    lapses(wait, cause, signal);
+    return signal;
+  };
   const answered = (cause, work, name) => {
     over(work, cause, name);
     if (isFollowing) begin(cause);
@@ -311,7 +335,7 @@
     [globalThis, ["setTimeout", "setInterval"], calling([0], { isTimer: true }), AWAITED],
     [globalThis, ["requestAnimationFrame"], calling([0], { isQuiet: true }), PACED],
     [globalThis, ["requestIdleCallback"], calling([0]), PACED],
-    [globalThis.Scheduler?.prototype, ["postTask"], calling([0]), COUNTED],
+    [globalThis.Scheduler?.prototype, ["postTask"], posting, COUNTED],
     [globalThis, ["queueMicrotask"], calling([0], { isTask: false })],
     [Promise.prototype, ["then"], calling([0, 1], { isTask: false })],
     [globalThis.SubtleCrypto?.prototype, [
@@ -369,7 +393,7 @@
       "VideoDecoder", "WebSocket", "WebSocketStream", "WebTransport", "Worker", "showDirectoryPicker", "showOpenFilePicker",
       "showSaveFilePicker", "webkitSpeechRecognition",
     ], unknown, COUNTED],
-    [AbortSignal, ["timeout"], unknown, COUNTED],
+    [AbortSignal, ["timeout"], lapsing, AWAITED],
     [globalThis.Atomics, ["waitAsync"], unknown, COUNTED],
     [DataTransferItem.prototype, ["getAsFileSystemHandle", "getAsString", "webkitGetAsEntry"], unknown, COUNTED],
     [Document.prototype, ["exitFullscreen", "requestStorageAccess", "startViewTransition"], unknown, COUNTED],

@@ -430,12 +430,15 @@ class Settler {
       if (slices > 1 && round.pageTime < QUIET_PAGE && slice === SLICE && slices % SLICES_PER_LOOK) continue;
       const seen = await this.look(round), { isQuiet, isCalm, isMoving, isDone, isPassing, needsRealTime, next } = seen;
       if (await this.isStill(round, seen)) break;
-      if (!needsRealTime && (isPassing || (isDone && round.pageTime >= QUIET_PAGE))) break;
+      const isEnough = round.pageTime - round.workedAt >= QUIET_PAGE;
+      if (!needsRealTime && (isPassing || (isDone && isEnough))) break;
+      // What such work has begun, when it was over, takes its time from then on.
+      if (round.awaitsWorker) round.workedAt = round.pageTime;
       if (needsRealTime) await this.realTimePasses(round);
       // The browser is idle only after frames.
       else if (seen.awaitsIdle) await this.framesDrawn();
       // Nothing happens until a timer fires, so pacing would only cost time.
-      const isCoarse = (isQuiet && !isMoving && round.pageTime >= QUIET_PAGE) || (isCalm && !needsRealTime);
+      const isCoarse = (isQuiet && !isMoving && isEnough) || (isCalm && !needsRealTime);
       // Exactly until the next timer, if there is nothing else.
       isPaced = !(next > SLICE);
       const left = QUIET_PAGE - round.pageTime;
@@ -497,7 +500,7 @@ class Settler {
   async settle(limit, longLimit, withLinks) {
     const began = performance.now();
     const [until, end] = [began + limit, began + longLimit];
-    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, asked: 0, pageTime: 0, waits: new Set() };
+    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, asked: 0, pageTime: 0, workedAt: 0, waits: new Set() };
     this.inTurn.clear();
     [this.round, this.navigations, this.shot, this.early] = [round, 0, null, null];
     this.all().forEach(target => target.begin());
