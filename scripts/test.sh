@@ -19,11 +19,9 @@ unset PYTHONDONTWRITEBYTECODE
 python -m compileall -q src
 ruff format --check .
 ruff check .
-# Tests with a browser wait more than half of their time: more workers than cores pay off. Others do not, and each worker
-# collects all tests.
+# Tests with a browser wait more than half of their time: more workers than cores pay off.
 cores=$(nproc 2>/dev/null || echo 2)
-[ "$quick" = yes ] && workers=$cores || workers=$((cores * 2))
-options=(-n "${WABE_TEST_WORKERS:-$workers}" --dist loadfile)
+options=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" --dist loadfile)
 if [ "$quick" = yes ]; then
   exec pytest "${options[@]}" -m "not e2e and not slow" --ignore=tests/interop -o console_output_style=classic "$@"
 fi
