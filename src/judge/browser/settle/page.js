@@ -100,12 +100,16 @@
   // because an animation or a stream may never end.
   const MAX_CALLS = 6;
   let [activeAt, calls] = [-Infinity, new Map()];
+  // Of work in progress every answer counts: it is pending only while there is more of it.
+  let answers = 0;
   const isNew = cause => cause.input > observed;
   const isFirst = name => (calls.get(name) ?? 0) < MAX_CALLS;
   const over = (work, cause, name) => {
-    pending.delete(work);
+    const isAnswer = pending.delete(work);
     others.delete(work);
-    if (!isNew(cause ?? { input }) || !isFirst(name)) return;
+    if (!isNew(cause ?? { input })) return;
+    if (isAnswer) answers += 1;
+    if (!isFirst(name)) return;
     calls.set(name, (calls.get(name) ?? 0) + 1);
     activeAt = now();
   };
@@ -511,12 +515,12 @@
   const paced = wanted => [...others.values()].some(({ cause, name }) => name && wanted(name) && isNew(cause) && isFirst(name));
   answer("-active", () => paced(() => true));
   answer("-idle", () => paced(name => name === "requestIdleCallback"));
-  // Told when something last called back, how often observers did, and when the page's next timer is due, -1 if it has none,
-  // unless something else may call back.
+  // Told when something last called back, how often work in progress answered and observers were called, and when the page's
+  // next timer is due, -1 if it has none, unless something else may call back.
   hear("-still", () => {
     const isIdle = !hasUnknown && !pending.size && !others.size;
     const next = Math.min(...timers().map(({ at }) => Math.max(0, at - now())));
-    const detail = { activeAt, observations, next: !isIdle ? null : next === Infinity ? -1 : next };
+    const detail = { activeAt, answers, observations, next: !isIdle ? null : next === Infinity ? -1 : next };
     apply(dispatchEvent, globalThis, [new CustomEvent(`${eventName}-next`, { detail })]);
   });
   hear("-observed", () => {

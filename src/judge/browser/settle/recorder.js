@@ -373,8 +373,8 @@
   listenTo("runs", act => tellJudge({ runs: running = act }));
   listenTo("sends", url => tellJudge({ sent: String(url) }));
   listenTo("saves", href => tellJudge({ saved: addressOf(href) }));
-  let [due, activeAt, observations] = [null, -Infinity, 0];
-  listenTo("next", told => { ({ next: due, activeAt, observations } = told); });
+  let [due, activeAt, answers, observations] = [null, -Infinity, 0, 0];
+  listenTo("next", told => { ({ next: due, activeAt, answers, observations } = told); });
   // In how long the next timer is due, -1 for never, if nothing else can change the page; `null` otherwise.
   const nextIn = () => {
     [due, activeAt] = [null, -Infinity];
@@ -483,7 +483,7 @@
         quiet,
         next,
         changedAt,
-        activeAt,
+        answers,
         happened: events + observations,
         caret: hasCaret(),
         scrolls,

@@ -79,6 +79,8 @@ class Settler {
     this.heardAt = -Infinity;
     // Waiting for the server did not help.
     this.isForsaken = false;
+    // Work outside of the page's thread was not over when it was last waited for: that it answers does not prolong the wait.
+    this.isEndless = false;
     this.streams = new Map();
     // Addresses of streams that stayed silent after the page had sent a request.
     this.silentStreams = new Set();
@@ -320,8 +322,8 @@ class Settler {
     // A message with a control: the page is shown before the message is gone, as early as a quiet page in real time.
     const isPassing = seen.isPassing && seen.isAtRest && !seen.busy;
     const awaitsServer = this.awaitsStream(round, seen.quiet) || this.awaitsSocket(round, seen.unfinished || seen.blank);
-    const answeredAt = String(states.map(state => state.activeAt));
-    const needsRealTime = this.needsRealTime(round, seen.worker, answeredAt) || awaitsServer;
+    const answers = String(states.map(state => state.answers));
+    const needsRealTime = this.needsRealTime(round, seen.worker, answers) || awaitsServer;
     // Of one document: others can change it.
     const isFollowed = states.length === 1 && this.isAlone() && !needsRealTime && !seen.busy && !seen.unfinished && !seen.moving;
     const next = isFollowed ? states[0].next : null;
@@ -342,10 +344,10 @@ class Settler {
   }
 
   // Activity that neither follows the page's clock nor is a request in flight. Smooth scrolling follows drawn frames.
-  needsRealTime(round, hasWorker, answeredAt) {
+  needsRealTime(round, hasWorker, answers) {
     const now = performance.now();
-    if (!hasWorker || answeredAt !== round.answeredAt) round.workerSince = now;
-    round.answeredAt = answeredAt;
+    if (!hasWorker || (answers !== round.answers && !this.isEndless)) round.workerSince = now;
+    [round.hasWorker, round.answers] = [hasWorker, answers];
     round.awaitsWorker = hasWorker && now - round.workerSince < WORKER_LIMIT;
     return now - round.scrolledAt < SCROLL_REAL || round.awaitsWorker || this.isPolling();
   }
@@ -500,7 +502,7 @@ class Settler {
   async settle(limit, longLimit, withLinks) {
     const began = performance.now();
     const [until, end] = [began + limit, began + longLimit];
-    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, asked: 0, pageTime: 0, workedAt: 0, waits: new Set() };
+    const round = { withLinks, began, until, end, requestAt: began, scrolledAt: -Infinity, asked: 0, pageTime: 0, workedAt: 0, workerSince: began, waits: new Set() };
     this.inTurn.clear();
     [this.round, this.navigations, this.shot, this.early] = [round, 0, null, null];
     this.all().forEach(target => target.begin());
@@ -539,6 +541,7 @@ class Settler {
       await delay(FIRST_WAIT);
       await this.requestsPass(round);
       await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
+      this.isEndless = Boolean(round.hasWorker);
     }
     if (!round.isStill) await this.framesDrawn();
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
