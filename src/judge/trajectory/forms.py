@@ -4,11 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 # For writing and reading. A body with more is left out.
 MAX_FIELDS = 20_000
 # The numbers of packet types, a namespace and the number of an acknowledgement, as in `42/shop,7["saved",…]`.
 _PACKET = re.compile(r"[0-9]{1,2}(?:/[^,\[{]{0,200},)?[0-9]{0,10}(?=[\[{])")
+# Browsers send a few hundred bytes.
+_MAX_HEAD_BYTES = 16_384
+_LINE_END = b"\r\n"
 _BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})', re.IGNORECASE)
 _NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
 _FILE_NAME = re.compile(r'\bfilename="([^"]*)"', re.IGNORECASE)
@@ -68,13 +72,67 @@ class Part:
         return self.data.decode("utf-8", "replace")
 
 
+class Piece(NamedTuple):
+    """Some of the content of a part, under its headers as sent. `ends`: its last piece."""
+
+    head: bytes
+    content: bytes
+    ends: bool
+
+
+class MultipartReader:
+    """Reads a form that comes in pieces of any size, and keeps no content.
+
+    `is_broken`: the head of a part was too long, so the rest was not read.
+    """
+
+    def __init__(self, mime_type: str) -> None:
+        self._mark = mark_of(mime_type) or b""
+        self._is_over = not self._mark
+        # What is not read yet. The first boundary begins a line as well, though the body begins with it.
+        self._rest = _LINE_END
+        # Of the part that passes; `None` before the first boundary, where nothing is a part (RFC 2046, 5.1.1).
+        self._head: bytes | None = None
+        self._is_in_head = False
+        self.is_broken = False
+
+    def read(self, data: bytes) -> Iterator[Piece]:
+        """The pieces of parts in the next `data`."""
+        text, at = b"" if self._is_over else self._rest + data, 0
+        while not self._is_over:
+            if self._is_in_head:
+                end = text.find(_LINE_END * 2, at)
+                self.is_broken = end < 0 and len(text) - at > _MAX_HEAD_BYTES
+                self._is_over = self.is_broken or text.startswith(b"--", at)
+                if self._is_over or end < 0:
+                    break
+                self._head, at = text[at:end].removeprefix(_LINE_END), end + 2 * len(_LINE_END)
+            end = text.find(self._mark, at)
+            self._is_in_head = end >= 0
+            # The end of what came so far may be the beginning of a boundary.
+            stop = end if end >= 0 else max(at, len(text) - len(self._mark) + 1)
+            if self._head is not None:
+                yield Piece(self._head, text[at:stop], ends=end >= 0)
+            at = stop
+            if end < 0:
+                break
+            at += len(self._mark)
+        self._rest = text[at:]
+
+
 def parts_of(body: bytes, mime_type: str) -> list[Part]:
-    """The parts of a form; none if it cannot be read."""
-    mark = mark_of(mime_type)
-    # The text before the first boundary is not a part (RFC 2046, 5.1.1).
-    pieces = [] if mark is None else (b"\r\n" + body).split(mark)[1:]
-    parts = [piece.removeprefix(b"\r\n").partition(b"\r\n\r\n") for piece in pieces]
-    return [Part(head, data) for head, blank, data in parts if blank]
+    """The parts of a form; none if it cannot be read. The last one may be incomplete."""
+    parts: list[Part] = []
+    reader = MultipartReader(mime_type)
+    # The boundary at the end is there even if the body was cut before it.
+    pieces = [*reader.read(body), *reader.read(mark_of(mime_type) or b"")]
+    content = b""
+    for piece in pieces:
+        content += piece.content
+        if piece.ends:
+            parts.append(Part(piece.head, content))
+            content = b""
+    return parts
 
 
 def mark_of(mime_type: str) -> bytes | None:
