@@ -28,6 +28,7 @@ CASES: dict[str, tuple[Step, ...]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_harbors_models_accept_what_we_export(tmp_path: Path) -> None:
     try:
         python = environment("harbor")

@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import groupby
 
 import pytest
 
 from helpers.a2a.agents import JPEG
+from helpers.cases import selected
 from helpers.interop.programs import foreign_agents
 from shared.a2a.client import AgentSummary, ParticipantClient, fetch_card
 
@@ -17,14 +19,22 @@ PARTICIPANTS = [(kind, shape) for kind, shapes in KINDS.items() for shape in sha
 
 
 @pytest.fixture(scope="module")
-def addresses(environments: None) -> Iterator[dict[tuple[str, str], str]]:
-    """All of them; importing an SDK takes longer than talking to an agent, so those of a kind share a process."""
+def addresses(request: pytest.FixtureRequest, environments: None) -> Iterator[dict[tuple[str, str], str]]:
+    """Those that are tested. Importing an SDK takes longer than talking to an agent, so a kind shares a process."""
+    tested = [each for each in PARTICIPANTS if each in selected(request, "agent")]
     with ExitStack() as stack:
-        urls = [url for kind, shapes in KINDS.items() for url in stack.enter_context(foreign_agents(kind, shapes))]
-        yield dict(zip(PARTICIPANTS, urls, strict=True))
+        urls = [
+            url
+            for kind, ones in groupby(tested, key=lambda each: each[0])
+            for url in stack.enter_context(foreign_agents(kind, tuple(shape for _, shape in ones)))
+        ]
+        yield dict(zip(tested, urls, strict=True))
 
 
-@pytest.fixture(params=PARTICIPANTS, ids=" ".join)
+@pytest.fixture(
+    params=[pytest.param(each, marks=[pytest.mark.nightly] if each[0] == "adk" else []) for each in PARTICIPANTS],
+    ids=" ".join,
+)
 def agent(request: pytest.FixtureRequest, addresses: dict[tuple[str, str], str]) -> tuple[str, str]:
     """The kind and address of an agent."""
     return request.param[0], addresses[request.param]

@@ -12,7 +12,8 @@ from helpers.interop.environments import IndexUnreachable, environment
 from helpers.paths import ROOT
 from judge.results.corrected import SampleLabel, Stratum, estimate
 
-pytestmark = pytest.mark.slow
+# Its libraries take more than 600 MB.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 PROGRAM = ROOT / "tests" / "interop" / "programs" / "rates.py"
 SAMPLES = 60
 TABLES = 30

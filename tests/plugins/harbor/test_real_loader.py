@@ -18,6 +18,7 @@ SCENARIOS = ("demo", "miniwob", "frozen", "apps")
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_harbors_loader_and_linter_accept_what_we_export(tmp_path: Path) -> None:
     try:
         python = environment("harbor")

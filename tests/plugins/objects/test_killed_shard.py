@@ -16,7 +16,7 @@ from helpers.runner.commands import RunningCommand, command, descendants, run_co
 from judge.store.layout import RunStore
 from plugins.killed_shards import SHARDS, VICTIM, WHOLE, Bench, a_bench, outcomes, trajectories
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

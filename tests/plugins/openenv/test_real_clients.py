@@ -15,7 +15,8 @@ from helpers.interop.environments import IndexUnreachable, environment
 from helpers.interop.programs import PROGRAMS, program
 from plugins.openenv.fakes import FakeSessions, a_page, an_end, fault, serving
 
-pytestmark = pytest.mark.slow
+# Their libraries take more than 1 GB.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 # openenv 0.10.0, and the 0.4.1 that verifiers installs, whose client keeps its socket after a timeout.
 CLIENTS = ("openenv", "verifiers")
 RESET = {"do": "reset", "task_id": "first"}
