@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy import stats
+import scipy
 
 from helpers.plugins import make_board
 from helpers.results import a_result, a_step, a_submission, a_verdict
@@ -65,7 +65,7 @@ def test_v5_b8_a_clustered_interval_is_the_one_computed_by_hand() -> None:
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 811])
 def test_students_quantile_is_scipys(freedom: int) -> None:
-    assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+    assert student_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=1e-9)
 
 
 def test_clusters_of_one_task_change_nothing() -> None:
