@@ -279,4 +279,6 @@ async def test_finished_tasks_and_those_of_an_earlier_run_keep_no_steps_in_memor
     # The memory of earlier tasks is freed before the last one begins.
     assert others == [first] * 4
     assert len(await assess_in_shop(tmp_path, clicker, 5)) == 5
+    # Nothing else waits for the thread that read the last result.
+    await asyncio.to_thread(int)
     assert (steps_in_memory(), len(clicker.steps_before)) == (before, 5)
