@@ -28,7 +28,8 @@ if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 8000000 ] 2>/d
   options+=(--basetemp "$temp/t")
 fi
 types=$(mktemp)
-trap 'rm -rf "$types" ${temp:+"$temp"}' EXIT
+# Folders of failed tests are kept, as they are on a disk.
+trap 'kept=$?; rm -f "$types"; if [ "$kept" = 0 ]; then rm -rf ${temp:+"$temp"}; fi' EXIT
 # Tests with a browser wait more than half of their time: more workers than cores pay off.
 cores=$(nproc 2>/dev/null || echo 2)
 options+=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" --dist loadfile)

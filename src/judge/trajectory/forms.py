@@ -93,27 +93,33 @@ class MultipartReader:
         self._rest = _LINE_END
         # Of the part that passes; `None` before the first boundary, where nothing is a part (RFC 2046, 5.1.1).
         self._head: bytes | None = None
-        self._is_in_head = False
+        self._is_in_head = self._is_first = False
         self.is_broken = False
 
     def read(self, data: bytes) -> Iterator[Piece]:
         """The pieces of parts in the next `data`."""
         text, at = b"" if self._is_over else self._rest + data, 0
         while not self._is_over:
-            if self._is_in_head:
-                end = text.find(_LINE_END * 2, at)
-                self.is_broken = end < 0 and len(text) - at > _MAX_HEAD_BYTES
-                self._is_over = self.is_broken or text.startswith(b"--", at)
-                if self._is_over or end < 0:
-                    break
-                self._head, at = text[at:end].removeprefix(_LINE_END), end + 2 * len(_LINE_END)
             end = text.find(self._mark, at)
-            self._is_in_head = end >= 0
+            if self._is_in_head:
+                head_end = text.find(_LINE_END * 2, at, None if end < 0 else end + len(_LINE_END))
+                self.is_broken = head_end < 0 and end < 0 and len(text) - at > _MAX_HEAD_BYTES
+                self._is_over = self.is_broken or text.startswith(b"--", at)
+                if self._is_over or (head_end < 0 and end < 0):
+                    break
+                # Without a blank line before the next boundary it is not a part.
+                self._head = None if head_end < 0 else text[at:head_end].removeprefix(_LINE_END)
+                # Of an empty part, the blank line may be the one that begins the boundary.
+                at = end if head_end < 0 else head_end + len(_LINE_END)
+                self._is_in_head, self._is_first = False, True
             # The end of what came so far may be the beginning of a boundary.
             stop = end if end >= 0 else max(at, len(text) - len(self._mark) + 1)
+            start = at + len(_LINE_END) if self._is_first else at
+            if end < 0 and stop < start:
+                break
             if self._head is not None:
-                yield Piece(self._head, text[at:stop], ends=end >= 0)
-            at = stop
+                yield Piece(self._head, text[start:stop], ends=end >= 0)
+            self._is_in_head, self._is_first, at = end >= 0, False, stop
             if end < 0:
                 break
             at += len(self._mark)

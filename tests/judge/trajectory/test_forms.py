@@ -31,6 +31,19 @@ def test_a_form_has_the_same_parts_however_it_is_cut(body: bytes, sizes: list[in
     assert complete[0] == complete[1]
 
 
+@given(body=BODIES)
+def test_the_parts_are_what_is_between_boundaries_if_it_has_a_blank_line(body: bytes) -> None:
+    between = (b"\r\n" + body).split(b"\r\n--b")[1:]
+    # The blank line of an empty part may be the one that begins the boundary.
+    read = [
+        (piece + b"\r\n").partition(b"\r\n\r\n")
+        for piece in itertools.takewhile(lambda each: not each.startswith(b"--"), between)
+    ]
+    assert parts_of(body, MIME) == [
+        Part(head.removeprefix(b"\r\n"), rest.removesuffix(b"\r\n")) for head, blank, rest in read if blank
+    ]
+
+
 @given(content=st.binary(max_size=20).filter(lambda each: b"\r\n--b" not in b"\r\n" + each))
 def test_a_form_that_was_cut_still_has_its_last_part(content: bytes) -> None:
     whole = b"--b\r\n" + HEAD + b"\r\n\r\nfirst\r\n--b\r\n" + HEAD + b"\r\n\r\n" + content

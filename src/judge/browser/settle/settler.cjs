@@ -79,7 +79,7 @@ class Settler {
     this.heardAt = -Infinity;
     // Waiting for the server did not help.
     this.isForsaken = false;
-    // Work outside of the page's thread was not over when it was last waited for: that it answers does not prolong the wait.
+    // Work outside of the page's thread still answered when the time was up: its answers do not prolong the wait any more.
     this.isEndless = false;
     this.streams = new Map();
     // Addresses of streams that stayed silent after the page had sent a request.
@@ -541,7 +541,8 @@ class Settler {
       await delay(FIRST_WAIT);
       await this.requestsPass(round);
       await (this.isPageTime ? this.quietInPageTime(round) : this.quietInRealTime(round));
-      this.isEndless = Boolean(round.hasWorker);
+      const hasNoEnd = round.awaitsWorker && performance.now() >= round.until;
+      this.isEndless = Boolean(round.hasWorker && (this.isEndless || hasNoEnd));
     }
     if (!round.isStill) await this.framesDrawn();
     const last = `({ ...wabe.observed(), links: ${Boolean(round.withLinks)} ? wabe.links() : [] })`;
