@@ -128,17 +128,9 @@ class MultipartReader:
 
 def parts_of(body: bytes, mime_type: str) -> list[Part]:
     """The parts of a form; none if it cannot be read. The last one may be incomplete."""
-    parts: list[Part] = []
-    reader = MultipartReader(mime_type)
-    # The boundary at the end is there even if the body was cut before it.
-    pieces = [*reader.read(body), *reader.read(mark_of(mime_type) or b"")]
-    content = b""
-    for piece in pieces:
-        content += piece.content
-        if piece.ends:
-            parts.append(Part(piece.head, content))
-            content = b""
-    return parts
+    # The boundary at the end is there even if the body was cut before it, so each part is one piece.
+    whole = body + (mark_of(mime_type) or b"")
+    return [Part(piece.head, piece.content) for piece in MultipartReader(mime_type).read(whole)]
 
 
 def mark_of(mime_type: str) -> bytes | None:

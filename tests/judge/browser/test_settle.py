@@ -197,6 +197,14 @@ async def clock_of(browser: PlaywrightBrowser, page: Page) -> int:
     return await number_in(browser, page, "Date.now()")
 
 
+async def rate_of_clock(browser: PlaywrightBrowser, page: Page) -> float:
+    """How fast the page's clock goes: 1 is real time."""
+    began, before = time.monotonic(), await clock_of(browser, page)
+    await asyncio.sleep(1.0)
+    passed_ms = await clock_of(browser, page) - before
+    return passed_ms / 1000 / (time.monotonic() - began)
+
+
 async def number_in(browser: PlaywrightBrowser, page: Page, expression: str) -> int:
     (value,) = await browser.probe(page, [expression])
     assert isinstance(value.value, int)
@@ -231,10 +239,11 @@ async def test_in_page_time_every_effect_of_an_action_is_seen(
             assert int(text[1]) >= after
         with subtests.test("after a script that held the page up, its clock goes as fast as before"):
             page = await after_the_click(browser, f"{site}/held")
-            began, before = time.monotonic(), await clock_of(browser, page)
-            await asyncio.sleep(1.0)
-            passed_ms = await clock_of(browser, page) - before
-            assert passed_ms > 800 * (time.monotonic() - began)
+            # A machine that is busy with other tests may hold it up for some of these seconds.
+            rates = [await rate_of_clock(browser, page)]
+            while rates[-1] < 0.8 and len(rates) < 8:
+                rates.append(await rate_of_clock(browser, page))
+            assert rates[-1] > 0.8, rates
         with subtests.test("a dialog that opens meanwhile is observed"):
             assert (await after_the_click(browser, f"{site}/dialog")).dialog == "alert: Sure?"
             await browser.act("browser_handle_dialog", {"accept": True})
