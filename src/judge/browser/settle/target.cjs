@@ -282,8 +282,8 @@ class Target {
       const { renderer } = this;
       await (renderer.queue = renderer.queue.catch(() => {}).then(() => this.move(ms, renderer)));
     };
-    // A navigation may interrupt a command, so continue unless the page is gone.
-    return this.queue = this.queue.then(move).catch(error => { this.isClosed ||= /closed/.test(error.message); });
+    // Only the page's end stops its clock. A navigation ends a command with "Inspected target navigated or closed".
+    return this.queue = this.queue.then(move).catch(error => { this.isClosed ||= /has been closed/.test(error.message); });
   }
 
   async move(ms, renderer) {
