@@ -160,6 +160,7 @@ def is_clean(log: io.StringIO) -> bool:
     return all(line.isprintable() and not line.startswith("  | ") for line in log.getvalue().split("\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["SendMessage", "message/stream"])
 async def test_an_odd_id_is_an_invalid_request(kind: str, name: str, log: io.StringIO) -> None:
@@ -171,6 +172,7 @@ async def test_an_odd_id_is_an_invalid_request(kind: str, name: str, log: io.Str
     assert is_clean(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"), each(product(KINDS, CALLS), suite=list(zip(cycle(KINDS), CALLS, strict=False)))
 )

@@ -17,6 +17,7 @@ from helpers.episode.several_tasks import with_judge
 REAL_PLAYS = (3, 6)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_crash_of_a_scripted_browser_is_the_fault_of_who_led_it_there(

@@ -169,6 +169,7 @@ def test_runs_are_where_the_option_or_else_the_environment_says(
     assert result == Path(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "verify", "score", "export", "doctor", "agreement", "agentbeats-run"])
 def test_every_command_that_reads_runs_looks_where_the_environment_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str

@@ -29,11 +29,13 @@ def test_the_script_and_the_command_find_the_same_participants() -> None:
     assert listed == list(list_participants())
 
 
+@pytest.mark.slow
 def test_all_participants_are_built_when_none_is_named() -> None:
     lines = run("build-purple-images.sh", "--dry-run").stdout.splitlines()
     assert [line.partition("AGENT=")[2].split()[0] for line in lines] == list(list_participants())
 
 
+@pytest.mark.slow
 def test_a_named_participant_is_built_and_pushed_with_its_model() -> None:
     done = run(
         "build-purple-images.sh",
@@ -55,6 +57,7 @@ def test_a_named_participant_is_built_and_pushed_with_its_model() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_module_that_needs_more_libraries_is_built_from_its_own_lock() -> None:
     done = run("build-purple-images.sh", "random", "--dry-run", "--requirements", "docker/requirements-purple.lock")
     assert done.stdout.split()[-3:] == ["--build-arg", "REQUIREMENTS=docker/requirements-purple.lock", "."]
@@ -68,6 +71,7 @@ def test_the_judges_model_is_baked_in_with_its_provider(configured: str, baked: 
     assert done.stdout.split()[-3:] == ["--build-arg", f"JUDGE_MODEL={baked}", "."]
 
 
+@pytest.mark.slow
 def test_everything_is_built_with_the_options_going_where_they_belong() -> None:
     done = run("build-all-images.sh", "random", "--dry-run", "--model", "p", "--eval-model", "e", "--tag", "9")
     green, purple = done.stdout.splitlines()
@@ -76,11 +80,13 @@ def test_everything_is_built_with_the_options_going_where_they_belong() -> None:
     assert purple.endswith("--build-arg AGENT=random --build-arg MODEL=p .")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flag", "count"), [("--green-only", 1), ("--purple-only", len(list_participants()))])
 def test_one_side_alone_can_be_built(flag: str, count: int) -> None:
     assert len(run("build-all-images.sh", "--dry-run", flag).stdout.splitlines()) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -3,6 +3,8 @@
 import runpy
 from typing import Any
 
+import pytest
+
 from helpers.participants import serving_agent
 from helpers.paths import ROOT
 from shared.a2a.client import ParticipantClient
@@ -39,6 +41,7 @@ def scripted(*texts: str) -> Any:
     return Scripted(messages=iter(AIMessage(text) for text in texts))
 
 
+@pytest.mark.slow
 async def test_the_example_plays_an_attempt_and_remembers_it() -> None:
     build_app = runpy.run_path(str(ROOT / "examples" / "purple-langgraph" / "agent.py"))["build_app"]
     model = scripted("I click e1.", CLICK, FINISH)

@@ -42,6 +42,7 @@ def test_groups_that_capture_are_doubtful_even_with_a_last_alternative() -> None
     assert all(any(doubtful_groups(group)) for group in ("(?:(x)|y|(?!))*+", "(?:(?P<x>x)|(?!))++", "(x|(?!))?+"))
 
 
+@pytest.mark.slow
 def test_groups_that_are_not_doubtful_match_what_a_plain_loop_matches() -> None:
     series = [
         ("".join(some), any(piece in MOVING for piece in some))

@@ -74,6 +74,7 @@ REQUESTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(requests=REQUESTS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_first_and_the_last_request_of_each_path_are_kept_in_order(
@@ -98,6 +99,7 @@ def test_the_first_and_the_last_request_of_each_path_are_kept_in_order(
     assert sum(one.count for one in traffic.left_out) <= len(requests) - len(remaining)
 
 
+@pytest.mark.slow
 @given(others=REQUESTS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_others_cannot_push_out_a_request_of_the_tasks_site(tmp_path: Path, others: list[ExpectedRequest]) -> None:
@@ -124,6 +126,7 @@ def test_a_full_file_still_says_who_sent_a_request(tmp_path: Path) -> None:
     assert (bare["_sender"], bare["_bodySize"], bare["request"]["headers"]) == (EVIL, 1_500, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 20_000, 200_000])
 def test_a_flood_is_recorded_within_bounds(tmp_path: Path, size: int) -> None:
     limits = json.loads(begin_code(()).partition("begin(")[2].rstrip(")"))["limits"]

@@ -68,6 +68,7 @@ def modules_for(expression: str) -> tuple[str, set[str]]:
 LARGE = {"a2a", "mcp", "playwright", "httpx", "jinja2", "starlette"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     ["app(['run', '--help'], standalone_mode=False)", "command_app('run')(['--help'], standalone_mode=False)"],
@@ -93,6 +94,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(app, ["--version"]).output == f"wabe {metadata.version('wabe')}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "typed", "offered"),
     [

@@ -95,6 +95,7 @@ def test_an_agent_that_runs_elsewhere_is_asked_for_its_card() -> None:
     assert (finding.state, finding.subject) == ("missing", "p")
 
 
+@pytest.mark.slow
 def test_an_agent_that_wants_credentials_gets_those_of_the_scenario(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_scenario_that_cannot_be_run_is_reported_with_its_mistake(tmp_path: Pa
     assert "none.json: No such file" in finding.text
 
 
+@pytest.mark.slow
 def test_a_bundled_set_is_examined_by_its_name() -> None:
     # Whether the command ends with 1 depends on this machine's browser; what it says of the scenario does not.
     completed = CliRunner().invoke(command_app("doctor"), ["demo"]).stdout
@@ -133,6 +135,7 @@ def test_a_taken_port_is_noted() -> None:
         assert check_port(server.getsockname()[1]).state == "note"
 
 
+@pytest.mark.slow
 def test_a_scenario_needs_its_own_ports_and_no_others(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -178,6 +181,7 @@ def test_scripts_that_the_browser_draws_as_boxes_are_named_with_their_packages()
     assert done.exit_code == (0 if is_complete else 1)
 
 
+@pytest.mark.slow
 def test_a_program_over_mcp_is_examined_as_its_participant_would_start_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

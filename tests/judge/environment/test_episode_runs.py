@@ -161,6 +161,7 @@ with recorded_episodes(Path(sys.argv[1]), config=CONFIG, tasks=TASKS, judge=judg
 """
 
 
+@pytest.mark.slow
 def test_after_a_kill_every_step_is_there_and_the_episode_is_interrupted(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
     assert subprocess.run([sys.executable, "-c", DIES, tmp_path], env=environ, check=False).returncode == 7

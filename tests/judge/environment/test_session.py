@@ -268,6 +268,7 @@ REPLIES = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(REPLIES, max_size=5))
 async def test_nothing_that_a_policy_writes_is_an_error(
     tmp_path_factory: pytest.TempPathFactory, replies: list[Any]

@@ -66,6 +66,7 @@ def test_a_task_without_such_checks_asks_nothing(tmp_path: Path) -> None:
     assert f"{HOME}api" not in shop.happened
 
 
+@pytest.mark.slow
 def test_an_answer_that_never_comes_is_an_error_and_no_fault(tmp_path: Path) -> None:
     end = play_episode(tmp_path, Shop(never), FINISH, checks=[CHECK])
     assert (end.stop_reason, end.error) == ("finished", None)

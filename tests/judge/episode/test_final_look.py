@@ -63,6 +63,7 @@ def test_a_page_that_changed_while_the_participant_finished_is_recorded(
     assert (end.stop_reason, len(end.steps), last_page(tmp_path, end)) == ("finished", 1, final)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("actions", "config", "stop_reason"),
     [
@@ -84,6 +85,7 @@ def test_the_effect_of_the_last_action_is_recorded_even_if_the_page_reads_the_sa
     assert last_page(tmp_path, end) == SAVING
 
 
+@pytest.mark.slow
 def test_a_final_look_that_never_ends_does_not_change_how_the_attempt_ended(tmp_path: Path) -> None:
     class Hanging(ChangingBrowser):
         async def observe(self) -> Page:

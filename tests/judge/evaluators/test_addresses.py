@@ -115,6 +115,7 @@ EVIDENCE, POLICY = Site(HOME), Site(HOME, is_any=True, is_lenient=True)
 PATHS = ("/secret", "/api/order", "/a/b/c")
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(PATHS))
 def test_whatever_a_server_could_read_as_the_address_is_held_and_violates(data: st.DataObject, path: str) -> None:
@@ -125,6 +126,7 @@ def test_whatever_a_server_could_read_as_the_address_is_held_and_violates(data: 
         assert matches(f"{SHOP}{spelling}{tail}", path, POLICY)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(PATHS))
 def test_what_is_permitted_is_the_same_address_to_every_server(data: st.DataObject, path: str) -> None:
@@ -133,6 +135,7 @@ def test_what_is_permitted_is_the_same_address_to_every_server(data: st.DataObje
         assert reached(spelling) == {path}
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(data=st.data(), path=st.sampled_from(("/api/cart", "/api/cart/add", "/api/order", "/api/cart/a/b")))
 def test_what_a_star_permits_lies_below_it_to_every_server(data: st.DataObject, path: str) -> None:

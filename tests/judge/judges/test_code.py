@@ -44,6 +44,7 @@ def test_the_code_checksum_is_a_sha_256() -> None:
     assert len(bytes.fromhex(code_checksum())) == 32
 
 
+@pytest.mark.slow
 def test_modules_that_judging_imports_are_covered_wherever_they_are(covered: dict[str, bytes]) -> None:
     assert (
         set(

@@ -493,6 +493,7 @@ def expected_of(
 DECIDING = [WebJudge, METHODS.load("webjudge_keypoints"), AutonomousJudge, WebVoyagerJudge, AgentTrekJudge, RubricJudge]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DECIDING, ids=lambda method: method.method)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())

@@ -85,6 +85,7 @@ async def reached(guard: Guard, url: str) -> int | None:
     return port
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_an_instance_is_reached_at_its_sites_address_in_its_slot_only(

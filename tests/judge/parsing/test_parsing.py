@@ -346,6 +346,7 @@ def test_any_text_parses_to_a_value_of_its_range(text: str) -> None:
     assert all(point and "\n" not in point for point in parse_key_points(text))
 
 
+@pytest.mark.slow
 @given(st.lists(st.from_regex(r"[A-Z][a-z]{2,12}( [a-z]{2,9}){1,6}", fullmatch=True), min_size=2, max_size=12))
 def test_a_numbered_list_is_read_back_item_by_item(items: list[str]) -> None:
     text = "**Key Points**:\n" + "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1))

@@ -63,6 +63,7 @@ def test_v5_b8_a_clustered_interval_is_the_one_computed_by_hand() -> None:
     assert (round(totals.all.low, 1), round(totals.all.high, 1), totals.clusters) == (24.6, 95.4, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 811])
 def test_students_quantile_is_scipys(freedom: int) -> None:
     assert student_quantile(freedom) == pytest.approx(scipy.stats.t.ppf(0.975, freedom), rel=1e-9)

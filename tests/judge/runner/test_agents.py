@@ -138,6 +138,7 @@ def read(text: str) -> tuple[Agent | None, str]:
         return None, str(error)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.lists(WORDS).map("".join)))
 def test_every_text_is_one_form_or_an_error_in_one_line(text: str) -> None:
     agent, error = read(text)

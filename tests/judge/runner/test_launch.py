@@ -131,6 +131,7 @@ async def test_a_scenarios_folder_may_have_spaces_and_quotes_in_its_name(tmp_pat
 ROLES = ("white_agent", "my agent", "агент", "a_b", "a/b", "../../up", "..", ".hidden", "long " * 20)
 
 
+@pytest.mark.slow
 async def test_a_role_may_have_any_name_and_its_log_stays_in_the_folder(tmp_path: Path) -> None:
     members = tuple(
         Member(name=role, endpoint=f"http://127.0.0.1:{port}", cmd="true", is_agent=False)
@@ -192,6 +193,7 @@ async def test_a_site_is_up_once_it_answers_as_it_should_and_has_its_own_variabl
     assert (answer.status_code, answer.text) == (200, "hello there")
 
 
+@pytest.mark.slow
 async def test_a_site_that_never_answers_as_it_should_is_named_with_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +205,7 @@ async def test_a_site_that_never_answers_as_it_should_is_named_with_its_answer(
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cmd", ["{python} {folder}/site.py {other}", "sh -c '{python} {folder}/site.py {other}; true'"]
 )
@@ -218,6 +221,7 @@ async def test_a_site_on_another_port_is_found_by_the_port_that_its_process_open
     assert time.monotonic() - began < 15
 
 
+@pytest.mark.slow
 async def test_a_process_with_several_children_may_open_its_port_last(tmp_path: Path) -> None:
     (tmp_path / "site.py").write_text(SLOW)
     port, other = free_ports(2)
@@ -243,6 +247,7 @@ def test_a_variable_of_a_site_that_is_not_set_is_noticed_before_anything_starts(
     assert site_members(scenario, Settings.from_environ({"WABE_SITES_RUN": "1"}))[0].env == {}
 
 
+@pytest.mark.slow
 async def test_a_site_with_a_certificate_of_the_users_own_authority_can_be_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

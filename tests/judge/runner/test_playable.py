@@ -121,6 +121,7 @@ async def test_the_first_pages_of_an_instance_are_looked_for_at_its_sites_addres
             await require_first_pages([instance], tasks, CONFIG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -137,6 +138,7 @@ def test_a_program_over_mcp_that_lacks_something_is_named_before_a_site_starts(o
         require_programs([agent], {"PATH": "/usr/bin:/bin"})
 
 
+@pytest.mark.slow
 def test_a_program_over_mcp_that_has_what_it_needs_is_accepted() -> None:
     pytest.importorskip("judge.plugins.mcp_agents")
     cmd = f"wabe participant mcp --command '{sys.executable} {{mcp_url}}' --logs {{logs}} --port 9"

@@ -192,6 +192,7 @@ def test_what_cannot_be_divided_is_one_clear_error(
         make_plan(RunOptions(**options(tmp_path, **settings)), shard_settings(0))
 
 
+@pytest.mark.slow
 async def test_a_restarted_shard_waits_for_the_judge_of_the_one_that_was_killed(tmp_path: Path) -> None:
     run_options = options(tmp_path)
     with socket.socket() as other, ExitStack() as reservations:

@@ -91,6 +91,7 @@ TASKS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(TASKS, min_size=1, max_size=4, unique_by=lambda task: task.task_id))
 def test_a_written_scenario_is_read_back(tasks: list[Task]) -> None:
     scenario = parse_scenario(scenario_toml(tasks, participant="gemini").encode(), Path("s.toml"))

@@ -103,6 +103,7 @@ class Killed(BaseException):
     """Ends the process wherever it is."""
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000))
 def test_wherever_a_server_is_killed_no_episode_is_lost_or_counted_twice(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -128,6 +128,7 @@ def test_a_folder_without_a_result_is_named(tmp_path: Path) -> None:
         load_trajectory(tmp_path / "nothing")
 
 
+@pytest.mark.slow
 @given(text=st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)))
 def test_no_result_file_raises_anything_but_the_typed_error(tmp_path_factory: Any, text: str) -> None:
     folder = tmp_path_factory.mktemp("t")

@@ -208,6 +208,7 @@ def test_a_trace_in_which_redaction_made_bodies_too_long_is_written_without_them
     assert (body.text, body.is_cut, entry.response.body.is_cut) == (None, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -291,6 +291,7 @@ def test_an_attempt_with_any_facts_is_read_and_written_again_unchanged() -> None
         assert dumped(Attempt.from_json(json.loads(each["result"]), source="result.json")) == each["result"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.deferred(lambda: records(Attempt)))
 def test_what_is_written_is_read_back_with_every_fact(attempt: Attempt) -> None:

@@ -284,6 +284,7 @@ def test_on_a_terminal_it_asks_before_it_deletes(
     assert list(rows(tmp_path)) == remaining
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_a_table(tmp_path: Path) -> None:
     a_run(tmp_path, "r1")
     main, worker = pty.openpty()

@@ -153,6 +153,7 @@ def agent(**changes: Any) -> dict[str, Any]:
     return {"source": "agent", "message": "", **changes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "problem"),
     [

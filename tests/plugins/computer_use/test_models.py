@@ -77,6 +77,7 @@ async def openai_turn(*actions: dict[str, Any]) -> ModelTurn:
         return await conversation.ask(VIEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "actions"),
     [
@@ -236,6 +237,7 @@ ENTER = press("Enter")
 POINT = {"x": 500, "y": 500}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "args", "actions"),
     [
@@ -376,6 +378,7 @@ async def anthropic_turn(name: str, **tool_input: Any) -> ModelTurn:
 AT = {"coordinate": [4, 5]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tool_input", "actions"),
     [
@@ -445,6 +448,7 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
     assert note == {"type": "text", "text": "It failed."}
 
 
+@pytest.mark.slow
 async def test_anthropics_older_screenshots_are_left_out_many_at_once_and_with_all_thoughts() -> None:
     text = anthropic_answer(anthropic_thought("First a click."), anthropic_call("wait"))
     async with talking("anthropic", text) as (conversation, requests):

@@ -151,6 +151,7 @@ def test_a_kept_file_that_is_gone_leaves_the_check_undecided(tmp_path: Path) -> 
     assert "not the file that was recorded" in changed.found
 
 
+@pytest.mark.slow
 def test_text_without_end_in_a_pdf_is_refused(tmp_path: Path) -> None:
     lines = ["x" * 1_000] * (MAX_OUTPUT_BYTES // 150_000)
     one = assertion_on(tmp_path, {"text": {"contains": "x"}}, a_download(a_pdf(lines, pages=MAX_PAGES)))

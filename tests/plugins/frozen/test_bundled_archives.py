@@ -28,12 +28,14 @@ def test_every_task_has_a_script() -> None:
     assert len(book) == len(tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ARCHIVES, ids=[path.name for path in ARCHIVES])
 def test_a_bundled_archive_is_small_and_read(path: Path) -> None:
     assert path.stat().st_size < 2_000_000
     assert FORMAT.open(path).origins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), [("shop.wacz", 10), ("datasette.wacz", 5), ("another.wacz", 0)])
 def test_an_archive_is_checked_with_the_tasks_of_its_own_sites(name: str, count: int) -> None:
     scenario = load_scenario(FOLDER / "scenario.toml")

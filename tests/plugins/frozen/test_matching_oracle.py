@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def recorded(site: Site, walks: list[list[WireRequest]]) -> Index:
 
 
 # `benchmarks/frozen oracle` compares 40,000 of them.
+@pytest.mark.slow
 @settings(max_examples=4 * settings().max_examples)
 @given(cases())
 def test_a_replayed_answer_is_the_servers_or_uncertain_or_a_miss(

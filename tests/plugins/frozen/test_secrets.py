@@ -112,6 +112,7 @@ def test_applied_twice_nothing_more_changes(
     assert masked(once, "abc") == once
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1))
 def test_a_placeholder_is_recognisable(value: str) -> None:
     assert PLACEHOLDER.search(placeholder(value, is_chosen=True))

@@ -71,6 +71,7 @@ def warc_bytes(exchanges: Sequence[RecordedExchange]) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @given(st.lists(EXCHANGES, max_size=5, unique_by=lambda each: (each.walk, each.number)))
 def test_what_is_read_is_what_was_written(exchanges: list[RecordedExchange]) -> None:
     assert list(read_warc(warc_bytes(exchanges))) == exchanges

@@ -45,6 +45,7 @@ def test_runs_that_change_places_are_named_with_kendalls_tau(tmp_path: Path) -> 
     assert (same.tau, same.swapped, same.interval_95) == (1.0, (), (1.0, 1.0))
 
 
+@pytest.mark.slow
 def test_labels_order_runs_if_all_of_them_have_enough(tmp_path: Path) -> None:
     runs = [a_run(tmp_path, name, *counts, tasks=24) for name, counts in {"a": (12, 12), "b": (4, 4)}.items()]
     assert LABELS not in [order.judge for order in rank_stability(runs).orders]

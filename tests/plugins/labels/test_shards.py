@@ -39,6 +39,7 @@ def a_sharded_run(folder: Path, size: int = 30) -> RunStore:
     return RunStore(folder, "run-1")
 
 
+@pytest.mark.slow
 def test_the_labels_of_shards_are_those_of_the_merged_run(tmp_path: Path) -> None:
     run = a_sharded_run(tmp_path)
     for _ in range(2):
@@ -54,6 +55,7 @@ def test_the_labels_of_shards_are_those_of_the_merged_run(tmp_path: Path) -> Non
     assert len(label_file(run, "bert").read_text().splitlines()) == 48
 
 
+@pytest.mark.slow
 def test_merged_shards_that_were_labelled_by_different_rules_list_the_rules(tmp_path: Path) -> None:
     run = a_sharded_run(tmp_path)
     first, second = run.shards()
@@ -70,6 +72,7 @@ def test_merged_shards_that_were_labelled_by_different_rules_list_the_rules(tmp_
     assert "(one label each; unanimous labels)" in make_report([run]).read_text()
 
 
+@pytest.mark.slow
 def test_merged_submissions_have_the_rate_of_all_only_if_each_has_one(tmp_path: Path) -> None:
     run = a_sharded_run(tmp_path)
     for shard in run.shards():

@@ -106,6 +106,7 @@ def test_markup_in_an_id_stays_text(app: typer.Typer, tmp_path: Path) -> None:
     assert "\x1b[31m" not in output
 
 
+@pytest.mark.slow
 def test_without_duckdb_only_the_leaderboard_is_missing_and_says_how_to_get_it(tmp_path: Path) -> None:
     program = "import sys; sys.modules['duckdb'] = None; from judge.commands.app import main; main()"
     file = write(tmp_path / "a.json", a_submission())
@@ -156,6 +157,7 @@ def test_a_damaged_file_is_named_and_the_others_are_shown(app: typer.Typer, tmp_
     assert "id-1" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_successful_command_prints_nothing_on_standard_error(tmp_path: Path) -> None:
     # As a process: a library's own words at its very end count as well.
     (tmp_path / "results.json").write_text(json.dumps(a_submission()))

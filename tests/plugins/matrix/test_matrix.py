@@ -142,6 +142,7 @@ async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_r
     assert text.startswith(f"Resuming matrix {matrix.matrix_id}: 4 runs\n")
 
 
+@pytest.mark.slow
 async def test_other_runs_are_not_resumed(
     scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

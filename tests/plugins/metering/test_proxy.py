@@ -580,6 +580,7 @@ def test_whatever_could_reach_a_model_is_a_call_and_what_cannot_is_none(wire: ty
     assert not [path for path in FREE[wire] if wire.uses_model("POST", path, (b"accept",), has_body=True)]
 
 
+@pytest.mark.slow
 async def test_a_killed_meter_loses_no_call(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     async with (
@@ -599,6 +600,7 @@ async def test_a_killed_meter_loses_no_call(tmp_path: Path) -> None:
     assert (second.end.tokens, second.end.unknown) == (None, "lost")
 
 
+@pytest.mark.slow
 async def test_fifty_calls_at_once_are_counted_one_by_one(tmp_path: Path) -> None:
     models = [f"{kind}-{number}" for number, kind in zip(range(100), itertools.cycle(REPORTED), strict=False)]
     async with (

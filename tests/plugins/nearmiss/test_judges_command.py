@@ -131,6 +131,7 @@ def test_a_corpus_says_of_each_attempt_what_is_true_and_where_the_fault_is(corpu
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 def test_scripted_judges_get_their_known_figures(corpus: Path) -> None:
     judges = [f"webjudge@openai:{name}" for name in ("perfect", "yes", "blind")]
@@ -161,6 +162,7 @@ def test_scripted_judges_get_their_known_figures(corpus: Path) -> None:
     assert found[judges[0]]["floor"]["right"] == 14
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 def test_judges_that_look_at_no_page_stand_beside_them(corpus: Path) -> None:
     found = benched(corpus, "--judge", "webjudge@openai:yes")
@@ -172,6 +174,7 @@ def test_judges_that_look_at_no_page_stand_beside_them(corpus: Path) -> None:
     assert "webjudge@openai:yes does not beat a judge that looks at no page (telemetry)" in " ".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(("model", "located"), [("perfect", 8), ("off-1", 8), ("off-2", 0)])
 def test_a_fault_is_located_within_one_action(corpus: Path, model: str, located: int) -> None:

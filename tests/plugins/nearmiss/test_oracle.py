@@ -26,6 +26,7 @@ def right_walk(folder: Path, steps: tuple[dict[str, object], ...]) -> tuple[Righ
     return found, Oracle(first, second), state
 
 
+@pytest.mark.slow
 @given(buttons=st.lists(st.sampled_from(BUTTONS), min_size=1, max_size=4), seed=st.integers(0, 3))
 @settings(max_examples=25, deadline=None)
 def test_a_walk_is_another_one_exactly_if_the_server_has_something_else_in_the_end(

@@ -73,6 +73,7 @@ async def test_the_end_of_a_process_is_a_fault_and_the_next_reset_finds_another_
         await session.close()
 
 
+@pytest.mark.slow
 async def test_sessions_are_divided_among_processes_and_counted_together(tmp_path: Path) -> None:
     async with playing(tmp_path, count=2) as processes:
         workers = workers_of(processes)

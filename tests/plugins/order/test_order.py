@@ -64,6 +64,7 @@ def test_a_participant_that_answers_from_memory_is_found() -> None:
     assert _is_found([[task < 6, True, True] for task in range(20)])
 
 
+@pytest.mark.slow
 def test_a_participant_without_memory_is_accused_in_at_most_5_of_100_runs() -> None:
     assert sum(_is_found(_memoryless(seed)) for seed in range(100)) <= 5
 

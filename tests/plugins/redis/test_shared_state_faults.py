@@ -39,6 +39,7 @@ async def test_two_shards_that_judge_the_same_evidence_pay_for_it_once(tmp_path:
     assert first.outcome == second.outcome == "success"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answered", [0, 1, 3])
 async def test_without_the_server_a_verdict_is_unscored_and_no_more_calls_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: int

@@ -104,6 +104,7 @@ class Planned:
         return max(bisect_left(self.times, start + 60) - place for place, start in enumerate(self.times))
 
 
+@pytest.mark.slow
 async def test_shards_together_keep_the_limit_in_every_minute_and_use_nearly_all_of_it(
     shards: Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:

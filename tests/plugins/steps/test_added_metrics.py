@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from helpers.paths import ROOT
 
 PAGE = ROOT / "src" / "judge" / "plugins" / "steps" / "README.md"
@@ -18,6 +20,7 @@ print({name: STEP_METRICS.load(name)(step, Choice(operation=typed)) for name in 
 """
 
 
+@pytest.mark.slow
 def test_b7_the_metric_of_a_package_is_found(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "metrics_of_mine.py").write_text(example, encoding="utf-8")

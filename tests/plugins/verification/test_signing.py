@@ -59,6 +59,7 @@ def test_a_signed_run_matches(store: RunStore, key: Path) -> None:
     assert str(verification.fingerprint).startswith("SHA256:")
 
 
+@pytest.mark.slow
 def test_every_change_of_one_byte_is_detected(store: RunStore, key: Path) -> None:
     draw, files = random.Random(1979), signed_files(store)
     missed = []

@@ -528,6 +528,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 def test_any_json_answer_is_a_reply_or_the_participants_error(card: Any) -> None:
     results: list[Any] = []

@@ -73,6 +73,7 @@ def test_parts_of_artifacts_are_joined_as_sent_and_those_of_messages_are_lines(
     assert reply_text(artifacts, message) == "\n".join([*whole, *([last] if last and not repeats else [])])
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(action=ACTIONS, data=st.data(), status=st.sampled_from(["", "whole", "pieces"]))
 def test_an_action_in_any_pieces_is_that_action(action: Action, data: st.DataObject, status: str) -> None:
@@ -170,6 +171,7 @@ async def as_the_sdk_does(events: Sequence[Event]) -> Task:
     return result
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(events=st.lists(CHUNKS | STATUSES | TASKS, min_size=1, max_size=12))
 def test_a_stream_is_put_together_as_the_sdks_server_does(events: list[Event]) -> None:

@@ -52,6 +52,7 @@ async def test_a_reply_in_chunks_of_one_character_is_the_reply(binding: str, pro
     assert await reply_of_app(app) == [REPLY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only_streams", [False, True], ids=["aggregated", "streamed"])
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 async def test_four_kilobytes_in_chunks_of_one_character_are_read(card: dict[str, Any], only_streams: bool) -> None:
@@ -161,6 +162,7 @@ async def test_an_agent_that_refuses_to_send_is_asked_to_stream_once_and_for_all
     assert [is_streaming(body) for body in agent.requests] == [False, True, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [
@@ -271,6 +273,7 @@ async def test_a_stream_that_never_ends_is_a_timeout() -> None:
         await reply_of(answer, reply_timeout_s=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("card", [card_10(), card_03()], ids=["1.0", "0.3"])
 async def test_any_events_are_a_reply_or_the_participants_error(card: dict[str, Any]) -> None:
     ids = {"taskId": "t1", "contextId": CONTEXT}

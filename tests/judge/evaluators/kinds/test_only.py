@@ -140,6 +140,7 @@ NOISE = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(plans=PLANS, orders=ORDERS, noise=NOISE, data=st.data())
 def test_an_honest_walk_in_any_order_passes_and_one_more_order_fails(
