@@ -23,14 +23,24 @@ class Playing:
         folder.mkdir()
         self.worker = Worker(ORDER.model_copy(update={"folder": folder}), {})
         self._connections: list[asyncio.StreamWriter] = []
+        self._is_ending = False
 
     async def start(self) -> None:
         async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self._is_ending:
+                writer.transport.abort()
+                return
             self._connections.append(writer)
             await play_session(self.host, reader, writer)
 
         self._server = await asyncio.start_unix_server(session, self.worker.order.socket)
         self.worker.up.set()
+
+    def begin_to_end(self) -> None:
+        """From now on it accepts connections and answers none, as a killed process may for a moment."""
+        self._is_ending = True
+        for each in self._connections:
+            each.transport.abort()
 
     async def kill(self) -> None:
         self.worker.up.clear()

@@ -73,6 +73,23 @@ async def test_the_end_of_a_process_is_a_fault_and_the_next_reset_finds_another_
         await session.close()
 
 
+async def test_a_reset_that_finds_a_process_about_to_end_is_answered_by_another_one(tmp_path: Path) -> None:
+    async with playing(tmp_path, count=2) as processes:
+        session = await workers_of(processes).open()
+        await session.reset("first")
+        await processes[0].kill()
+        with pytest.raises(EpisodeFault, match="the judge's process ended"):
+            await session.step(FINISH)
+        processes[1].begin_to_end()
+        begun = asyncio.create_task(session.reset("first"))
+        await asyncio.sleep(0.1)
+        await processes[1].kill()
+        await processes[0].start()
+        await begun
+        assert (await session.step(FINISH)).done
+        await session.close()
+
+
 @pytest.mark.slow
 async def test_sessions_are_divided_among_processes_and_counted_together(tmp_path: Path) -> None:
     async with playing(tmp_path, count=2) as processes:

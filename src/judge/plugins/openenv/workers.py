@@ -239,15 +239,19 @@ class RemoteSession:
         self, task_id: str | None = None, *, seed: int | None = None, episode_id: str | None = None
     ) -> StepResult:
         """Begin an episode."""
-        if self._connection is None:
-            self._connection = await self._workers.connected()
-        return await self._result(ResetCall(task_id=task_id, seed=seed, episode_id=episode_id))
+        call = ResetCall(task_id=task_id, seed=seed, episode_id=episode_id)
+        data = await self._answer(call)
+        if data is None:
+            # A process that is just ending still accepts connections. No episode is lost with it: another one is asked.
+            await asyncio.sleep(_RESTART_S)
+            data = await self._answer(call)
+        return self._result(data)
 
     async def step(self, reply: object) -> StepResult:
         """Answer the last observation."""
         if self._connection is None:
             raise NotReset("the environment was not reset", remedy="call reset first, and after each end")
-        return await self._result(StepCall(reply=without_surrogates(reply_text(reply))))
+        return self._result(await self._answer(StepCall(reply=without_surrogates(reply_text(reply)))))
 
     def state(self) -> SessionState:
         """The episode in progress, or the last one."""
@@ -261,11 +265,17 @@ class RemoteSession:
         async with self._workers.closing():
             await self._disconnect()
 
-    async def _result(self, call: SessionCall) -> StepResult:
-        assert self._connection is not None
+    async def _answer(self, call: SessionCall) -> bytes | None:
+        """The answer of the session's process, which it gets if it has none; `None` if the process has ended."""
+        if self._connection is None:
+            self._connection = await self._workers.connected()
         data = await self._connection.ask(call)
         if data is None:
             await self._disconnect()
+        return data
+
+    def _result(self, data: bytes | None) -> StepResult:
+        if data is None:
             raise EpisodeFault("aborted", "internal", _ENDED)
         answer = ANSWER.validate_json(data)
         self._state = answer.state
