@@ -15,6 +15,7 @@ const { Bodies, hasBody } = require("./request_bodies.cjs");
 const { Downloads } = require("./request_downloads.cjs");
 const { LOG, Log } = require("./request_log.cjs");
 const { Sockets } = require("./request_sockets.cjs");
+const { soon } = require("./settle/timing.cjs");
 
 const KEY = Symbol.for("wabe.requests");
 const LEFT_OUT = new Set(["stylesheet", "script", "image", "font", "media", "texttrack", "manifest"]);
@@ -26,6 +27,8 @@ const MAX_STATUS_TEXT_CHARS = 200;
 const MAX_ORIGIN_CHARS = 300;
 // More origins than any task needs; two are enough to know that there were several.
 const MAX_ORIGINS = 100;
+// In milliseconds, for headers that the browser reports after an answer has ended.
+const HEADERS_LIMIT = 2000;
 
 const encoded = bytes => isUtf8(bytes) ? { text: bytes.toString() } : { base64: bytes.toString("base64") };
 const listed = headers => Object.entries(headers).map(([name, value]) => ({ name, value }));
@@ -125,6 +128,8 @@ class Recorder {
     this.origins = new Set();
     // Addresses that the judge itself is opening, by page; `null` stands for any.
     this.opening = new Map();
+    // When all headers of a request and its answer are written.
+    this.headed = new WeakMap();
     this.bodies = new WeakMap();
     this.downloads = new WeakMap();
     this.sockets = new WeakMap();
@@ -140,7 +145,7 @@ class Recorder {
         this.log?.lost();
       }
     });
-    context.on("response", response => void this.answered(response).catch(() => {}));
+    context.on("response", response => { this.headed.set(response.request(), this.answered(response).catch(() => {})); });
     context.on("requestfinished", request => void this.ended(request).catch(() => {}));
     context.on("requestfailed", request => this.failed(request));
   }
@@ -356,7 +361,10 @@ class Recorder {
         ? await response.body().then(bytes => this.body(slot, bytes), () => ({ dropped: announced }))
         : { dropped: announced };
     }
-    this.log.write(slot, { ended: Date.now(), body });
+    const ended = Date.now();
+    // The trace may be read as soon as nothing in it is pending.
+    await soon(Promise.resolve(this.headed.get(request)), HEADERS_LIMIT);
+    this.log.write(slot, { ended, body });
   }
 }
 
