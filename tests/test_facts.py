@@ -7,7 +7,7 @@ words or more, or is a label with a colon behind it.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -151,8 +151,8 @@ def _constants_of(tree: ast.Module) -> dict[str, ast.AST]:
     return results
 
 
-def _docstrings(tree: ast.Module) -> Iterator[int]:
-    for node in ast.walk(tree):
+def _docstrings(nodes: Iterable[ast.AST]) -> Iterator[int]:
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
 
@@ -167,17 +167,17 @@ def read_trees(trees: Mapping[str, ast.Module]) -> dict[str, Module]:
     own = {name: _constants_of(tree) for name, tree in trees.items()}
     results = {}
     for name, tree in trees.items():
-        constants = dict(own[name])
-        for node in ast.walk(tree):
+        constants, nodes = dict(own[name]), list(ast.walk(tree))
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module in own:
                 theirs = own[node.module]
                 constants |= {each.asname or each.name: theirs[each.name] for each in node.names if each.name in theirs}
         reader = _Reader(name, constants)
         reader.visit(tree)
-        left_out = reader.used | set(_docstrings(tree))
+        left_out = reader.used | set(_docstrings(nodes))
         texts = (
             node.value
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out
         )
         sentences = dict.fromkeys(sentence for text in texts for sentence in _sentences(text))

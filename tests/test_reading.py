@@ -53,6 +53,7 @@ FUNCTIONS = set(
     shutil.copy shutil.copy2 shutil.copytree FileResponse mmap.mmap
 """.split()
 )
+LAST_NAMES = READERS | {name.rpartition(".")[2] for name in FUNCTIONS}
 # Not a file, but bytes that were read before.
 IN_MEMORY = "io.BytesIO"
 
@@ -60,13 +61,16 @@ IN_MEMORY = "io.BytesIO"
 def reads(source: str) -> Iterator[int]:
     """The lines on which a source opens a file to read it in another way than through `shared.files`."""
     tree = ast.parse(source)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Await | ast.Call)]
     # No method of a path's is awaited.
-    awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
-    for node in ast.walk(tree):
+    awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
+    for node in nodes:
         if not isinstance(node, ast.Call) or id(node) in awaited:
             continue
-        called = ast.unparse(node.func)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if (name or getattr(node.func, "id", "")) not in LAST_NAMES:
+            continue
+        called = ast.unparse(node.func)
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if called in FUNCTIONS:
             if not (arguments and ast.unparse(arguments[0]).startswith(IN_MEMORY)) and not _writes(arguments[1:]):
