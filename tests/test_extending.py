@@ -265,6 +265,7 @@ def test_an_entry_point_whose_code_is_gone_is_skipped_and_named(tmp_path: Path) 
     assert "gone" not in python(tmp_path, "-m", "wabe", "--help").stdout
 
 
+@pytest.mark.nightly
 def test_our_own_tests_do_not_depend_on_installed_packages(site: Path) -> None:
     """Those that go through everything of a kind: formats, methods, providers, participants, findings."""
     tests = (

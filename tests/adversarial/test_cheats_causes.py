@@ -103,8 +103,9 @@ SUITE = (
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("settle", MODES)
-@pytest.mark.parametrize("size", each(["suite", "all"], suite=["suite"]))
+@pytest.mark.parametrize(
+    ("size", "settle"), each(itertools.product(["suite", "all"], MODES), suite=[("suite", "page-time")])
+)
 async def test_an_effect_is_evidence_if_an_element_of_the_site_started_it(
     tmp_path: Path, size: str, settle: SettleMode
 ) -> None:

@@ -185,6 +185,7 @@ KEYS = ["Control+u", "Control+o", "Control+s", "Control+p", "Control+t", "Contro
 KEYS += ["F12", "F1", "F6", "Alt+F4", "Control+l", "Control+j", "Control+h", "Control+Shift+Delete", "Shift+Escape"]
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 async def test_neither_keys_of_the_browser_itself_nor_all_tabs_that_may_be_opened_are_a_fault() -> None:
     with hostile_site() as site:

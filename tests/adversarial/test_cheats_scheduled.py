@@ -8,6 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,6 +18,7 @@ from adversarial.causes import shop
 from helpers.browser.hostile_site import Handler, Site
 from helpers.browser.kept import browser_pool
 from helpers.browser.sessions import browser_settings, ref_of
+from helpers.cases import each
 from judge.browser.playwright import PlaywrightBrowser
 from judge.browser.settle import SettleMode
 from judge.network.policy import NetworkPolicy
@@ -242,8 +244,12 @@ async def _click(browser: PlaywrightBrowser, element: str) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("settle", ["page-time", "real-time"])
-@pytest.mark.parametrize("starter", ["editor", "site"])
+@pytest.mark.parametrize(
+    ("starter", "settle"),
+    each(
+        product(["editor", "site"], ["page-time", "real-time"]), suite=[("editor", "page-time"), ("site", "page-time")]
+    ),
+)
 async def test_what_begins_later_has_the_cause_of_what_scheduled_it_or_none(
     starter: Starter, settle: SettleMode
 ) -> None:

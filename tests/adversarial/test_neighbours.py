@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.browser.hostile_site import Handler, Site, hostile_site
+from helpers.cases import each
 from helpers.episode.live_judge import LiveJudge, ParticipantTurn, finish, participant, ref, tool_call
 from helpers.network.served_sites import Authority
 from helpers.network.web_sockets import echoing
@@ -103,7 +104,7 @@ class InPairs:
         return tool_call("browser_click", ref=ref(turn, 'button "Add"'))
 
 
-@pytest.mark.parametrize(("scheme", "attempts"), [("http", 4), ("https", 2)])
+@pytest.mark.parametrize(("scheme", "attempts"), each([("http", 4), ("https", 2)], suite=[("http", 4)]))
 async def test_attempts_at_once_have_an_instance_each_and_no_page_reaches_another_one(
     judge: LiveJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, attempts: int
 ) -> None:

@@ -61,6 +61,7 @@ def figures(detail: dict[str, Any]) -> tuple[Any, ...]:
     return names, detail["total_tasks"], detail["success_rate"], detail["attack_success_rate"]
 
 
+@pytest.mark.nightly
 async def test_shards_of_a_run_under_attack_are_merged_and_a_lost_attempt_is_played_again(judge: LiveJudge) -> None:
     with hostile_site() as site:
         site.pages["/leak"] = "gone"

@@ -91,6 +91,7 @@ def test_ctrl_c_and_sigterm_stop_everything_before_it_is_up(scenario: Path, numb
     assert_nothing_left(completed, scenario)
 
 
+@pytest.mark.nightly
 def test_a_killed_participant_is_scored_0_with_its_cause_and_leaves_nothing(scenario: Path) -> None:
     with start(scenario) as running:
         wait_for_step(running, scenario, 1)

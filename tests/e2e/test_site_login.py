@@ -41,6 +41,7 @@ checks = [{{ kind = "element", element = 'heading "Welcome, Emma"', at = "any" }
 """
 
 
+@pytest.mark.nightly
 def test_every_attempt_is_logged_in_and_no_file_of_the_run_has_the_password(tmp_path: Path) -> None:
     judge, agent = free_ports(2)
     path = tmp_path / "s.toml"

@@ -157,6 +157,7 @@ GUEST_IMAGE = "example.test/purple-node:latest"
 EXAMPLE = ROOT / "examples" / "purple-node"
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 def test_an_image_without_any_of_this_project_is_started_and_plays(tmp_path: Path) -> None:
     """The guide's Node example: no health check, no `wabe`, no Python. In containers where there is an engine with the

@@ -10,6 +10,7 @@ from helpers.paths import ROOT
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_killed_or_interrupted_is_resumed_with_nothing_lost() -> None:
     # One run, in which the judge is killed, then everything, and then Ctrl-C ends it, after the first epoch; by hand:
     # 20 runs. A runner that is killed alone takes everything with it (tests/e2e/test_leftovers.py).

@@ -155,7 +155,8 @@ PAGES: dict[str, frozenset[str] | None] = {
         PAGES,
         suite=tuple(
             """
-            svg shorter_than_its_length bad_chunks reloads_at_once 20000_buttons nested_frames 30_popups
+            svg shorter_than_its_length bad_chunks reloads_at_once
+            nested_frames
             console_flood endless_script alerts_without_end file_chooser_without_end
         """.split()
         ),

@@ -147,6 +147,7 @@ async def test_what_a_page_does_on_the_way_is_waited_for_reported_or_bounded(
     assert max(lengths) < 60_000
 
 
+@pytest.mark.nightly
 async def test_megabytes_of_page_reach_the_participant_bounded(judge: LiveJudge) -> None:
     lengths: list[int] = []
 

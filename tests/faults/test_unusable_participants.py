@@ -184,6 +184,7 @@ serve(decide, name="mine", port=int(sys.argv[2]))
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 async def test_a_broken_agent_stops_the_run_which_is_resumed_when_it_is_fixed(
     tmp_path: Path, browser_files: Path

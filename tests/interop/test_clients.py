@@ -368,13 +368,14 @@ def killed(clients: ForeignClients, site: str, tmp_path_factory: pytest.TempPath
     return asyncio.run(kill_and_restart(clients, site, tmp_path_factory.mktemp("killed")))
 
 
-@pytest.fixture(params=["stopped", pytest.param("killed", marks=pytest.mark.e2e)])
+@pytest.fixture(params=["stopped", pytest.param("killed", marks=[pytest.mark.e2e, pytest.mark.nightly])])
 def restarted(request: pytest.FixtureRequest) -> Restarted:
     result: Restarted = request.getfixturevalue(request.param)
     return result
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_the_card_names_the_judge_and_the_address_it_was_given(killed: Restarted) -> None:
     assert killed.card == {"card": "WABE judge", "url": killed.card_url, "protocol": "0.3"}
 

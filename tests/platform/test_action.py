@@ -129,6 +129,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     return Runner(folder, {"scenario": str(scenario), "args": '--epochs 1 --name "my agent"', "fail-under": "70"})
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 def test_its_steps_run_a_scenario_and_write_the_summary(runner: Runner) -> None:
     install, chromium, run, summary = SCRIPTS

@@ -108,6 +108,7 @@ def still_there(handler: Handler) -> None:
     handler.send(b"<!doctype html><title>Part task_0</title><a href='/more/task_0'>More</a>", status=404)
 
 
+@pytest.mark.nightly
 def test_a_first_page_that_answers_404_is_gone_unless_the_script_passes(tmp_path: Path) -> None:
     with hostile_site() as site:
         fill(site, COUNT)

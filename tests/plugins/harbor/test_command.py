@@ -18,6 +18,7 @@ from mcp.client.client import Client
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from typer.testing import CliRunner
 
+from helpers.cases import each
 from helpers.paths import ROOT
 from helpers.ports import free_port
 from helpers.runner.commands import BIN, descendants
@@ -71,7 +72,7 @@ def collected(tmp_path: Path, port: int, environ: dict[str, str]) -> dict[str, A
 
 @pytest.mark.e2e
 @pytest.mark.own_browser
-@pytest.mark.parametrize("how", ["right", "killed"])
+@pytest.mark.parametrize("how", each(["right", "killed"], suite=["right"]))
 async def test_an_agent_plays_an_exported_task_and_the_judge_writes_the_verdict(tmp_path: Path, how: str) -> None:
     with service(tmp_path) as (port, process, environ):
         async with Client(f"http://127.0.0.1:{port}/mcp") as client:

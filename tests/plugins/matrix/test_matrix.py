@@ -120,6 +120,7 @@ async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     assert text.endswith(f"--resume {matrix.matrix_id}\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_runs(
     scenarios: dict[str, Path], tmp_path: Path
