@@ -29,9 +29,7 @@ def script() -> ModuleType:
 
 # The two largest, because each is a copy of everything; that nothing else refers to one is shown for all below.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", each(script().plugin_names(), suite={"frozen", "webarena"}.intersection(script().plugin_names()))
-)
+@pytest.mark.parametrize("name", each(script().plugin_names(), suite={"frozen"}.intersection(script().plugin_names())))
 def test_everything_else_works_without_a_plug_in(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert script().main([name, "--imports"]) == 0, capfd.readouterr().err
 

@@ -170,6 +170,7 @@ LONG: tuple[Callable[[str], str], ...] = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 async def test_the_longest_possible_actions_are_not_a_browser_fault(judge: LiveJudge) -> None:
     def script(turn: ParticipantTurn) -> str:

@@ -60,11 +60,12 @@ FLOODS = {
         document.body.append(Object.assign(document.createElement('iframe'), {{src: '{site}flood' + n}}))""",
     "requests elsewhere": "for (let n = 0; n < 200; n++) fetch('/flood' + n)",
 }
+SOME = ("many requests", "large bodies", "frames of the site")
 
 
 @pytest.mark.parametrize(
     ("flood", "is_plain"),
-    each(product(FLOODS, (False, True)), suite=list(zip(FLOODS, cycle((False, True)), strict=False))),
+    each(product(FLOODS, (False, True)), suite=list(zip(SOME, cycle((False, True)), strict=False))),
 )
 async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     tmp_path: Path, settle: SettleMode, little_room: None, flood: str, is_plain: bool,
@@ -79,7 +80,7 @@ async def test_a_form_of_its_own_does_not_count_even_if_the_log_is_full(
     assert assertion.passed is False
 
 
-@pytest.mark.parametrize("flood", each(FLOODS, suite=("many requests", "large bodies", "frames of the site")))
+@pytest.mark.parametrize("flood", each(FLOODS, suite=SOME))
 async def test_a_flood_elsewhere_does_not_push_out_the_order_on_the_site(
     tmp_path: Path, settle: SettleMode, little_room: None, flood: str
 ) -> None:

@@ -62,7 +62,12 @@ def test_every_task_of_the_application_was_recorded_in_two_plays() -> None:
             "datasette_sql",
             marks=pytest.mark.nightly,
         ),
-        (on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"), HIRE / "replay.toml", "hire_order"),
+        pytest.param(
+            on_archives(load_scenario(HIRE / "scenario.toml"), FOLDER / "hire.wacz"),
+            HIRE / "replay.toml",
+            "hire_order",
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
