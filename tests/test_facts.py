@@ -15,6 +15,8 @@ import pytest
 
 from helpers.sources import trees
 
+pytestmark = pytest.mark.slow
+
 _METHODS = frozenset(
     "startswith endswith removeprefix removesuffix partition rpartition find rfind index count replace split".split()
 )

@@ -10,6 +10,8 @@ import pytest
 
 from helpers.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ROOT / "src"
 # Modules that read only files which nobody else writes, and which these are.
 OWN: Mapping[str, str] = {

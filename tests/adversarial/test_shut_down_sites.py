@@ -14,6 +14,8 @@ from shared.errors import BrowserFault, SiteUnreachable
 from shared.models import Action
 from shared.protocol import render_reply
 
+pytestmark = pytest.mark.slow
+
 CLICK = Action(tool="browser_click", params={"target": "e1"})
 
 

@@ -13,6 +13,8 @@ from judge.browser.session import Traffic
 from shared.errors import BrowserFault
 from shared.models import Action
 
+pytestmark = pytest.mark.slow
+
 KEY = Action(tool="browser_press_key", params={"key": "Tab"})
 WAIT = Action(tool="browser_wait_for", params={"time": 30})
 ELSEWHERE = "https://other.example/slow"
@@ -36,19 +38,16 @@ async def slow_behind_a_redirect(browser: ScriptedBrowser, tool: str, params: di
     await asyncio.sleep(MINUTE_S)
 
 
-@pytest.mark.slow
 def test_a_slow_browser_takes_none_of_the_participants_time(tmp_path: Path) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), *[KEY] * 10, **LIMITS)
     assert (end.stop_reason, end.error) == ("finished", None)
 
 
-@pytest.mark.slow
 def test_pauses_of_the_judge_take_none_of_the_participants_time(tmp_path: Path) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(), *[KEY] * 10, step_delay=MINUTE_S, **LIMITS)
     assert (end.stop_reason, end.error) == ("finished", None)
 
 
-@pytest.mark.slow
 def test_a_slow_participant_cannot_use_up_the_time_of_the_step(tmp_path: Path) -> None:
     def slowly(action: Action) -> Callable[[], Awaitable[Action]]:
         async def thinks() -> Action:
@@ -73,7 +72,6 @@ def test_waits_it_asks_for_take_its_own_time(tmp_path: Path) -> None:
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("action", [WAIT, KEY], ids=["a wait", "an action"])
 def test_time_off_site_takes_its_own_time(tmp_path: Path, action: Action) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), going(ELSEWHERE), action, **LIMITS)
@@ -86,14 +84,12 @@ def test_a_slow_page_behind_a_redirect_off_site_takes_its_own_time(tmp_path: Pat
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
 
 
-@pytest.mark.slow
 def test_slow_pages_of_the_site_up_to_the_end_of_the_attempt_are_scored_zero(tmp_path: Path) -> None:
     end = play_episode(tmp_path, ScriptedBrowser(slow), *[KEY] * 10, attempt_timeout_s=200, **LIMITS)
     assert (end.stop_reason, end.blame) == ("task_timeout", "participant")
     assert "attempt_timeout_s" in str(end.error)
 
 
-@pytest.mark.slow
 def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_the_attempt(tmp_path: Path) -> None:
     async def breaks(*_: Any) -> None:
         raise BrowserFault("the browser was killed")
@@ -105,7 +101,6 @@ def test_a_fault_stays_the_cause_when_closing_the_browser_takes_to_the_end_of_th
     assert (end.stop_reason, end.blame, end.error) == ("environment_fault", "browser", "the browser was killed")
 
 
-@pytest.mark.slow
 def test_an_attempt_that_ends_too_late_for_its_trace_to_be_written_is_over_its_time(tmp_path: Path) -> None:
     over = threading.Event()
 

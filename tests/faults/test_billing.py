@@ -27,6 +27,8 @@ from shared.llm.providers.openai import OpenAIModel
 from shared.models import TokenUsage
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 ASK = ModelRequest(system="s" * 400, parts=("p" * 400,))
 PRICE = Price(input=1.0, cached=0.1, output=2.0)
 

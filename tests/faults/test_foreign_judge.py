@@ -24,6 +24,8 @@ from shared.a2a.tasks import AgentMessage, TaskSink, TextExecutor, TextHandler
 from shared.errors import ConfigError
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 # A shard without tasks: our own judge takes the request and answers it without a browser.
 EMPTY_SHARD = 'judge_model = "offline"\nshard_index = 4\nnum_shards = 5'
 

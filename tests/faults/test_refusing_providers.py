@@ -27,6 +27,8 @@ from judge.records.verdicts import Verdict
 from judge.trajectory.record import Trajectory
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 YES = 'Reasoning: it is so.\nScore: 5\n\nStatus: "success"'
 ANSWERS: dict[str, Callable[[str], Answer]] = {
     "openai": openai_answer,

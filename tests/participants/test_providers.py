@@ -27,6 +27,8 @@ from shared.models import Action, ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 TOOLS = (
     ToolSpec(
         name="browser_click",
@@ -135,7 +137,6 @@ async def play(provider: Provider, url: str, turns: list[tuple[str, str | None]]
         ]
 
 
-@pytest.mark.slow
 @every
 async def test_an_attempt_has_screenshots_and_memory(provider: Provider) -> None:
     async with serving(provider.answer(CLICK), provider.answer(FINISH)) as server:
@@ -155,7 +156,6 @@ async def test_the_chosen_model_is_used(provider: Provider) -> None:
     assert "m-1" in received.path + str(received.body.get("model"))
 
 
-@pytest.mark.slow
 @every
 async def test_a_rate_limit_is_waited_out(provider: Provider) -> None:
     async with serving(provider.busy, provider.answer(CLICK)) as server:

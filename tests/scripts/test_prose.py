@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from helpers.paths import ROOT, load_file
+
+pytestmark = pytest.mark.slow
 
 PROSE = load_file(ROOT / "scripts" / "prose.py")
 

@@ -14,6 +14,8 @@ from helpers.results import A_TRACE, a_finished_run, a_result
 from judge.records.policies import PolicyResult
 from judge.records.tasks import Task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
@@ -58,7 +60,6 @@ def test_a_key_that_no_document_mentions_is_refused(script: ModuleType, run: Pat
         check(script, "result.schema.json", document)
 
 
-@pytest.mark.slow
 def test_every_key_that_an_attempt_can_have_is_in_the_schema(script: ModuleType) -> None:
     text = lzma.decompress((ROOT / "tests/fixtures/recorded_facts/attempts.json.xz").read_bytes())
     for each in json.loads(text)[:40]:

@@ -18,6 +18,8 @@ from judge.network.policy import NetworkPolicy
 from judge.records.sites import place_of
 from judge.records.tasks import Task
 
+pytestmark = pytest.mark.slow
+
 SHOP, BANK = "http://127.0.0.1:9180", "https://bank.example"
 
 

@@ -11,6 +11,8 @@ import pytest
 from helpers.episode.scripted import HOME, ScriptedBrowser, play_episode
 from shared.models import Action, Notice, Page
 
+pytestmark = pytest.mark.slow
+
 CLICK = Action(tool="browser_click")
 WAIT = Action(tool="browser_wait_for", params={"time": 1})
 DRAWING = Notice(code="cannot_be_shown", kind="svg")
@@ -68,7 +70,6 @@ def test_a_look_that_takes_the_whole_step_ends_with_an_empty_tab(tmp_path: Path)
     assert end.steps[1].url == "about:blank"
 
 
-@pytest.mark.slow
 def test_an_action_that_takes_the_whole_step_fails_and_its_tab_is_replaced(tmp_path: Path) -> None:
     async def hangs(browser: ScriptedBrowser, tool: str, params: dict[str, Any]) -> None:
         await asyncio.sleep(1000)
@@ -91,7 +92,6 @@ def test_only_the_first_page_that_was_given_up_costs_the_participant_nothing(
     assert end.participant_s == pytest.approx(50.0 if is_charged else 0.0, abs=1.0)
 
 
-@pytest.mark.slow
 def test_a_participant_that_keeps_opening_costly_pages_uses_up_its_time(tmp_path: Path) -> None:
     browser = OddBrowser(None, *[BUSY] * 99, times=iter([0.0, *[50.0] * 99]))
     end = play_episode(tmp_path, browser, *[CLICK] * 99, max_steps=100, task_timeout_s=400)

@@ -34,6 +34,8 @@ from judge.store.layout import RunStore
 from shared.a2a.tasks import AgentMessage
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 RECORDED = ROOT / "tests" / "fixtures" / "recorded_run"
 RUN_ID = recorded_run().name
 OUTCOMES = {"one_lamp": "success", "red_rugs": "failure", "chair_price": "success"}

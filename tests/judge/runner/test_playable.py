@@ -15,6 +15,8 @@ from judge.runner.launch import Member, launched
 from judge.runner.playable import require_first_pages, require_folders, require_programs, served_folder
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 CONFIG = RunConfig(locale="de-AT", user_agent="Test/1.0")
 # Answers 404 to anything but a navigation of a browser with these settings, 403 under `/closed` and 410 under `/gone`.
 SINGLE_PAGE = """
@@ -121,7 +123,6 @@ async def test_the_first_pages_of_an_instance_are_looked_for_at_its_sites_addres
             await require_first_pages([instance], tasks, CONFIG)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -138,7 +139,6 @@ def test_a_program_over_mcp_that_lacks_something_is_named_before_a_site_starts(o
         require_programs([agent], {"PATH": "/usr/bin:/bin"})
 
 
-@pytest.mark.slow
 def test_a_program_over_mcp_that_has_what_it_needs_is_accepted() -> None:
     pytest.importorskip("judge.plugins.mcp_agents")
     cmd = f"wabe participant mcp --command '{sys.executable} {{mcp_url}}' --logs {{logs}} --port 9"

@@ -42,6 +42,8 @@ from judge.plugins.computer_use.participant import converse
 from shared.errors import ModelBlocked, ModelError, ModelKeyRefused, ModelMalformed, ModelUnavailable
 from shared.llm.http import HTTPModel
 
+pytestmark = pytest.mark.slow
+
 VIEW = ScreenView(url="https://a.test/", screenshot=b"one", media_type="image/jpeg", width=1000, height=500)
 NEXT = VIEW.model_copy(update={"screenshot": b"two", "note": "It failed."})
 PREVIEW = "computer-use-preview"
@@ -77,7 +79,6 @@ async def openai_turn(*actions: dict[str, Any]) -> ModelTurn:
         return await conversation.ask(VIEW)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "actions"),
     [
@@ -237,7 +238,6 @@ ENTER = press("Enter")
 POINT = {"x": 500, "y": 500}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "args", "actions"),
     [
@@ -378,7 +378,6 @@ async def anthropic_turn(name: str, **tool_input: Any) -> ModelTurn:
 AT = {"coordinate": [4, 5]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tool_input", "actions"),
     [
@@ -448,7 +447,6 @@ async def test_anthropic_is_sent_the_conversation_unchanged_with_a_result_for_ea
     assert note == {"type": "text", "text": "It failed."}
 
 
-@pytest.mark.slow
 async def test_anthropics_older_screenshots_are_left_out_many_at_once_and_with_all_thoughts() -> None:
     text = anthropic_answer(anthropic_thought("First a click."), anthropic_call("wait"))
     async with talking("anthropic", text) as (conversation, requests):

@@ -36,6 +36,8 @@ from shared.models import Action, ObservationMessage, Page, ToolSpec
 from shared.protocol import parse_reply, render_observation
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 PICTURE = a_jpeg(1000, 500)
 MODELS = ("openai:m-1", "gemini:m-1")
 CLICK_AT = {"type": "click", "x": 1, "y": 2, "button": "left"}
@@ -118,7 +120,6 @@ def openai_actions(*actions: dict[str, Any]) -> Answer:
 DONE = openai_response(openai_message("It costs €5."))
 
 
-@pytest.mark.slow
 async def test_one_action_that_needs_several_tools_is_asked_for_once() -> None:
     typed = gemini_calls(("type_text_at", {"x": 500, "y": 500, "text": "lamp"}), text="I search.")
     actions, requests = await play([typed, gemini_answer("Found it.")], *[PAGE] * 4, model="gemini:m-1")
@@ -132,7 +133,6 @@ async def test_one_action_that_needs_several_tools_is_asked_for_once() -> None:
     assert [action.thought for action in actions if action][:2] == ["I search.", ""]
 
 
-@pytest.mark.slow
 async def test_several_actions_in_one_reply_are_carried_out_in_order() -> None:
     moves: list[dict[str, Any]] = [
         {"type": "scroll", "x": 4, "y": 5, "scroll_x": 0, "scroll_y": 300},
@@ -158,7 +158,6 @@ async def test_several_actions_in_one_reply_are_carried_out_in_order() -> None:
     ]
 
 
-@pytest.mark.slow
 async def test_anthropics_actions_are_carried_out_in_order() -> None:
     calls_made = [
         anthropic_call("left_click", "t1", coordinate=[4, 5]),

@@ -23,6 +23,8 @@ from judge.plugins.frozen.secrets import placeholder
 from plugins.frozen.made import AGAIN, MINUTE_MS, START_MS, answer, recording, request, walk
 from plugins.frozen.test_replay import SOCKET, End
 
+pytestmark = pytest.mark.slow
+
 
 def varint(value: int) -> bytes:
     more, last = divmod(value, 128)

@@ -9,6 +9,8 @@ from judge.plugins.frozen.exchanges import header
 from judge.plugins.frozen.secrets import PLACEHOLDER, Secrets, placeholder
 from plugins.frozen.made import answer, request, walk
 
+pytestmark = pytest.mark.slow
+
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 JSON = (("Content-Type", "application/json"),)
 PARTS = (("Content-Type", "multipart/form-data; boundary=b"),)
@@ -112,7 +114,6 @@ def test_applied_twice_nothing_more_changes(
     assert masked(once, "abc") == once
 
 
-@pytest.mark.slow
 @given(st.text(min_size=1))
 def test_a_placeholder_is_recognisable(value: str) -> None:
     assert PLACEHOLDER.search(placeholder(value, is_chosen=True))

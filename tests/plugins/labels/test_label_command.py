@@ -11,6 +11,8 @@ from judge.plugins.labels.labelling import begin
 from plugins.labels.labelled import a_run_to_label, label_truly, labelled_run, say
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 
 def run(command: str, *arguments: object) -> str:
     result = CliRunner().invoke(command_app(command), [str(each) for each in arguments], catch_exceptions=False)

@@ -24,6 +24,8 @@ from judge.store.layout import RunStore
 from plugins.labels.labelled import SEED, a_line, a_run_to_label, label_truly, labelled_run, number_of, say, truth
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = sum(map(truth, range(60))) / 60
 
 
@@ -45,7 +47,6 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
 def test_forty_labels_correct_a_run(tmp_path: Path) -> None:
     run = labelled_run(tmp_path)
     assert end([run]) == ["run-1: results.json has the corrected success rate"]
@@ -102,7 +103,6 @@ def test_more_labels_extend_the_plan_and_keep_what_was_drawn(tmp_path: Path) -> 
     assert more.labelled == 20
 
 
-@pytest.mark.slow
 def test_as_many_labels_as_are_drawn_change_no_plan(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path)
     label_truly(begin([run], "anna", labels=40, seed=SEED), 17)
@@ -123,7 +123,6 @@ def test_the_draw_can_be_repeated_from_its_seed_and_is_not_the_order_of_the_verd
     assert 0 < sum(verdicts[:20]) < 20
 
 
-@pytest.mark.slow
 def test_attempts_of_several_runs_are_mixed_and_each_run_has_its_own_plan(tmp_path: Path) -> None:
     runs = [a_run_to_label(tmp_path, run_id=f"run-{number}") for number in (1, 2)]
     session = begin(runs, "anna", labels=60, seed=3)
@@ -200,7 +199,6 @@ def damaged(text: str) -> Callable[[Path], None]:
     return damage
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "note"),
     [
@@ -297,7 +295,6 @@ def test_one_label_of_several(labels: Opinions, label: str, rule: str) -> None:
     assert rule_of([labels]) == rule
 
 
-@pytest.mark.slow
 def test_conflicts_are_adjudicated_by_someone_who_sees_the_labels(tmp_path: Path) -> None:
     run = a_run_to_label(tmp_path)
     wrong = frozenset({3, 8, 21})
@@ -331,7 +328,6 @@ def test_imported_labels_count_for_agreement_and_those_of_other_tasks_are_report
     ]
 
 
-@pytest.mark.slow
 def test_verify_recomputes_the_corrected_rate_from_the_lines_that_it_was_made_of(tmp_path: Path) -> None:
     run = labelled_run(tmp_path, 40)
     publish(run)
@@ -347,7 +343,6 @@ def test_verify_recomputes_the_corrected_rate_from_the_lines_that_it_was_made_of
     assert any(line.startswith(f"results.json: {CORRECTED}") for line in verify_run(run).mismatches)
 
 
-@pytest.mark.slow
 def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_path: Path, key: Path) -> None:
     run = labelled_run(tmp_path, 20)
     publish(run)
@@ -368,7 +363,6 @@ def test_labels_after_signing_are_added_and_the_next_signature_covers_them(tmp_p
     assert verify_signature(run, key).mismatches == ("labels/anna.jsonl: changed since it was signed",)
 
 
-@pytest.mark.slow
 def test_the_summary_in_markdown_has_the_corrected_rate(tmp_path: Path) -> None:
     skip_without_command("export")
     run = labelled_run(tmp_path)

@@ -19,6 +19,8 @@ from judge.plugins.leaderboard.ranking import placed_rows
 from judge.results.submission import Submission
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 QUERIES = ("overall", "cost_per_success", "safety")
 
 
@@ -214,7 +216,6 @@ def with_value(run: Any, path: tuple[str | int, ...], value: Any) -> Any:
     return run
 
 
-@pytest.mark.slow
 def test_sixty_hostile_submissions_move_no_honest_one(tmp_path: Path) -> None:
     honest = [submitted(name, outcomes) for name, outcomes in zip("abc", ("ssf", "sss", "sff"), strict=True)]
     names = ["\u0000first", "000", " ", HOSTILE, "b"]
@@ -304,7 +305,6 @@ def test_a_strangers_texts_stay_texts(tmp_path: Path) -> None:
     assert {len(row["id"]) <= 120 for row in listed} == {True}
 
 
-@pytest.mark.slow
 def test_the_command_writes_the_page_and_replaces_only_its_own(tmp_path: Path) -> None:
     files = list(map(str, write_submissions(tmp_path, submitted())))
     for _ in range(2):

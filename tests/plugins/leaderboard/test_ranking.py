@@ -19,6 +19,8 @@ from judge.records.verdicts import NO_PROMPTS
 from judge.results.submission import Submission
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 QUERIES = Path(__file__).parents[3] / "src" / "judge" / "plugins" / "leaderboard" / "queries"
 
@@ -279,7 +281,6 @@ def test_how_many_actions_a_reply_could_have_is_in_the_row(tmp_path: Path) -> No
     assert row["Actions"] == "refs, up to 5 per reply"
 
 
-@pytest.mark.slow
 def test_equal_tasks_in_any_order_are_one_task_set_and_other_checks_make_another(tmp_path: Path) -> None:
     task = a_result("b").task
     checked = a_result("b", task=Task.model_validate(task.model_dump() | {"checks": TASK["checks"]}))
@@ -357,7 +358,6 @@ def test_what_the_participants_model_cost_is_given_per_task_and_per_success(tmp_
     assert (row["Model USD per Task"], row["Model USD per Success"]) == (0.25, 0.5)
 
 
-@pytest.mark.slow
 def test_tasks_under_attack_change_no_rate_but_their_own(tmp_path: Path) -> None:
     clean = [a_result("a"), a_result("b", verdict=a_verdict("failure"))]
     attacks = [
@@ -394,7 +394,6 @@ def test_completion_under_policy_counts_what_was_violated_and_leaves_out_what_is
     assert tuple(row[name] for name in names) == (100.0, 50.0, 3, 1, None, 4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", query_names())
 def test_every_bundled_query_reads_every_published_shape(tmp_path: Path, name: str) -> None:
     for path in write(tmp_path, PUBLISHED | {"ours": a_submission()}):
@@ -466,7 +465,6 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=5), JSON, max_size=3), st.sampled_from(["top", "detail", "task", "participants"])
 )
@@ -489,7 +487,6 @@ def test_any_further_keys_give_the_row_or_a_named_refusal(extra: dict[str, Any],
     assert table_rows
 
 
-@pytest.mark.slow
 def test_rows_of_repeated_tasks_count_each_task_once_and_name_the_attempts(tmp_path: Path) -> None:
     outcomes = {"a": ("success", "success", "unscored"), "b": ("failure", "success", "failure")}
     results = [

@@ -12,6 +12,8 @@ from helpers.results import JUDGE, a_result, a_submission, a_verdict
 from judge.plugins.leaderboard.ranking import query_names
 from judge.plugins.leaderboard.ranking import rows as whole_rows
 
+pytestmark = pytest.mark.slow
+
 QUERIES = Path(__file__).parents[3] / "src" / "judge" / "plugins" / "leaderboard" / "queries"
 OLD = """
 SELECT t.participants.white_agent AS id, ROUND(unnest.detail.success_rate, 1) AS "Success Rate",

@@ -23,6 +23,8 @@ from shared.errors import ConfigError
 from shared.files import read_json
 from shared.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 # Judges that end at once: such a run is planned, and fails.
 AGENTS = ("replay", "http://127.0.0.1:1/")
 # Options of other plug-ins.
@@ -96,7 +98,6 @@ def test_without_an_agent_each_scenario_is_played_by_its_own(scenarios: dict[str
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
     scenarios: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -121,7 +122,6 @@ async def test_the_matrix_lists_cells_and_runs_and_its_exit_code_is_the_worst(
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_runs(
     scenarios: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -143,7 +143,6 @@ async def test_interrupted_it_says_how_to_continue_and_continues_with_the_same_r
     assert text.startswith(f"Resuming matrix {matrix.matrix_id}: 4 runs\n")
 
 
-@pytest.mark.slow
 async def test_other_runs_are_not_resumed(
     scenarios: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

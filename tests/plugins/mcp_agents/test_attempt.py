@@ -10,6 +10,8 @@ from participants.base import ParticipantOptions
 from plugins.mcp_agents.playing import MARK, SDK_PROGRAM, Judge, playing, program
 from shared.errors import ConfigError, ParticipantError
 
+pytestmark = pytest.mark.slow
+
 
 async def test_calls_are_replies_and_results_the_next_pages(tmp_path: Path) -> None:
     script = program("print(tools())", "print(call('browser_click', target='e1'))", "print(call('finish', answer='a'))")
@@ -81,7 +83,6 @@ async def test_the_oldest_and_newest_revision_with_sessions_are_spoken(tmp_path:
         assert [await judge.show() for _ in range(2)] == [("browser_click", {}), ("finish", {"answer": revision})]
 
 
-@pytest.mark.slow
 async def test_the_official_sdk_plays(tmp_path: Path) -> None:
     calls = ('{"name": "browser_click", "arguments": {"target": "e1"}}', '{"name": "finish"}')
     async with playing(f"{SDK_PROGRAM} {shlex.join(calls)}", tmp_path) as judge:
@@ -90,7 +91,6 @@ async def test_the_official_sdk_plays(tmp_path: Path) -> None:
     assert '[image]"\n"The task has ended."' in (tmp_path / "attempt.log").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

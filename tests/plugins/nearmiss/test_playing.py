@@ -24,6 +24,8 @@ from shared.toml_text import parse_toml
 from .packing import play
 from .test_command import ADDED, a_scenario
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -61,7 +63,6 @@ def invoked(*arguments: str | Path) -> str:
     return result.output
 
 
-@pytest.mark.slow
 def test_what_was_played_is_kept_and_not_played_again(scenario: Path) -> None:
     options = ("--operator", "also", "--operator", "twice")
     assert "let through 3 of 4: 2 twice, 1 also" in invoked("tasks", "mutate", scenario, *options)

@@ -22,6 +22,8 @@ from shared.llm.model import Completion, ModelRequest
 from shared.llm.prices import Price
 from shared.models import TokenUsage
 
+pytestmark = pytest.mark.slow
+
 ASK = ModelRequest(system="s", parts=("a private prompt",))
 PRICE = Price(input=1.0, cached=0.1, output=1.0)
 # Tokens of `ScriptedModel`'s replies.
@@ -104,7 +106,6 @@ class Planned:
         return max(bisect_left(self.times, start + 60) - place for place, start in enumerate(self.times))
 
 
-@pytest.mark.slow
 async def test_shards_together_keep_the_limit_in_every_minute_and_use_nearly_all_of_it(
     shards: Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from judge.commands.app import app
 from judge.store.layout import RunStore
 from shared.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 JPEG = b"\xff\xd8\xff\xe0"
 
 
@@ -184,7 +186,6 @@ def test_repeats_ask_everything_anew_and_report_flips(run: RunStore, wavering: M
     assert names == {"json", "r2.json", "r3.json"}
 
 
-@pytest.mark.slow
 def test_repeats_that_exist_are_kept(run: RunStore, wavering: ModelServer) -> None:
     first = invoke(run, "run-1", *on(wavering), "--repeat", "2")
     calls_before = len(wavering.received)
@@ -208,7 +209,6 @@ def test_judges_are_compared_in_pairs(run: RunStore, server: ModelServer) -> Non
     ]
 
 
-@pytest.mark.slow
 def test_judges_and_repeats_are_shown_as_tables(run: RunStore, wavering: ModelServer) -> None:
     arguments = [each for each in on(wavering) if each != "--json"]
     result = invoke(run, "run-1", *arguments, "--judges", "webjudge,autonomous", "--repeat", "2", "--max-parallel", "1")
@@ -270,7 +270,6 @@ def test_cached_replies_and_earlier_verdicts_are_distinguished(run: RunStore, se
     assert last == "This command: 0 calls, 6 cached, $0.00; all verdicts: $0.0008"
 
 
-@pytest.mark.slow
 def test_with_nothing_to_ask_that_is_said(run: RunStore, server: ModelServer) -> None:
     invoke(run, "run-1", *priced(server))
     first, *_ = invoke(run, "run-1", *priced(server)).stdout.splitlines()
@@ -314,7 +313,6 @@ def test_the_remedy_for_a_spent_budget_names_the_option_once(
     assert sum("is spent" in line for line in lines) == 3
 
 
-@pytest.mark.slow
 def test_judges_side_by_side_have_their_names(run: RunStore, server: ModelServer) -> None:
     arguments = [*on(server)[2:4], "--judges", "webjudge@openai:m,autonomous@openai:m", "--repeat", "2"]
     output = invoke(run, "run-1", *arguments).stdout
@@ -339,7 +337,6 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
 """
 
 
-@pytest.mark.slow
 def test_scoring_waits_for_no_server_no_browser_and_no_database() -> None:
     done = subprocess.run([sys.executable, "-c", SCORE_IS_MADE_OF], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())

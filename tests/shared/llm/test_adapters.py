@@ -38,6 +38,8 @@ from shared.llm.model import Completion, ImagePart, ModelRequest
 from shared.llm.opening import provider
 from shared.llm.providers import provider_names
 
+pytestmark = pytest.mark.slow
+
 # How each provider's API says the same things, for tests of what all adapters have in common.
 Body = Mapping[str, Any]
 
@@ -207,7 +209,6 @@ def test_every_provider_is_tested_here() -> None:
     assert set(DIALECTS) == set(provider_names())
 
 
-@pytest.mark.slow
 async def test_a_request_has_the_key_the_system_prompt_and_texts_and_images_in_order(adapter: Adapter) -> None:
     dialect = adapter.dialect
     async with serving(dialect.answer("Hi")) as server:
@@ -305,7 +306,6 @@ async def test_retry_after_is_waited_for(adapter: Adapter) -> None:
     assert server.received[1].at - server.received[0].at >= 0.4
 
 
-@pytest.mark.slow
 async def test_a_wait_in_the_text_of_an_error_is_waited_for(adapter: Adapter) -> None:
     late = adapter.dialect.error(429, "Please try again in 0.4s.")
     async with serving(late, adapter.dialect.answer("Hi")) as server:
@@ -321,7 +321,6 @@ async def test_an_error_sent_as_an_answer_is_retried(adapter: Adapter) -> None:
     assert server.received[1].at - server.received[0].at >= 0.4
 
 
-@pytest.mark.slow
 async def test_a_free_tier_finishes_slowly(adapter: Adapter) -> None:
     # Two calls in each 0.2 s, for twenty at once: most are refused more often than five times.
     windows: dict[int, int] = {}
@@ -347,7 +346,6 @@ async def test_a_lasting_status_is_not_retried(adapter: Adapter, status: int) ->
     assert requests == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 async def test_a_fault_that_does_not_pass_ends_after_five_attempts_as_unavailable(
     adapter: Adapter, status: int

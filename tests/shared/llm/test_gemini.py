@@ -9,6 +9,8 @@ from helpers.llm.servers import Answer, ModelServer, gemini_answer, gemini_error
 from shared.errors import ModelBlocked, ModelError
 from shared.llm.model import Completion, ImagePart, ModelRequest
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from shared.llm.providers.gemini import GeminiModel
 
