@@ -194,9 +194,13 @@ async def _until_gone(page: "Page", secret: "Locator") -> None:
 
     try:
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
-            while await secret.is_visible():
+            is_asked = True
+            while is_asked:
                 await secret.wait_for(state="hidden")
+                # The answer may ask again, with a form that comes with its last part, or with a script.
                 with suppress(Error):
+                    await page.wait_for_load_state("domcontentloaded")
                     await page.wait_for_load_state("networkidle", timeout=_IDLE_MS)
+                is_asked = await secret.is_visible()
     except TimeoutError:
         raise _NotLoggedIn("it still asks for the password") from None

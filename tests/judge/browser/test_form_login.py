@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from helpers.browser.hostile_site import Site
+from helpers.browser.hostile_site import Handler, Site, hostile_site
 from helpers.browser.login_site import PASSWORD, USER, login_site
 from helpers.network.interceptors import Answering, PassingOn, answer
 from judge.browser import installed
@@ -159,6 +159,26 @@ async def test_refused_credentials_are_named_without_the_password(
     with pytest.raises(LoginFailed, match=f"shop: cannot log in at .*/{path}: {why}") as error:
         await log_in([account(site, path, username, "wrong-horse")], Settings.from_environ())
     assert "wrong-horse" not in str(error.value)
+
+
+async def test_an_answer_whose_form_comes_later_refuses_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_two_parts(handler: Handler) -> None:
+        parts = ["<title>Sign in</title>" + " " * 2000, FORM]
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/html")
+        handler.send_header("Content-Length", str(sum(map(len, parts))))
+        handler.send_header("Set-Cookie", "visitor=1")
+        handler.end_headers()
+        for part in parts:
+            handler.wfile.write(part.encode())
+            handler.server.released.wait(0.5 if handler.body else 0)
+
+    monkeypatch.setattr("judge.browser.form_login._TIMEOUT_MS", 4000)
+    with (
+        hostile_site({"/login": in_two_parts}) as site,
+        pytest.raises(LoginFailed, match="it still asks for the password"),
+    ):
+        await log_in([account(site, "login")], Settings.from_environ())
 
 
 async def test_a_page_without_a_form_is_not_a_login(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
