@@ -145,6 +145,7 @@ def test_its_steps_run_a_scenario_and_write_the_summary(runner: Runner) -> None:
     assert "| failure | `invoice_article` |" in runner.summary
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 def test_a_new_agent_completes_tasks_of_the_demo_without_a_model(runner: Runner) -> None:
     detail = json.loads((runner.results / "results.json").read_text())["results"][0]["detail"]

@@ -125,6 +125,7 @@ def test_a_first_page_that_answers_404_is_gone_unless_the_script_passes(tmp_path
     assert '"first_title": "Not found"' not in path.with_name("scenario.freshness.json").read_text()
 
 
+@pytest.mark.nightly
 def test_a_script_of_a_task_with_dates_plays_the_day_of_the_check(tmp_path: Path) -> None:
     with hostile_site() as site:
         path = write_dated_scenario(tmp_path, site)

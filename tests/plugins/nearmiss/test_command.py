@@ -112,6 +112,7 @@ def test_a_run_says_beside_its_rate_what_its_checks_let_through(tmp_path: Path) 
     assert "Near misses" not in concluded(tmp_path, followers=[BesideRates])[1]
 
 
+@pytest.mark.nightly
 @pytest.mark.e2e
 @pytest.mark.own_browser
 def test_a_check_without_only_lets_another_cancelled_order_through(tmp_path: Path) -> None:

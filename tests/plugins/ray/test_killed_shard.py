@@ -21,6 +21,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield value
 
 
+@pytest.mark.nightly
 def test_a_ray_worker_that_is_killed_costs_the_attempt_that_it_played_only(bench: Bench) -> None:
     output = bench.folder / "ray"
     options = ("--engine", "ray", "--shards", str(SHARDS), "--output-dir", output)

@@ -17,6 +17,7 @@ from participants.replay import parse_scripts
 pytestmark = [pytest.mark.e2e, pytest.mark.own_browser]
 
 
+@pytest.mark.nightly
 async def test_a_demonstration_becomes_a_scenario_whose_script_passes_its_checks(tmp_path: Path) -> None:
     pytest.importorskip("judge.plugins.play_page")
     port, folder, runs = free_port(), tmp_path / "rug", tmp_path / "out"
