@@ -30,9 +30,9 @@ fi
 types=$(mktemp)
 # Folders of failed tests are kept, as they are on a disk.
 trap 'kept=$?; rm -f "$types"; if [ "$kept" = 0 ]; then rm -rf ${temp:+"$temp"}; fi' EXIT
-# Tests with a browser wait more than half of their time: more workers than cores pay off.
+# Tests wait for browsers and processes: more workers than cores pay off. With twice as many, limits run out.
 cores=$(nproc 2>/dev/null || echo 2)
-options+=(-n "${WABE_TEST_WORKERS:-$((cores * 2))}" --dist loadfile)
+options+=(-n "${WABE_TEST_WORKERS:-$((cores * 3 / 2))}" --dist loadfile)
 if [ "$quick" = yes ]; then
   pytest "${options[@]}" -m "not e2e and not slow" --ignore=tests/interop -o console_output_style=classic "$@"
   exit

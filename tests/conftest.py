@@ -38,12 +38,13 @@ class _ShortPauses:
 
 vars(uvicorn.server)["asyncio"] = _ShortPauses()
 _read_certificates = ssl.SSLContext.load_verify_locations
+_PUBLIC_CERTIFICATES = {certifi.where(), os.environ.get("SSL_CERT_FILE", "")}
 
 
 def _read_own_certificates(
     context: ssl.SSLContext, cafile: str | None = None, capath: str | None = None, cadata: str | None = None
 ) -> None:
-    if cafile != certifi.where():
+    if cafile not in _PUBLIC_CERTIFICATES:
         _read_certificates(context, cafile, capath, cadata)
 
 
