@@ -112,7 +112,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with a real browser come first, so that no worker is left with the longest of them at the end."""
+    """Files with a real browser come first, then slow ones, so that no worker is left with a long one at the end."""
     if not config.getoption("--nightly"):
         left_out = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
@@ -126,8 +126,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("e2e") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "kept_browsers")
-    first = {item.path for item in items if item.get_closest_marker("e2e")}
-    items.sort(key=lambda item: item.path not in first)
+    first, second = ({item.path for item in items if item.get_closest_marker(name)} for name in ("e2e", "slow"))
+    items.sort(key=lambda item: (item.path not in first, item.path not in second))
 
 
 @pytest.fixture(scope="session")
