@@ -40,6 +40,8 @@ def served(run: RunStore) -> tuple[subprocess.Popen[str], str]:
 async def label_by_keyboard(page: Page, run: RunStore, count: int) -> None:
     """Label so many attempts as they truly are, with keys only."""
     for _ in range(count):
+        # The script that reads keys comes after the heading.
+        await page.wait_for_load_state()
         number = int(re.sub(r"\D", "", await page.locator("h1").inner_text()))
         before = page.url
         await page.keyboard.press("1" if truth(number) else "0")
@@ -71,6 +73,8 @@ async def test_forty_attempts_are_labelled_by_keyboard_over_a_kill_of_the_server
             await page.keyboard.press("u")
             await expect(page.locator("#progress")).to_have_text("17 of 40 labelled")
             await expect(page.get_by_label("Note")).to_have_value("half of it")
+            # An image that the kill breaks off would be a trouble of the page.
+            await page.wait_for_load_state("networkidle")
             os.kill(process.pid, signal.SIGKILL)
             process.communicate()
             process, address = served(run)
