@@ -194,13 +194,15 @@ async def _until_gone(page: "Page", secret: "Locator") -> None:
 
     try:
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
-            is_asked = True
-            while is_asked:
+            while True:
+                why = "it still asks for the password"
                 await secret.wait_for(state="hidden")
                 # The answer may ask again, with a form that comes with its last part, or with a script.
+                why = "the answer to the password does not load"
+                await page.wait_for_load_state("domcontentloaded")
                 with suppress(Error):
-                    await page.wait_for_load_state("domcontentloaded")
                     await page.wait_for_load_state("networkidle", timeout=_IDLE_MS)
-                is_asked = await secret.is_visible()
+                if not await secret.is_visible():
+                    return
     except TimeoutError:
-        raise _NotLoggedIn("it still asks for the password") from None
+        raise _NotLoggedIn(why) from None

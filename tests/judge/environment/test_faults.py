@@ -1,4 +1,4 @@
-"""No false reward: 100 episodes (nightly 1,000) with faults at random places, against an oracle that knows them.
+"""No false reward: 500 episodes in which faults are put at random places, against an oracle that knows them.
 
 A reward is only ever the one that the same replies have without a fault; a fault that the policy did not cause, after
 the first observation and before the policy has ended, is an error; and without a fault there is always a reward. A
@@ -254,7 +254,7 @@ FAULTS = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=max(100, settings().max_examples), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @given(POLICIES, FAULTS)
 async def test_no_reward_is_false(tmp_path_factory: pytest.TempPathFactory, policy: list[str], fault: Fault) -> None:
     folder = tmp_path_factory.mktemp("episodes")
